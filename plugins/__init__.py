@@ -1,0 +1,1 @@
+"""Plugins: routing, hashing and compression."""

@@ -1,0 +1,1 @@
+"""Storage: managed ledgers, cursors, volumes, the engine interface and its engines."""
