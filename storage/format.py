@@ -1,0 +1,97 @@
+"""The on-disk format, version 1. Everything that stands on disk is in this table; all integers are big-endian.
+
+Data directory::
+
+    INSTANCE             JSON: {"format": 1, "instance": "<uuid>", "created": <ms>}
+    LOCK                 held with flock by the daemon; its text is the holder's pid
+    meta/                LMDB environment: the checkpoint
+      rows               key -> value                      what the META records up to the mark amount to
+      mark               "position" -> u64                 the checkpoint covers the log up to here, this batch included
+      volumes            ledger u64, first entry u64 -> volume u64   where the entries of a ledger are
+    volumes/NNNNNNNN/    LMDB environment: one volume of the journal
+      log                position u64 -> batch             one value a group commit; positions grow by one
+      index              ledger u64, first entry u64 -> (position u64, count u32, offset u32 * count)*
+      mark               "indexed" -> u64                  the index covers the log up to here, this batch included
+
+Batch: BATCH_HEADER, then its records one after another.
+
+    version u8 | reserved u8 | records u16 (0xffff: more) | length u32 | crc32c u32 of the records | append time u64 ms
+
+Record: kind u8 | flags u8 | header size u16 | body size u32 | the rest of the header | the body. Header size counts
+from the kind, so that a later version can add fields at the end of a header; a reader steps over what it does not know.
+
+    kind         header after the common eight bytes                             body
+    ENTRY        ledger, entry, messages so far, bytes so far, publish time,     the entry as the client sent it: from the
+                 append time, deliver-at time (i64, 0: none), transaction most   checksum's magic number (or the metadata
+                 and least bits, messages in it u32, key hash u32, client's      size where there is none) to its end
+                 checksum u32, codec u32 (0: as it came)
+    MARK_DELETE  cursor, ledger, entry (i64), messages so far, bytes so far      none; flag 1: the cursor is reset to here
+    ACKED        cursor                                                          ACKED_RANGE *
+    BATCH_ACKED  cursor, ledger, entry, messages in it u32, reserved u32         u64 *: the words of the set of indexes
+                                                                                 that are still unacknowledged
+    META         key size u32, reserved u32                                      key, value; flag 1: the key is deleted
+
+"so far" counts from the first entry of the topic to this one, itself included: any backlog is a subtraction.
+The offsets of the index count from the start of the batch value. Kinds and flags are never given a second meaning.
+"""
+
+from enum import IntEnum, IntFlag
+from struct import Struct
+
+FORMAT_VERSION = 1
+
+
+class RecordKind(IntEnum):
+    """What a record of the journal says; numbers are never reused."""
+
+    ENTRY = 1
+    MARK_DELETE = 2
+    ACKED = 3
+    BATCH_ACKED = 4
+    META = 5
+
+
+class EntryFlag(IntFlag):
+    """What the header of an entry knows of its metadata."""
+
+    CHECKSUM = 1
+    """The client sent a checksum; the header holds it."""
+    KEY = 2
+    """The message has an ordering or partition key; the header holds its hash."""
+    BATCH = 4
+    """The entry is a batch, be it a batch of one."""
+    TRANSACTION = 8
+    """The entry belongs to a transaction."""
+    MARKER = 16
+    """The entry is a marker of the broker, never shown to a client."""
+    CHUNK = 32
+    """The entry is one chunk of a larger message."""
+    ENCRYPTED = 64
+    """The payload is encrypted."""
+
+
+RESET = 1
+"""Flag of MARK_DELETE: forget every acknowledgement after the position as well."""
+DELETED = 1
+"""Flag of META: the key is gone."""
+
+BATCH_HEADER = Struct(">BBHIIQ")
+RECORD_PREFIX = Struct(">BBHI")
+ENTRY_HEADER = Struct(">BBHIQQQQQQqQQIIII")
+MARK_DELETE_HEADER = Struct(">BBHIQQqQQ")
+ACKED_HEADER = Struct(">BBHIQ")
+ACKED_RANGE = Struct(">QQQQQQQ")
+BATCH_ACKED_HEADER = Struct(">BBHIQQQII")
+META_HEADER = Struct(">BBHIII")
+
+LOG_KEY = Struct(">Q")
+INDEX_KEY = Struct(">QQ")
+INDEX_SEGMENT = Struct(">QI")
+
+assert BATCH_HEADER.size == 20
+assert RECORD_PREFIX.size == 8
+assert ENTRY_HEADER.size == 96
+assert MARK_DELETE_HEADER.size == 48
+assert ACKED_RANGE.size == 56
+assert BATCH_ACKED_HEADER.size == 40
+assert META_HEADER.size == 16

@@ -1,0 +1,65 @@
+"""The open end of the journal: the batch that gathers what one turn changed, and what a commit of it sets free.
+
+A batch is one value of the log, one LMDB write transaction, one sync. While the committer writes one, the next gathers:
+group commit without added delay. A batch is handed over whole and not changed afterwards.
+"""
+
+from array import array
+from collections.abc import Mapping
+
+from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.storage.format import BATCH_HEADER, FORMAT_VERSION
+
+
+class Run:
+    """Entries of one ledger in one batch, one after another: the first one's id, and the offset of each."""
+
+    __slots__ = ("first_entry", "offsets")
+
+    def __init__(self, first_entry: int) -> None:
+        self.first_entry = first_entry
+        self.offsets = array("I")
+
+
+class Batch:
+    """Records that become durable together.
+
+    ``position`` is where the log will hold it, ``size`` its bytes so far. ``checkpoint`` are the rows that the meta
+    environment takes over after the batch is synced, None for most batches: with them the log up to and including
+    this batch is covered.
+    """
+
+    __slots__ = ("checkpoint", "parts", "position", "runs", "size", "wall")
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.parts: list[bytes] = []
+        self.size = BATCH_HEADER.size
+        self.runs: dict[int, Run] = {}
+        self.checkpoint: Mapping[bytes, bytes | None] | None = None
+        self.wall = 0
+
+    def add(self, record: bytes) -> None:
+        """Append a packed record that is no entry."""
+        self.parts.append(record)
+        self.size += len(record)
+
+    def add_entry(self, ledger_id: int, entry_id: int, header: bytes, body: bytes) -> None:
+        """Append an entry; the entries of one ledger come one after another, without gaps."""
+        run = self.runs.get(ledger_id)
+        if run is None:
+            run = self.runs[ledger_id] = Run(entry_id)
+        run.offsets.append(self.size)
+        parts = self.parts
+        parts.append(header)
+        parts.append(body)
+        self.size += len(header) + len(body)
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def value(self) -> bytes:
+        """The batch as the log holds it."""
+        records = b"".join(self.parts)
+        header = BATCH_HEADER.pack(FORMAT_VERSION, 0, 0xFFFF, len(records), crc32c(records), self.wall)
+        return header + records

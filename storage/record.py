@@ -1,0 +1,249 @@
+"""The records of the journal as values: packing them for a batch, unpacking them at recovery and on read."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.storage.format import (
+    ACKED_HEADER,
+    ACKED_RANGE,
+    BATCH_ACKED_HEADER,
+    BATCH_HEADER,
+    DELETED,
+    ENTRY_HEADER,
+    FORMAT_VERSION,
+    MARK_DELETE_HEADER,
+    META_HEADER,
+    RECORD_PREFIX,
+    RESET,
+    EntryFlag,
+    RecordKind,
+)
+
+
+class Position(NamedTuple):
+    """A place in a topic: entry ``entry_id`` of ledger ``ledger_id``; entry -1 is before the ledger's first."""
+
+    ledger_id: int
+    entry_id: int
+
+
+class Entry(NamedTuple):
+    """One stored entry: what its header says, and its bytes as the client sent them."""
+
+    ledger_id: int
+    entry_id: int
+    flags: int
+    num_messages: int
+    total_messages: int
+    """Messages of the topic up to this entry, itself included."""
+    total_bytes: int
+    """Bytes of the topic's entries up to this one, itself included."""
+    key_hash: int
+    publish_time: int
+    """Milliseconds since 1970, by the client."""
+    append_time: int
+    """Milliseconds since 1970, by the box."""
+    deliver_at: int
+    """Milliseconds since 1970; 0 for at once."""
+    checksum: int
+    body: bytes
+
+    @property
+    def position(self) -> Position:
+        """Where the entry stands."""
+        return Position(self.ledger_id, self.entry_id)
+
+
+class MarkDelete(NamedTuple):
+    """A cursor's mark-delete moved: everything up to it is acknowledged."""
+
+    cursor_id: int
+    position: Position
+    total_messages: int
+    total_bytes: int
+    reset: bool
+
+
+class AckedRange(NamedTuple):
+    """Entries ``first`` to ``last`` of a ledger are acknowledged; the totals before the first and up to the last."""
+
+    ledger_id: int
+    first: int
+    last: int
+    messages_before: int
+    messages_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+class Acked(NamedTuple):
+    """Ranges that a cursor has acknowledged beyond its mark-delete."""
+
+    cursor_id: int
+    ranges: tuple[AckedRange, ...]
+
+
+class BatchAcked(NamedTuple):
+    """Some messages of a batch are acknowledged; ``ack_set`` has a bit for each that is not."""
+
+    cursor_id: int
+    position: Position
+    num_messages: int
+    ack_set: int
+
+
+class Meta(NamedTuple):
+    """A row of the metadata was written, or deleted where ``value`` is None."""
+
+    key: bytes
+    value: bytes | None
+
+
+Record = Entry | MarkDelete | Acked | BatchAcked | Meta
+
+
+def pack_entry(entry: Entry, txn_most: int = 0, txn_least: int = 0) -> bytes:
+    """The header that stands before the entry's bytes in the journal."""
+    return ENTRY_HEADER.pack(
+        RecordKind.ENTRY,
+        entry.flags,
+        ENTRY_HEADER.size,
+        len(entry.body),
+        entry.ledger_id,
+        entry.entry_id,
+        entry.total_messages,
+        entry.total_bytes,
+        entry.publish_time,
+        entry.append_time,
+        entry.deliver_at,
+        txn_most,
+        txn_least,
+        entry.num_messages,
+        entry.key_hash,
+        entry.checksum,
+        0,
+    )
+
+
+def pack_mark_delete(record: MarkDelete) -> bytes:
+    """A cursor's new mark-delete as a record."""
+    return MARK_DELETE_HEADER.pack(
+        RecordKind.MARK_DELETE,
+        RESET if record.reset else 0,
+        MARK_DELETE_HEADER.size,
+        0,
+        record.cursor_id,
+        record.position.ledger_id,
+        record.position.entry_id,
+        record.total_messages,
+        record.total_bytes,
+    )
+
+
+def pack_acked(record: Acked) -> bytes:
+    """Newly acknowledged ranges as a record."""
+    body = b"".join([ACKED_RANGE.pack(*acked) for acked in record.ranges])
+    return ACKED_HEADER.pack(RecordKind.ACKED, 0, ACKED_HEADER.size, len(body), record.cursor_id) + body
+
+
+def pack_batch_acked(record: BatchAcked) -> bytes:
+    """The unacknowledged rest of a batch as a record."""
+    body = record.ack_set.to_bytes((record.num_messages + 63) // 64 * 8, "big")
+    header = BATCH_ACKED_HEADER.pack(
+        RecordKind.BATCH_ACKED,
+        0,
+        BATCH_ACKED_HEADER.size,
+        len(body),
+        record.cursor_id,
+        record.position.ledger_id,
+        record.position.entry_id,
+        record.num_messages,
+        0,
+    )
+    return header + body
+
+
+def pack_meta(record: Meta) -> bytes:
+    """A written or deleted row as a record."""
+    value = record.value if record.value is not None else b""
+    flags = DELETED if record.value is None else 0
+    size = len(record.key) + len(value)
+    header = META_HEADER.pack(RecordKind.META, flags, META_HEADER.size, size, len(record.key), 0)
+    return header + record.key + value
+
+
+def unpack_entry(data: bytes | memoryview, offset: int) -> Entry:
+    """The entry whose record starts at ``offset`` of a batch; its bytes are copied out.
+
+    Raises PersistenceError where no entry starts there, and where its bytes do not match the client's checksum.
+    """
+    # The client's checksum covers from behind itself: two bytes magic, four bytes checksum.
+    fields = ENTRY_HEADER.unpack_from(data, offset)
+    kind, flags, header_size, body_size = fields[:4]
+    start = offset + header_size
+    body = bytes(data[start : start + body_size])
+    if kind != RecordKind.ENTRY or len(body) != body_size:
+        raise PersistenceError(f"no entry at offset {offset} of the batch: kind {kind}, {len(body)} of {body_size} bytes")
+    (ledger_id, entry_id, messages, total_bytes, published, appended, deliver_at) = fields[4:11]
+    num_messages, key_hash, checksum = fields[13:16]
+    if flags & EntryFlag.CHECKSUM and crc32c(memoryview(body)[6:]) != checksum:
+        raise PersistenceError(f"entry {ledger_id}:{entry_id} is damaged: its bytes do not match the client's checksum")
+    return Entry(
+        ledger_id,
+        entry_id,
+        flags,
+        num_messages,
+        messages,
+        total_bytes,
+        key_hash,
+        published,
+        appended,
+        deliver_at,
+        checksum,
+        body,
+    )
+
+
+def unpack_batch(value: bytes) -> Iterator[tuple[int, Record]]:
+    """The records of a batch, each with its offset in the batch value.
+
+    Raises PersistenceError where the batch is of an unknown version or damaged.
+    """
+    version, _, _, length, checksum, _ = BATCH_HEADER.unpack_from(value)
+    if version != FORMAT_VERSION:
+        raise PersistenceError(f"batch of format {version}, this version reads {FORMAT_VERSION}")
+    end = BATCH_HEADER.size + length
+    if end != len(value) or crc32c(memoryview(value)[BATCH_HEADER.size :]) != checksum:
+        raise PersistenceError(f"batch is damaged: {len(value)} bytes where {end} with checksum {checksum:08x} should be")
+    offset = BATCH_HEADER.size
+    while offset < end:
+        _, _, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
+        record = _unpack(value, offset)
+        if record is not None:
+            yield offset, record
+        offset += header_size + body_size
+
+
+def _unpack(value: bytes, offset: int) -> Record | None:
+    kind, flags, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
+    body = offset + header_size
+    if kind == RecordKind.ENTRY:
+        return unpack_entry(value, offset)
+    if kind == RecordKind.MARK_DELETE:
+        cursor, ledger, entry, messages, size = MARK_DELETE_HEADER.unpack_from(value, offset)[4:]
+        return MarkDelete(cursor, Position(ledger, entry), messages, size, bool(flags & RESET))
+    if kind == RecordKind.ACKED:
+        (cursor,) = ACKED_HEADER.unpack_from(value, offset)[4:]
+        ranges = ACKED_RANGE.iter_unpack(value[body : body + body_size])
+        return Acked(cursor, tuple(AckedRange(*fields) for fields in ranges))
+    if kind == RecordKind.BATCH_ACKED:
+        cursor, ledger, entry, messages, _ = BATCH_ACKED_HEADER.unpack_from(value, offset)[4:]
+        words = int.from_bytes(value[body : body + body_size], "big")
+        return BatchAcked(cursor, Position(ledger, entry), messages, words)
+    if kind == RecordKind.META:
+        key_size, _ = META_HEADER.unpack_from(value, offset)[4:]
+        key = value[body : body + key_size]
+        return Meta(key, None if flags & DELETED else value[body + key_size : body + body_size])
+    return None  # a kind of a later version: stepped over
