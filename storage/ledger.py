@@ -1,0 +1,182 @@
+"""The managed ledger: a topic's entries, as a list of ledgers of which the last one grows.
+
+It knows what is appended and what is confirmed (durable). Nobody but the publisher sees an entry between the two.
+Positions are compared as pairs; ledger ids only grow, so their order is the order of publishing.
+"""
+
+from bisect import bisect_right
+
+from pulsarbox.storage.record import Entry, Position
+
+
+class LedgerInfo:
+    """One ledger of a topic. Times are milliseconds since 1970; ``closed`` is 0 for the one that grows."""
+
+    __slots__ = ("bytes_before", "closed", "confirmed", "created", "entries", "ledger_id", "messages_before", "size")
+
+    def __init__(self, ledger_id: int, created: int, messages_before: int, bytes_before: int) -> None:
+        self.ledger_id = ledger_id
+        self.created = created
+        self.closed = 0
+        self.messages_before = messages_before
+        """Messages of the topic before this ledger."""
+        self.bytes_before = bytes_before
+        self.entries = 0
+        """Entries appended, confirmed or not."""
+        self.confirmed = 0
+        """Entries that are durable."""
+        self.size = 0
+        """Bytes of the appended entries."""
+
+
+class ManagedLedger:
+    """The entries of one topic.
+
+    ``total_messages`` and ``total_bytes`` count what is appended, ``confirmed_messages`` and ``confirmed_bytes`` what
+    is durable; ``last_confirmed`` is the last durable entry, ``last_batch`` the messages in it (-1: no batch).
+    ``tail`` holds recent confirmed entries in memory, by ledger and entry id.
+    """
+
+    def __init__(self, topic_id: int) -> None:
+        self.topic_id = topic_id
+        self.ledgers: dict[int, LedgerInfo] = {}
+        self._order: list[int] = []
+        self.total_messages = 0
+        self.total_bytes = 0
+        self.last_confirmed = Position(-1, -1)
+        self.last_batch = -1
+        self.last_publish_time = 0
+        self.confirmed_messages = 0
+        self.confirmed_bytes = 0
+        self.tail: dict[int, dict[int, Entry]] = {}
+
+    @property
+    def current(self) -> LedgerInfo:
+        """The ledger that grows."""
+        return self.ledgers[self._order[-1]]
+
+    @property
+    def confirmed_entries(self) -> int:
+        """Durable entries in all ledgers."""
+        return sum(info.confirmed for info in self.ledgers.values())
+
+    @property
+    def size(self) -> int:
+        """Bytes of the entries in all ledgers."""
+        return sum(info.size for info in self.ledgers.values())
+
+    def open_ledger(self, ledger_id: int, now_ms: int) -> LedgerInfo:
+        """Let the topic grow in a new ledger; the one before is closed."""
+        assert not self._order or ledger_id > self._order[-1]
+        if self._order:
+            self.current.closed = now_ms
+        info = LedgerInfo(ledger_id, now_ms, self.total_messages, self.total_bytes)
+        self.restore_ledger(info)
+        return info
+
+    def restore_ledger(self, info: LedgerInfo) -> None:
+        """Add a ledger as it was left; used with growing ids."""
+        self.ledgers[info.ledger_id] = info
+        self._order.append(info.ledger_id)
+        if self.last_confirmed.ledger_id == -1:
+            self.last_confirmed = Position(info.ledger_id, -1)
+
+    def append(self, entry: Entry) -> None:
+        """Take an entry that was made for the next id of the current ledger."""
+        info = self.ledgers[entry.ledger_id]
+        assert info.entries == entry.entry_id
+        info.entries += 1
+        info.size += len(entry.body)
+        self.total_messages = entry.total_messages
+        self.total_bytes = entry.total_bytes
+
+    def confirm(self, entries: list[Entry]) -> None:
+        """Entries became durable: the oldest unconfirmed ones, in order."""
+        last = entries[-1]
+        for ledger_id in {entries[0].ledger_id, last.ledger_id}:
+            tail = self.tail.setdefault(ledger_id, {})
+            for entry in entries:
+                if entry.ledger_id == ledger_id:
+                    tail[entry.entry_id] = entry
+        self._confirmed(last)
+        for ledger_id in self._order[bisect_right(self._order, entries[0].ledger_id) - 1 :]:
+            info = self.ledgers[ledger_id]
+            info.confirmed = last.entry_id + 1 if ledger_id == last.ledger_id else info.entries
+            if ledger_id == last.ledger_id:
+                break
+
+    def replay(self, entry: Entry) -> None:
+        """An entry found in the log at recovery: it is appended and confirmed, and not kept in memory."""
+        self.append(entry)
+        self.ledgers[entry.ledger_id].confirmed = entry.entry_id + 1
+        self._confirmed(entry)
+
+    def _confirmed(self, last: Entry) -> None:
+        self.last_confirmed = Position(last.ledger_id, last.entry_id)
+        self.last_batch = last.num_messages if last.flags & 4 else -1
+        self.last_publish_time = last.publish_time
+        self.confirmed_messages = last.total_messages
+        self.confirmed_bytes = last.total_bytes
+
+    def roll_back(self) -> list[LedgerInfo]:
+        """Forget what is appended and not confirmed; gives the ledgers whose rows have changed."""
+        self.total_messages = self.confirmed_messages
+        self.total_bytes = self.confirmed_bytes
+        changed = []
+        for ledger_id in self._order[bisect_right(self._order, self.last_confirmed.ledger_id) - 1 :]:
+            info = self.ledgers[ledger_id]
+            info.entries = info.confirmed
+            if ledger_id == self.last_confirmed.ledger_id:
+                info.size = self.confirmed_bytes - info.bytes_before
+            else:
+                info.size = 0
+                info.messages_before = self.confirmed_messages
+                info.bytes_before = self.confirmed_bytes
+            changed.append(info)
+        return changed
+
+    def forget(self, ledger_id: int, first: int, last: int) -> None:
+        """Drop entries from the tail in memory."""
+        tail = self.tail.get(ledger_id)
+        if tail is not None:
+            for entry_id in range(first, last + 1):
+                tail.pop(entry_id, None)
+            if not tail:
+                del self.tail[ledger_id]
+
+    def first_position(self) -> Position:
+        """Before the first entry of the topic."""
+        return Position(self._order[0], -1)
+
+    def next(self, ledger_id: int, entry_id: int) -> Position:
+        """The position after this one, be there an entry yet or not; from an unknown ledger, the first one after."""
+        info = self.ledgers.get(ledger_id)
+        if info is not None and (entry_id + 1 < info.entries or ledger_id == self._order[-1]):
+            return Position(ledger_id, entry_id + 1)
+        i = bisect_right(self._order, ledger_id)
+        while i < len(self._order) - 1 and self.ledgers[self._order[i]].entries == 0:
+            i += 1
+        if i == len(self._order):
+            return Position(self._order[-1], self.ledgers[self._order[-1]].entries)
+        return Position(self._order[i], 0)
+
+    def clamp(self, ledger_id: int, entry_id: int) -> Position:
+        """The position nearest to the one asked for at which an entry is or will be: where reading can start."""
+        if (ledger_id, entry_id) > self.last_confirmed:
+            return self.next(*self.last_confirmed)
+        info = self.ledgers.get(ledger_id)
+        if info is None or entry_id < 0:
+            i = bisect_right(self._order, ledger_id - (info is not None))
+            return self.next(self._order[i], -1)
+        return Position(ledger_id, entry_id) if entry_id < info.entries else self.next(ledger_id, entry_id)
+
+    def entries_between(self, after: Position, through: Position) -> int:
+        """Confirmed entries behind ``after`` up to ``through``."""
+        count = 0
+        for ledger_id in self._order[max(0, bisect_right(self._order, after.ledger_id) - 1) :]:
+            if ledger_id > through.ledger_id:
+                break
+            start = after.entry_id + 1 if ledger_id == after.ledger_id else 0
+            stop = through.entry_id + 1 if ledger_id == through.ledger_id else self.ledgers[ledger_id].confirmed
+            count += max(0, stop - start) if ledger_id >= after.ledger_id else 0
+        return count
