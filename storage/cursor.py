@@ -96,7 +96,7 @@ class ManagedCursor:
             if self.ranges:
                 self._absorb()
             if self.batch_acks:
-                self.batch_acks.pop(self.mark_delete, None)
+                self.batch_acks.pop(Position(ledger_id, entry_id), None)
             return True
         return self._acknowledge_out_of_order(
             AckedRange(

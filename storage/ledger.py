@@ -6,6 +6,7 @@ Positions are compared as pairs; ledger ids only grow, so their order is the ord
 
 from bisect import bisect_right
 
+from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
 
 
@@ -113,7 +114,7 @@ class ManagedLedger:
 
     def _confirmed(self, last: Entry) -> None:
         self.last_confirmed = Position(last.ledger_id, last.entry_id)
-        self.last_batch = last.num_messages if last.flags & 4 else -1
+        self.last_batch = last.num_messages if last.flags & EntryFlag.BATCH else -1
         self.last_publish_time = last.publish_time
         self.confirmed_messages = last.total_messages
         self.confirmed_bytes = last.total_bytes

@@ -217,8 +217,12 @@ def unpack_batch(value: bytes) -> Iterator[tuple[int, Record]]:
     end = BATCH_HEADER.size + length
     if end != len(value) or crc32c(memoryview(value)[BATCH_HEADER.size :]) != checksum:
         raise PersistenceError(f"batch is damaged: {len(value)} bytes where {end} with checksum {checksum:08x} should be")
-    offset = BATCH_HEADER.size
-    while offset < end:
+    yield from unpack_records(value, BATCH_HEADER.size)
+
+
+def unpack_records(value: bytes, offset: int = 0) -> Iterator[tuple[int, Record]]:
+    """The records from ``offset`` to the end, each with its offset; kinds of a later version are stepped over."""
+    while offset < len(value):
         _, _, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
         record = _unpack(value, offset)
         if record is not None:
