@@ -78,11 +78,11 @@ def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:
         "entries": info.entries,
         "size": info.size,
     }
-    if info is ledger.current:
+    if info is ledger.current or (info.entries and not ledger.current.entries):
         row |= {
             "messages": ledger.total_messages - info.messages_before,
-            "last_batch": ledger.last_batch,
-            "last_publish_time": ledger.last_publish_time,
+            "last_batch": ledger.appended_batch,
+            "last_publish_time": ledger.appended_publish_time,
         }
     return row
 
@@ -108,9 +108,13 @@ class Catalog:
 
     def put(self, batch: Batch, key: str, row: Row | None) -> None:
         """Write a row, or delete it with None; durable with the batch."""
-        value = None if row is None else json.dumps(row, separators=(",", ":")).encode()
+        value = _encode(row)
         batch.add(pack_meta(Meta(key.encode(), value)))
         self.apply(key, value)
+
+    def note(self, key: str, row: Row) -> None:
+        """Write a row for the checkpoint alone: the log has its content in other records."""
+        self.apply(key, _encode(row))
 
     def apply(self, key: str, value: bytes | None) -> None:
         """Take a row over as the log has it."""
@@ -129,3 +133,7 @@ class Catalog:
     def give_back(self, rows: dict[bytes, bytes | None]) -> None:
         """The checkpoint that these rows were taken for has failed; later writes win."""
         self._dirty = {key.decode(): value for key, value in rows.items()} | self._dirty
+
+
+def _encode(row: Row | None) -> bytes | None:
+    return None if row is None else json.dumps(row, separators=(",", ":")).encode()

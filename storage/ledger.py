@@ -47,6 +47,9 @@ class ManagedLedger:
         self.last_confirmed = Position(-1, -1)
         self.last_batch = -1
         self.last_publish_time = 0
+        self.appended_batch = -1
+        """Messages in the last appended entry, -1 where it is no batch."""
+        self.appended_publish_time = 0
         self.confirmed_messages = 0
         self.confirmed_bytes = 0
         self.tail: dict[int, dict[int, Entry]] = {}
@@ -90,6 +93,8 @@ class ManagedLedger:
         info.size += len(entry.body)
         self.total_messages = entry.total_messages
         self.total_bytes = entry.total_bytes
+        self.appended_batch = entry.num_messages if entry.flags & EntryFlag.BATCH else -1
+        self.appended_publish_time = entry.publish_time
 
     def confirm(self, entries: list[Entry]) -> None:
         """Entries became durable: the oldest unconfirmed ones, in order."""
@@ -123,6 +128,7 @@ class ManagedLedger:
         """Forget what is appended and not confirmed; gives the ledgers whose rows have changed."""
         self.total_messages = self.confirmed_messages
         self.total_bytes = self.confirmed_bytes
+        self.appended_batch, self.appended_publish_time = self.last_batch, self.last_publish_time
         changed = []
         for ledger_id in self._order[bisect_right(self._order, self.last_confirmed.ledger_id) - 1 :]:
             info = self.ledgers[ledger_id]

@@ -99,5 +99,5 @@ def restore_ledger(ledger: ManagedLedger, ledger_id: int, row: Row) -> None:
     ledger.total_bytes = ledger.confirmed_bytes = info.bytes_before + info.size
     if info.entries:
         ledger.last_confirmed = Position(ledger_id, info.entries - 1)
-        ledger.last_batch = row.get("last_batch", -1)
-        ledger.last_publish_time = row.get("last_publish_time", 0)
+        ledger.last_batch = ledger.appended_batch = row.get("last_batch", -1)
+        ledger.last_publish_time = ledger.appended_publish_time = row.get("last_publish_time", 0)

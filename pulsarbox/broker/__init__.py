@@ -1,0 +1,1 @@
+"""The broker: pure state machines; time is an argument, ports are synchronous."""

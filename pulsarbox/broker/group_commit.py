@@ -1,0 +1,241 @@
+"""Group commit: what one turn changed becomes durable together, and sets free together what waited for it.
+
+One group gathers while at most one is being written. Receipts, ack responses and every reply that promises durability
+wait in the group that holds the change.
+
+When a commit fails, the entries of that group and of the one behind it are given up: their producers get an error for
+each message and are closed, so that nothing overtakes what has failed. All other records (acknowledgements, metadata)
+go into the next attempt.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.tail_cache import TailCache
+from pulsarbox.broker.timers import Timers
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.catalog import IDS, Row, acks_key, ledger_key, ledger_row
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.format import RecordKind
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.record import Entry
+from pulsarbox.storage.recovery import Store
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.producer import Producer
+    from pulsarbox.broker.topic import PersistentTopic
+
+log = logging.getLogger(__name__)
+
+Callback = Callable[[Now], None]
+
+LAZY_SECONDS = 0.010
+"""How long acknowledgements that nobody waits for may gather before they cost a sync."""
+RETRY_SECONDS = 0.1
+"""Pause after a failed commit."""
+
+
+class Group:
+    """A batch, and what waits for it."""
+
+    __slots__ = ("appended", "batch", "callbacks", "cursors", "lazy_until", "receipts", "urgent")
+
+    def __init__(self, position: int) -> None:
+        self.batch = Batch(position)
+        self.receipts: list[tuple[Producer, int, int, int, int]] = []
+        """Producer, sequence id, highest sequence id, ledger, entry."""
+        self.appended: dict[PersistentTopic, list[Entry]] = {}
+        self.cursors: dict[ManagedCursor, None] = {}
+        """Cursors with changes to write."""
+        self.callbacks: list[Callback] = []
+        self.urgent = False
+        self.lazy_until = 0.0
+
+
+class GroupCommit:
+    """The open group, the one being written, and the checkpoint that is due."""
+
+    def __init__(self, store: Store, settings: Settings, timers: Timers) -> None:
+        self._store = store
+        self._timers = timers
+        self._max_batch = settings.journalMaxBatchMbytes << 20
+        self._checkpoint_every = settings.journalCheckpointMbytes << 20
+        self._since_checkpoint = 0
+        self._not_before = 0.0
+        self._dirty_ledgers: dict[ManagedLedger, None] = {}
+        self._dirty_cursors: dict[ManagedCursor, None] = {}
+        self._checkpoint_asked = False
+        self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
+        self.open = Group(store.next_position)
+        self.in_flight: Group | None = None
+        ids = store.ids()
+        self._next_id = ids["next"]
+        self.boot = ids["boot"] + 1
+        self._ids_changed = True
+
+    @property
+    def full(self) -> bool:
+        """Whether the open batch is full: then nothing more should be read from clients."""
+        return self.open.batch.size >= self._max_batch
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be written."""
+        return self.in_flight is None and not (self.open.batch or self.open.cursors or self.open.callbacks)
+
+    # What the state machines call
+
+    def new_id(self) -> int:
+        """A fresh id for a topic, a ledger or a cursor; it becomes durable with what is stored under it."""
+        self._next_id += 1
+        self._ids_changed = True
+        return self._next_id - 1
+
+    def put_row(self, key: str, row: Row | None) -> None:
+        """Write a row of the metadata, or delete it with None."""
+        self._store.catalog.put(self.open.batch, key, row)
+        self.open.urgent = True
+
+    def after_commit(self, callback: Callback) -> None:
+        """Call back when everything that is changed so far is durable."""
+        self.open.callbacks.append(callback)
+        self.open.urgent = True
+
+    def cursor_changed(self, cursor: ManagedCursor, now: Now) -> None:
+        """Write the cursor's changes, at the latest in some milliseconds."""
+        if cursor.durable:
+            group = self.open
+            if not group.cursors:
+                group.lazy_until = now.monotonic + LAZY_SECONDS
+                if not group.urgent:
+                    self._timers.at(group.lazy_until, _wake)
+            group.cursors[cursor] = None
+
+    def forget_cursor(self, cursor: ManagedCursor) -> None:
+        """The cursor is deleted: nothing of it is written any more."""
+        self.open.cursors.pop(cursor, None)
+        self._dirty_cursors.pop(cursor, None)
+        self._store.cursors.pop(cursor.cursor_id, None)
+        self._store.catalog.apply(acks_key(cursor.cursor_id), None)
+
+    def forget_ledger(self, ledger: ManagedLedger) -> None:
+        """The topic is deleted."""
+        self._dirty_ledgers.pop(ledger, None)
+        self._store.ledgers.pop(ledger.topic_id, None)
+
+    def ask_checkpoint(self) -> None:
+        """Write a checkpoint with the next batch, however little there is to write."""
+        self._checkpoint_asked = True
+        self._ids_changed = True
+        self.open.urgent = True
+
+    # What the shell calls, through the broker
+
+    def take(self, now: Now) -> Batch | None:
+        """The next batch to commit; None while one is being written or nothing is due."""
+        group = self.open
+        if self.in_flight is not None or now.monotonic < self._not_before:
+            return None
+        if not group.urgent and not group.receipts:
+            if not group.cursors or (now.monotonic < group.lazy_until and not self.full):
+                return None
+        batch = group.batch
+        self._pack_cursors(group)
+        if not batch and not self._ids_changed:
+            self.open = Group(batch.position)
+            _run(group.callbacks, now)
+            return None
+        if self._ids_changed:
+            self._store.catalog.put(batch, IDS, {"next": self._next_id, "boot": self.boot})
+            self._ids_changed = False
+        batch.wall = now.wall
+        self._dirty_ledgers.update(dict.fromkeys(topic.ledger for topic in group.appended))
+        self._since_checkpoint += batch.size
+        if self._since_checkpoint >= self._checkpoint_every or self._checkpoint_asked:
+            batch.checkpoint = self._checkpoint()
+        self.in_flight = group
+        self.open = Group(batch.position + 1)
+        return batch
+
+    def _pack_cursors(self, group: Group) -> None:
+        for cursor in group.cursors:
+            for record in cursor.take_changes():
+                group.batch.add(record)
+        self._dirty_cursors.update(group.cursors)
+
+    def _checkpoint(self) -> dict[bytes, bytes | None]:
+        for ledger in self._dirty_ledgers:
+            for info in list(ledger.ledgers.values())[-2:]:
+                self._store.catalog.note(ledger_key(ledger.topic_id, info.ledger_id), ledger_row(ledger, info))
+        rows = self._store.catalog.take_dirty()
+        rows |= {acks_key(cursor.cursor_id).encode(): cursor.pack() for cursor in self._dirty_cursors}
+        self._dirty_ledgers.clear()
+        self._dirty_cursors.clear()
+        self._since_checkpoint = 0
+        self._checkpoint_asked = False
+        return rows
+
+    def committed(self, batch: Batch, now: Now) -> None:
+        """The batch is durable: confirm its entries, send what waited, let the consumers have them."""
+        group = self.in_flight
+        assert group is not None and group.batch is batch
+        self.in_flight = None
+        for topic, entries in group.appended.items():
+            topic.ledger.confirm(entries)
+            self.tail_cache.added(topic.ledger, entries)
+        for producer, sequence_id, highest_sequence_id, ledger_id, entry_id in group.receipts:
+            producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id)
+        _run(group.callbacks, now)
+        for topic in group.appended:
+            topic.dispatch(now)
+
+    def failed(self, batch: Batch, now: Now, error: Exception) -> None:
+        """The batch is not stored, nothing of it: give up its entries, try the rest again."""
+        group, behind = self.in_flight, self.open
+        assert group is not None and group.batch is batch
+        log.error("a commit of %d bytes failed, its messages are refused: %s", batch.size, error)
+        self.in_flight = None
+        retry = self.open = Group(batch.position)
+        for part in (*_other_records(group.batch), *_other_records(behind.batch)):
+            retry.batch.add(part)
+        retry.cursors |= behind.cursors
+        retry.callbacks = group.callbacks + behind.callbacks
+        retry.urgent = True
+        if batch.checkpoint is not None:
+            self._store.catalog.give_back(dict(batch.checkpoint))
+            self._since_checkpoint = self._checkpoint_every
+        self._not_before = now.monotonic + RETRY_SECONDS
+        self._timers.at(self._not_before, _wake)
+        refusal = PersistenceError(f"The message could not be stored: {error}")
+        for topic in group.appended | behind.appended:
+            for info in topic.ledger.roll_back():
+                self.put_row(ledger_key(topic.ledger.topic_id, info.ledger_id), ledger_row(topic.ledger, info))
+        for producer, sequence_id, _, _, _ in group.receipts + behind.receipts:
+            producer.refuse(sequence_id, refusal)
+        for producer in dict.fromkeys(receipt[0] for receipt in group.receipts + behind.receipts):
+            producer.disconnect(now)
+
+
+def _other_records(batch: Batch) -> list[bytes]:
+    """The records of a batch that are no entries; an entry stands as two parts, its header and its bytes."""
+    records = []
+    parts = iter(batch.parts)
+    for part in parts:
+        if part[0] == RecordKind.ENTRY:
+            next(parts)
+        else:
+            records.append(part)
+    return records
+
+
+def _run(callbacks: list[Callback], now: Now) -> None:
+    for callback in callbacks:
+        callback(now)
+
+
+def _wake(now: Now) -> None:
+    """A timer that only makes the shell look for a batch that has fallen due."""

@@ -1,0 +1,65 @@
+"""Deadlines of the core: two heaps, one a clock."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from pulsarbox.clock import Deadlines, Now
+
+Action = Callable[[Now], None]
+
+
+class Timer:
+    """One deadline; ``cancel`` makes it pass without anything happening."""
+
+    __slots__ = ("action",)
+
+    def __init__(self, action: Action) -> None:
+        self.action: Action | None = action
+
+    def cancel(self) -> None:
+        """Let the deadline pass in silence."""
+        self.action = None
+
+
+class Timers:
+    """What is to be done when. Deadlines of one clock are kept in the order they fall due, then in that of asking."""
+
+    def __init__(self) -> None:
+        self._monotonic: list[tuple[float, int, Timer]] = []
+        self._wall: list[tuple[int, int, Timer]] = []
+        self._count = 0
+
+    def at(self, monotonic: float, action: Action) -> Timer:
+        """Do ``action`` at an instant of the monotonic clock (seconds)."""
+        timer = Timer(action)
+        self._count += 1
+        heappush(self._monotonic, (monotonic, self._count, timer))
+        return timer
+
+    def at_wall(self, wall: int, action: Action) -> Timer:
+        """Do ``action`` at an instant of the wall clock (milliseconds since 1970)."""
+        timer = Timer(action)
+        self._count += 1
+        heappush(self._wall, (wall, self._count, timer))
+        return timer
+
+    def run(self, now: Now) -> None:
+        """Do everything that is due."""
+        due: list[Timer] = []
+        while self._monotonic and self._monotonic[0][0] <= now.monotonic:
+            due.append(heappop(self._monotonic)[2])
+        while self._wall and self._wall[0][0] <= now.wall:
+            due.append(heappop(self._wall)[2])
+        for timer in due:
+            if timer.action is not None:
+                timer.action(now)
+
+    def next(self) -> Deadlines:
+        """When the next deadline falls due, on each clock."""
+        for heap in (self._monotonic, self._wall):
+            while heap and heap[0][2].action is None:
+                heappop(heap)
+        return Deadlines(
+            self._monotonic[0][0] if self._monotonic else None,
+            self._wall[0][0] if self._wall else None,
+        )
