@@ -64,7 +64,10 @@ class Store:
             ledger = self.ledgers.setdefault(topic_id, ManagedLedger(topic_id))
             self._by_ledger_id[ledger_id] = ledger
             if ledger_id in ledger.ledgers:
-                ledger.ledgers[ledger_id].closed = row["closed"]
+                info = ledger.ledgers[ledger_id]
+                info.closed = row["closed"]
+                if not info.entries:  # what stood before it was given up with a failed commit
+                    info.messages_before, info.bytes_before = row["messages_before"], row["bytes_before"]
             else:
                 restore_ledger(ledger, ledger_id, row)
         elif kind == "cursor":
@@ -80,7 +83,9 @@ class Store:
             self._by_ledger_id.pop(ledger_id, None)
             self.ledgers.pop(topic_id, None)
         elif kind == "cursor":
-            self.cursors.pop(int(rest.split("/")[1], 16), None)
+            cursor_id = int(rest.split("/")[1], 16)
+            self.cursors.pop(cursor_id, None)
+            self.catalog.apply(acks_key(cursor_id), None)
 
     def ids(self) -> Row:
         """The counter of ids, and of starts."""

@@ -1,0 +1,140 @@
+"""One consumer on one connection, as the broker sees it: permits, what it holds unacknowledged, how it is sent to."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.producer import NO_REQUEST
+from pulsarbox.clock import Now
+from pulsarbox.protocol import replies
+from pulsarbox.protocol.delivery import DeliveryEncoder
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.cnx import ServerCnx
+    from pulsarbox.broker.subscription import Subscription
+
+
+class Held(NamedTuple):
+    """What an acknowledgement needs to know of an entry, without its bytes."""
+
+    messages: int
+    """Messages of the entry that were not yet acknowledged when it was sent."""
+    size: int
+    total_messages: int
+    total_bytes: int
+    batch_size: int
+    """Messages in the entry."""
+
+
+BodyOf = Callable[[Entry], bytes]
+
+
+class Consumer:
+    """A consumer of one subscription."""
+
+    def __init__(
+        self,
+        cnx: "ServerCnx",
+        consumer_id: int,
+        name: str,
+        subscription: "Subscription",
+        *,
+        partition: int,
+        priority_level: int,
+        epoch: int | None,
+        now: Now,
+    ) -> None:
+        self.cnx = cnx
+        self.outbox: Outbox = cnx.outbox
+        self.consumer_id = consumer_id
+        self.name = name
+        self.subscription = subscription
+        self.priority_level = priority_level
+        self.epoch = epoch
+        """Consumer epoch of a client that uses it; goes with every message."""
+        self.permits = 0
+        """Messages that may be sent; negative after a large batch."""
+        self.held: dict[tuple[int, int], Held] = {}
+        """Entries that are sent and not acknowledged, by position, in the order of sending."""
+        self.unacked = 0
+        """Messages among them."""
+        self.blocked = False
+        """Too many messages are unacknowledged."""
+        self.closed = False
+        self.connected_since = now.wall
+        self.messages_out = 0
+        self.bytes_out = 0
+        self._header = DeliveryEncoder(consumer_id, partition).header
+
+    def deliver(
+        self,
+        entries: list[Entry],
+        ack_sets: dict[Position, tuple[int, int]],
+        redelivered: dict[tuple[int, int], int],
+        body_of: BodyOf | None = None,
+    ) -> None:
+        """Send entries, as they are. ``ack_sets`` are the cursor's partly acknowledged batches, ``redelivered`` the
+        counts of those that were sent before; ``body_of`` adds the broker's own metadata where the client wants it."""
+        header, held, epoch = self._header, self.held, self.epoch
+        plain = not ack_sets and not redelivered and epoch is None
+        parts: list[bytes] = []
+        size = sent = 0
+        for entry in entries:
+            (ledger_id, entry_id, _, messages, total_messages, total_bytes, *_, body) = entry
+            stored = len(body)
+            if body_of is not None:
+                body = body_of(entry)
+            position = (ledger_id, entry_id)
+            unacked = messages
+            if plain:
+                head = header(ledger_id, entry_id, len(body))
+            else:
+                partly = ack_sets.get(Position(ledger_id, entry_id)) if ack_sets else None
+                words: tuple[int, ...] = ()
+                if partly is not None:
+                    unacked = partly[1].bit_count()
+                    words = ack_set_words(*partly)
+                head = header(ledger_id, entry_id, len(body), redelivered.get(position, 0), words, epoch)
+            held[position] = Held(unacked, stored, total_messages, total_bytes, messages)
+            parts.append(head)
+            parts.append(body)
+            size += len(head) + len(body)
+            sent += unacked
+        self.permits -= sent
+        self.unacked += sent
+        self.messages_out += sent
+        self.bytes_out += size
+        self.outbox.send_parts(parts, size)
+
+    def release(self, position: tuple[int, int]) -> Held | None:
+        """The consumer holds the entry no longer; what was known of it, None where it was not held."""
+        held = self.held.pop(position, None)
+        if held is not None:
+            self.unacked -= held.messages
+        return held
+
+    def disconnect(self, now: Now) -> None:
+        """The broker closes: the client is told to come back."""
+        if not self.closed:
+            self.closed = True
+            self.cnx.consumer_is_gone(self, now)
+            self.outbox.send(replies.close_consumer(self.consumer_id, NO_REQUEST))
+
+
+def ack_set_words(batch_size: int, unacked: int) -> tuple[int, ...]:
+    """A set of batch indexes as the protocol has it: signed 64-bit words, lowest first, trailing zeros cut."""
+    words = []
+    while unacked:
+        word = unacked & 0xFFFFFFFFFFFFFFFF
+        words.append(word - (1 << 64) if word >> 63 else word)
+        unacked >>= 64
+    return tuple(words)
+
+
+def ack_set_bits(words: "list[int]") -> int:
+    """The protocol's words as one integer with a bit for each index that is not acknowledged."""
+    bits = 0
+    for i, word in enumerate(words):
+        bits |= (word & 0xFFFFFFFFFFFFFFFF) << (64 * i)
+    return bits

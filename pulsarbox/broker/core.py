@@ -1,0 +1,25 @@
+"""What every topic stands on: settings, timers, group commit, reads. Handed down; nobody looks for it."""
+
+from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.reads import Reads
+from pulsarbox.broker.timers import Timers
+from pulsarbox.config import Settings
+from pulsarbox.storage.recovery import Store
+
+
+class Core:
+    """The shared parts of one broker."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.settings = settings
+        self.store = store
+        self.catalog = store.catalog
+        self.timers = Timers()
+        self.reads = Reads()
+        self.commits = GroupCommit(store, settings, self.timers)
+        self._producer_names = 0
+
+    def producer_name(self) -> str:
+        """A name for a producer that brought none; never given twice, over restarts too."""
+        self._producer_names += 1
+        return f"{self.settings.clusterName}-{self.commits.boot}-{self._producer_names - 1}"

@@ -1,0 +1,125 @@
+"""Where a dispatcher takes its entries from: the tail in memory, or reads ahead in the backlog."""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from pulsarbox.broker.reads import Reads
+from pulsarbox.broker.timers import Timers
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.record import Entry, Position
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+"""Pause after a read that failed."""
+
+
+class EntrySource:
+    """Reads the unacknowledged entries of one cursor in order, from ``position`` on, as far as they are confirmed.
+
+    ``ready`` is called when a read has brought entries that ``take`` had to do without.
+    """
+
+    def __init__(
+        self, cursor: ManagedCursor, reads: Reads, timers: Timers, settings: Settings, ready: Callable[[Now], None]
+    ) -> None:
+        self._cursor = cursor
+        self._ledger: ManagedLedger = cursor.ledger
+        self._reads = reads
+        self._timers = timers
+        self._max_entries = settings.dispatcherMaxReadBatchSize
+        self._max_bytes = settings.dispatcherMaxReadSizeBytes
+        self._ready = ready
+        self._ahead: deque[Entry] = deque()
+        self._reading = False
+        self._generation = 0
+        """Answers to reads of before a rewind are recognised by it, and dropped."""
+        self._starved = False
+        self.position = Position(-1, -1)
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Start again at the first entry that is not acknowledged."""
+        self.position = self._ledger.next(*self._cursor.mark_delete)
+        self._ahead.clear()
+        self._generation += 1
+        self._reading = self._starved = False
+
+    def take(self, max_entries: int, max_messages: int, now: Now) -> list[Entry]:
+        """The next entries: up to ``max_entries`` of them, and no more once ``max_messages`` are reached.
+
+        An empty list where there is none, or none yet.
+        """
+        taken: list[Entry] = []
+        cursor, ahead = self._cursor, self._ahead
+        ledger_id, entry_id = self.position
+        tail = self._ledger.tail.get(ledger_id)
+        check = bool(cursor.ranges) or (ledger_id, entry_id) <= cursor.mark_delete
+        while len(taken) < max_entries and max_messages > 0:
+            if ahead:
+                entry: Entry | None = ahead.popleft()
+            else:
+                entry = tail.get(entry_id) if tail is not None else None
+            if entry is None:
+                following = self._missing(ledger_id, entry_id, bool(taken))
+                if following is None:
+                    break
+                ledger_id, entry_id = following
+                tail = self._ledger.tail.get(ledger_id)
+                continue
+            ledger_id, entry_id = entry[0], entry[1] + 1
+            if check and cursor.is_acked(ledger_id, entry_id - 1):
+                continue
+            taken.append(entry)
+            max_messages -= entry[3]
+        self.position = Position(ledger_id, entry_id)
+        if not self._reading and len(ahead) < self._max_entries // 2:
+            self._read_ahead()
+        return taken
+
+    def _missing(self, ledger_id: int, entry_id: int, some: bool) -> Position | None:
+        """The entry is not in memory: where to go on, None where there is nothing to go on with."""
+        following = self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1))
+        if following != (ledger_id, entry_id):
+            return following
+        if following <= self._ledger.last_confirmed and not some:
+            self._starved = True
+            if not self._reading:
+                self._read(following)
+        return None
+
+    def _read_ahead(self) -> None:
+        """Have the next entries of the backlog at hand before they are asked for."""
+        last = self._ahead[-1] if self._ahead else None
+        following = self._ledger.next(last.ledger_id, last.entry_id) if last is not None else self.position
+        if following <= self._ledger.last_confirmed:
+            tail = self._ledger.tail.get(following.ledger_id)
+            if tail is None or following.entry_id not in tail:
+                self._read(self._cursor.next_unacked(following))
+
+    def _read(self, first: Position) -> None:
+        info = self._ledger.ledgers.get(first.ledger_id)
+        if info is None or first.entry_id >= info.confirmed:
+            return
+        last = min(info.confirmed - 1, first.entry_id + self._max_entries - 1)
+        self._reading = True
+        answer = partial(self._answer, self._generation)
+        self._reads.ask(first.ledger_id, first.entry_id, last, self._max_bytes, answer)
+
+    def _answer(self, generation: int, entries: list[Entry], error: Exception | None, now: Now) -> None:
+        if generation != self._generation:
+            return
+        self._reading = False
+        if error is not None:
+            log.error("subscription %s of topic %d cannot read: %s", self._cursor.name, self._ledger.topic_id, error)
+            self._timers.at(now.monotonic + RETRY_SECONDS, self._ready)
+            return
+        self._ahead.extend(entry for entry in entries if (entry[0], entry[1]) >= self.position)
+        if self._starved:
+            self._starved = False
+            self._ready(now)

@@ -1,0 +1,82 @@
+"""One producer on one connection, as the broker sees it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.outbox import Outbox
+from pulsarbox.clock import Now
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol import replies
+from pulsarbox.protocol.receipts import ReceiptEncoder
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.cnx import ServerCnx
+    from pulsarbox.broker.topic import Topic
+
+NO_REQUEST = 0xFFFFFFFFFFFFFFFF
+"""Request id of a command that the broker sends on its own account."""
+
+
+class Producer:
+    """A producer: who it is, and how many of its messages are on their way to the disk."""
+
+    def __init__(
+        self,
+        cnx: "ServerCnx",
+        producer_id: int,
+        name: str,
+        topic: "Topic",
+        *,
+        epoch: int,
+        user_provided_name: bool,
+        now: Now,
+    ) -> None:
+        self.cnx = cnx
+        self.outbox: Outbox = cnx.outbox
+        self.producer_id = producer_id
+        self.name = name
+        self.topic = topic
+        self.epoch = epoch
+        self.user_provided_name = user_provided_name
+        self.connected_since = now.wall
+        self.pending = 0
+        """Messages (entries) that are sent and have no receipt yet."""
+        self.closed = False
+        self.messages_in = 0
+        self.bytes_in = 0
+        self._receipt = ReceiptEncoder(producer_id).encode
+        self._drained: Callable[[], None] | None = None
+
+    def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int) -> None:
+        """The entry is durable: tell the client."""
+        self.pending -= 1
+        self.outbox.send(self._receipt(sequence_id, highest_sequence_id, ledger_id, entry_id))
+        if self._drained is not None:
+            self._settle()
+
+    def refuse(self, sequence_id: int, error: PulsarBoxError) -> None:
+        """The entry is not stored: tell the client why."""
+        self.pending -= 1
+        self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
+        if self._drained is not None:
+            self._settle()
+
+    def close(self, drained: Callable[[], None]) -> None:
+        """The client closes: go at once, call back when every message has its receipt."""
+        self.closed = True
+        self.topic.remove_producer(self)
+        self._drained = drained
+        self._settle()
+
+    def disconnect(self, now: Now) -> None:
+        """The broker closes: the client is told to come back."""
+        if not self.closed:
+            self.closed = True
+            self.topic.remove_producer(self)
+            self.cnx.producer_is_gone(self, now)
+            self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
+
+    def _settle(self) -> None:
+        if self._drained is not None and self.pending == 0:
+            drained, self._drained = self._drained, None
+            drained()

@@ -1,0 +1,42 @@
+"""Reads outside the tail cache: asked for here, carried out by a thread of the shell, answered by ``read_done``."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pulsarbox.clock import Now
+from pulsarbox.storage.engine import ReadRequest
+from pulsarbox.storage.record import Entry
+
+Answer = Callable[[list[Entry], Exception | None, Now], None]
+
+
+class Reads:
+    """Reads that are asked for and not answered yet."""
+
+    def __init__(self) -> None:
+        self._waiting: list[ReadRequest] = []
+        self._answers: dict[int, Answer] = {}
+        self._last_token = 0
+
+    def ask(self, ledger_id: int, first: int, last: int, max_bytes: int, answer: Answer) -> int:
+        """Read entries ``first`` to ``last`` of a ledger, as far as ``max_bytes`` go; gives the read's token."""
+        self._last_token += 1
+        self._answers[self._last_token] = answer
+        self._waiting.append(ReadRequest(self._last_token, ledger_id, first, last, max_bytes))
+        return self._last_token
+
+    def take(self) -> list[ReadRequest]:
+        """The reads that the shell has not been given yet."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def done(self, token: int, entries: list[Entry], now: Now, error: Exception | None) -> None:
+        """Hand a read's answer to whoever asked."""
+        self._answers.pop(token)(entries, error, now)
+
+
+class ReadPort(Protocol):
+    """What those who read need: only the asking."""
+
+    def ask(self, ledger_id: int, first: int, last: int, max_bytes: int, answer: Answer) -> int:
+        """See Reads.ask."""

@@ -1,0 +1,302 @@
+"""A topic: its producers and subscriptions; of a persistent one also what it stores."""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from mmh3 import hash as murmur3_32
+
+from pulsarbox.broker.consumer import Consumer, Held
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.clock import Now
+from pulsarbox.errors import Conflict, MetadataError, NotAllowed, ProducerBusy
+from pulsarbox.names import TopicName
+from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
+from pulsarbox.storage.catalog import cursor_key, ledger_key, ledger_row, topic_key
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.record import Entry, Position, pack_entry
+
+Located = Callable[[Position, int, int, Now], None]
+
+
+class AnySubscription(Protocol):
+    """What connections and the Admin API ask of a subscription, stored or not."""
+
+    name: str
+    consumers: list[Consumer]
+
+    @property
+    def durable(self) -> bool:
+        """Whether the subscription outlives its consumers."""
+
+    def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
+        """The consumer can take more messages."""
+
+    def dispatch(self, now: Now) -> None:
+        """Send what can be sent."""
+
+    def remove_consumer(self, consumer: Consumer, now: Now) -> None:
+        """The consumer has gone."""
+
+    def close(self, now: Now, asked_by: Consumer | None = None) -> None:
+        """Let all consumers go."""
+
+
+class Topic:
+    """What persistent and non-persistent topics have in common: the producers."""
+
+    def __init__(self, core: Core, name: TopicName) -> None:
+        self.core = core
+        self.name = name
+        self.producers: dict[str, Producer] = {}
+
+    def add_producer(self, producer: Producer, now: Now) -> None:
+        """Take a producer. Raises ProducerBusy where its name is taken by a connection that is alive."""
+        other = self.producers.get(producer.name)
+        if other is not None:
+            successor = (
+                other.cnx is producer.cnx
+                and other.producer_id == producer.producer_id
+                and other.epoch < producer.epoch
+            ) or (other.user_provided_name == producer.user_provided_name is False and other.epoch < producer.epoch)
+            if not successor:
+                other.cnx.check_alive(now)
+                raise ProducerBusy(
+                    f"Producer with name '{producer.name}' is already connected to topic '{self.name}'"
+                )
+            other.disconnect(now)
+        self.producers[producer.name] = producer
+
+    def remove_producer(self, producer: Producer) -> None:
+        """The producer has gone."""
+        if self.producers.get(producer.name) is producer:
+            del self.producers[producer.name]
+
+    def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
+        """Take a message (or batch, or chunk). Raises PulsarBoxError, and takes nothing, where it is refused."""
+        raise NotImplementedError
+
+    def all_subscriptions(self) -> Iterator[AnySubscription]:
+        """Its subscriptions."""
+        raise NotImplementedError
+
+    def close(self, now: Now) -> None:
+        """Let everybody go: clients are told to come back."""
+        for producer in list(self.producers.values()):
+            producer.disconnect(now)
+        for subscription in list(self.all_subscriptions()):
+            subscription.close(now)
+
+    def check_idle(self) -> None:
+        """Raises Conflict where producers or consumers are connected."""
+        if self.producers:
+            raise Conflict(f"Topic {self.name} has {len(self.producers)} connected producers/consumers")
+        consumers = sum(len(subscription.consumers) for subscription in self.all_subscriptions())
+        if consumers:
+            raise Conflict(f"Topic {self.name} has {consumers} connected producers/consumers")
+
+
+class PersistentTopic(Topic):
+    """A topic whose messages are stored."""
+
+    def __init__(self, core: Core, name: TopicName, ledger: ManagedLedger) -> None:
+        super().__init__(core, name)
+        self.ledger = ledger
+        self.subscriptions: dict[str, Subscription] = {}
+        self.messages_in = 0
+        self.bytes_in = 0
+        self._max_message_size = core.settings.maxMessageSize
+        self._max_entries = core.settings.managedLedgerMaxEntriesPerLedger
+        self._max_size = core.settings.managedLedgerMaxSizePerLedgerMbytes << 20
+        self._max_age = core.settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000
+
+    def all_subscriptions(self) -> Iterator[Subscription]:
+        """See Topic."""
+        return iter(self.subscriptions.values())
+
+    # Publishing
+
+    def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
+        """See Topic.publish; the receipt leaves when the entry is durable."""
+        size = len(payload)
+        if size > self._max_message_size + 4096:
+            raise NotAllowed(f"Exceed maximum message size: {size} bytes, {self._max_message_size} are allowed")
+        parsed = parse_entry(payload)
+        ledger = self.ledger
+        info = ledger.current
+        if info.entries >= self._max_entries or info.size >= self._max_size or self._is_old(now):
+            self._roll_over(now)
+            info = ledger.current
+        entry = self._entry(parsed, payload, info.ledger_id, info.entries, now)
+        ledger.append(entry)
+        group = self.core.commits.open
+        metadata = parsed.metadata
+        txn = (metadata.txnid_most_bits, metadata.txnid_least_bits) if entry.flags & EntryFlag.TRANSACTION else (0, 0)
+        group.batch.add_entry(entry.ledger_id, entry.entry_id, pack_entry(entry, *txn), payload)
+        appended = group.appended.get(self)
+        if appended is None:
+            group.appended[self] = [entry]
+        else:
+            appended.append(entry)
+        group.receipts.append(
+            (producer, send.sequence_id, send.highest_sequence_id, entry.ledger_id, entry.entry_id)
+        )
+        producer.pending += 1
+        producer.messages_in += entry.num_messages
+        producer.bytes_in += size
+
+    def _entry(self, parsed: ParsedEntry, payload: bytes, ledger_id: int, entry_id: int, now: Now) -> Entry:
+        """The entry with all that later readers need to know of its metadata."""
+        metadata = parsed.metadata
+        flags = 0
+        key_hash = 0
+        num_messages = 1
+        if metadata.HasField("num_messages_in_batch"):
+            flags = EntryFlag.BATCH.value
+            num_messages = metadata.num_messages_in_batch
+            if num_messages < 1:
+                raise MetadataError(f"A batch of {num_messages} messages is none")
+        if parsed.checksum is not None:
+            flags |= EntryFlag.CHECKSUM.value
+        key = sticky_key(metadata)
+        if key is not None:
+            flags |= EntryFlag.KEY.value
+            key_hash = murmur3_32(key, signed=False)
+        if metadata.HasField("txnid_least_bits"):
+            flags |= EntryFlag.TRANSACTION.value
+        if metadata.HasField("marker_type"):
+            flags |= EntryFlag.MARKER.value
+        if metadata.HasField("chunk_id"):
+            flags |= EntryFlag.CHUNK.value
+        if metadata.encryption_keys:
+            flags |= EntryFlag.ENCRYPTED.value
+        ledger = self.ledger
+        return Entry(
+            ledger_id,
+            entry_id,
+            flags,
+            num_messages,
+            ledger.total_messages + num_messages,
+            ledger.total_bytes + len(payload),
+            key_hash,
+            metadata.publish_time,
+            now.wall,
+            metadata.deliver_at_time,
+            parsed.checksum or 0,
+            payload,
+        )
+
+    def _is_old(self, now: Now) -> bool:
+        info = self.ledger.current
+        return now.wall - info.created >= self._max_age and info.entries > 0 and self._max_age > 0
+
+    def _roll_over(self, now: Now) -> None:
+        """Close the ledger that grows and open the next."""
+        ledger, commits = self.ledger, self.core.commits
+        before = ledger.current
+        info = ledger.open_ledger(commits.new_id(), now.wall)
+        for each in (before, info):
+            commits.put_row(ledger_key(ledger.topic_id, each.ledger_id), ledger_row(ledger, each))
+
+    def dispatch(self, now: Now) -> None:
+        """Entries were confirmed: give them to the consumers."""
+        for subscription in list(self.subscriptions.values()):
+            subscription.dispatch(now)
+
+    # Subscriptions
+
+    def subscribe(self, name: str, *, earliest: bool, properties: dict[str, str], now: Now) -> Subscription:
+        """A new durable subscription at the start of the topic or at its end; durable with the next commit."""
+        ledger, commits = self.ledger, self.core.commits
+        cursor = ManagedCursor(commits.new_id(), name, ledger)
+        if earliest:
+            info = next(iter(ledger.ledgers.values()))
+            cursor.reset(ledger.first_position(), info.messages_before, info.bytes_before)
+        else:
+            cursor.reset(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes)
+        self.core.store.cursors[cursor.cursor_id] = cursor
+        row = {"name": name, "properties": properties, "created": now.wall}
+        commits.put_row(cursor_key(ledger.topic_id, cursor.cursor_id), row)
+        commits.cursor_changed(cursor, now)
+        return self.restore_subscription(cursor, properties)
+
+    def restore_subscription(self, cursor: ManagedCursor, properties: dict[str, str]) -> Subscription:
+        """A subscription over a cursor that exists."""
+        subscription = self.subscriptions[cursor.name] = Subscription(self, cursor, properties)
+        return subscription
+
+    def read_from(self, name: str, mark: Position, messages: int, size: int) -> Subscription:
+        """A subscription that is not durable and starts behind ``mark``, whose totals are given."""
+        cursor = ManagedCursor(0, name, self.ledger, durable=False)
+        cursor.reset(mark, messages, size)
+        return self.restore_subscription(cursor, {})
+
+    def remove_subscription(self, subscription: Subscription) -> None:
+        """The subscription is no more; of a durable one the row goes with the next commit."""
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+        if subscription.durable:
+            cursor_id = subscription.cursor.cursor_id
+            self.core.commits.put_row(cursor_key(self.ledger.topic_id, cursor_id), None)
+            self.core.commits.forget_cursor(subscription.cursor)
+
+    # Positions
+
+    def look_up(self, position: Position, found: Callable[[Held | None, Now], None], now: Now) -> None:
+        """What is known of a stored entry: at once where it is in memory, else after a read; None where none is."""
+        entry = self.ledger.tail.get(position.ledger_id, {}).get(position.entry_id)
+        if entry is not None:
+            found(_held(entry), now)
+            return
+        info = self.ledger.ledgers.get(position.ledger_id)
+        if info is None or not 0 <= position.entry_id < info.confirmed:
+            found(None, now)
+            return
+
+        def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
+            found(_held(entries[0]) if error is None else None, when)
+
+        self.core.reads.ask(position.ledger_id, position.entry_id, position.entry_id, 1, answer)
+
+    def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
+        """The mark-delete right before ``position``, or before the nearest entry there is, with its totals."""
+        ledger = self.ledger
+        at = ledger.clamp(*position)
+        if at > ledger.last_confirmed:
+            located(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes, now)
+            return
+        info = ledger.ledgers[at.ledger_id]
+        if at.entry_id == 0:
+            located(Position(at.ledger_id, -1), info.messages_before, info.bytes_before, now)
+            return
+
+        def found(held: Held | None, when: Now) -> None:
+            if held is None:
+                lost(MetadataError(f"Entry {at.ledger_id}:{at.entry_id} cannot be read"))
+            else:
+                mark = Position(at.ledger_id, at.entry_id - 1)
+                located(mark, held.total_messages - held.batch_size, held.total_bytes - held.size, when)
+
+        self.look_up(at, found, now)
+
+    # Life
+
+    def delete(self, now: Now) -> None:
+        """Delete the topic with all it holds; clients are told to come back."""
+        self.close(now)
+        for subscription in list(self.subscriptions.values()):
+            self.remove_subscription(subscription)
+        commits = self.core.commits
+        for ledger_id in self.ledger.ledgers:
+            commits.put_row(ledger_key(self.ledger.topic_id, ledger_id), None)
+        commits.put_row(topic_key(str(self.name)), None)
+        commits.forget_ledger(self.ledger)
+
+
+def _held(entry: Entry) -> Held:
+    messages = entry.num_messages
+    return Held(messages, len(entry.body), entry.total_messages, entry.total_bytes, messages)
