@@ -1,0 +1,89 @@
+"""Schemas of topics: versions from 0 on, an equal schema keeps its version. Partitions share their topic's.
+
+Compatibility is not checked yet: every new schema gets the next version.
+"""
+
+from base64 import b64decode, b64encode
+from typing import NamedTuple
+
+from pulsarbox.broker.core import Core
+from pulsarbox.names import TopicName
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.storage.catalog import Row, schema_key
+
+
+class StoredSchema(NamedTuple):
+    """One version of a topic's schema."""
+
+    version: int
+    created: int
+    """Milliseconds since 1970."""
+    schema: Schema
+
+    @property
+    def version_bytes(self) -> bytes:
+        """The version as the protocol has it."""
+        return self.version.to_bytes(8, "big")
+
+
+class Schemas:
+    """The schemas of all topics."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def versions(self, topic: TopicName) -> list[StoredSchema]:
+        """All versions of a topic's schema, oldest first."""
+        catalog = self._core.catalog
+        found = []
+        for key in catalog.keys(f"schema/{topic.base}/"):
+            row = catalog.get(key)
+            assert row is not None
+            found.append(_from_row(int(key.rpartition("/")[2], 16), row))
+        return found
+
+    def get(self, topic: TopicName, version: int | None = None) -> StoredSchema | None:
+        """One version, or the newest with None; None where there is none."""
+        if version is not None:
+            row = self._core.catalog.get(schema_key(str(topic.base), version)) if 0 <= version < 2**63 else None
+            return None if row is None else _from_row(version, row)
+        versions = self.versions(topic)
+        return versions[-1] if versions else None
+
+    def put(self, topic: TopicName, schema: Schema, created: int) -> StoredSchema:
+        """The version of this schema, a new one where the topic has no equal one; durable with the next commit."""
+        versions = self.versions(topic)
+        for stored in versions:
+            if stored.schema.type == schema.type and stored.schema.schema_data == schema.schema_data:
+                return stored
+        version = versions[-1].version + 1 if versions else 0
+        stored = StoredSchema(version, created, schema)
+        self._core.commits.put_row(schema_key(str(topic.base), version), _to_row(stored))
+        return stored
+
+    def delete(self, topic: TopicName) -> None:
+        """Forget all versions."""
+        for stored in self.versions(topic):
+            self._core.commits.put_row(schema_key(str(topic.base), stored.version), None)
+
+
+def is_schema(schema: Schema) -> bool:
+    """Whether a producer or consumer brings a schema to be kept: bytes and AUTO_CONSUME are none."""
+    return schema.type not in (Schema.Type.Value("None"), Schema.AutoConsume)
+
+
+def _to_row(stored: StoredSchema) -> Row:
+    return {
+        "name": stored.schema.name,
+        "type": Schema.Type.Name(stored.schema.type),
+        "created": stored.created,
+        "data": b64encode(stored.schema.schema_data).decode(),
+        "properties": {item.key: item.value for item in stored.schema.properties},
+    }
+
+
+def _from_row(version: int, row: Row) -> StoredSchema:
+    schema = Schema(name=row["name"], schema_data=b64decode(row["data"]), type=Schema.Type.Value(row["type"]))
+    for key, value in row["properties"].items():
+        schema.properties.add(key=key, value=value)
+    return StoredSchema(version, row["created"], schema)

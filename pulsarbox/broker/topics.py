@@ -1,0 +1,253 @@
+"""Which topics there are: finding, creating and deleting them, and partitioned topics."""
+
+import re
+from collections.abc import Iterator
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.non_persistent import NonPersistentTopic
+from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.tenants import Tenants
+from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.clock import Now
+from pulsarbox.errors import Conflict, NotAllowed, NotFound, PreconditionFailed, ServiceNotReady, TopicNotFound
+from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
+from pulsarbox.storage.catalog import ledger_key, ledger_row, partitions_key, topic_key
+from pulsarbox.storage.ledger import ManagedLedger
+
+SYSTEM_NAMES = re.compile(r"__change_events|__transaction_.*|transaction_coordinator_assign|.*__transaction_pending_ack")
+"""Topics that Pulsar keeps for itself; they are not listed."""
+
+
+class Topics:
+    """All topics of the box."""
+
+    def __init__(self, core: Core, tenants: Tenants, schemas: Schemas) -> None:
+        self._core = core
+        self._tenants = tenants
+        self._schemas = schemas
+        self._topics: dict[str, Topic] = {}
+        by_id: dict[int, PersistentTopic] = {}
+        for key in core.catalog.keys("topic/"):
+            name = parse_topic(key.partition("/")[2])
+            row = core.catalog.get(key)
+            assert row is not None
+            topic = PersistentTopic(core, name, core.store.ledgers[row["id"]])
+            self._topics[str(name)] = by_id[row["id"]] = topic
+        for key in core.catalog.keys("cursor/"):
+            topic_id, cursor_id = (int(part, 16) for part in key.split("/")[1:])
+            row = core.catalog.get(key)
+            assert row is not None
+            by_id[topic_id].restore_subscription(core.store.cursors[cursor_id], row["properties"])
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(list(self._topics.values()))
+
+    def find(self, name: TopicName) -> Topic | None:
+        """The topic, None where there is none."""
+        return self._topics.get(str(name))
+
+    def get(self, name: TopicName) -> Topic:
+        """The topic. Raises TopicNotFound."""
+        topic = self._topics.get(str(name))
+        if topic is None:
+            raise TopicNotFound(f"Topic {name} not found")
+        return topic
+
+    def open(self, name: TopicName, now: Now, *, create: bool = True) -> Topic:
+        """The topic for a client: found, or created where that is allowed.
+
+        Raises TopicNotFound (NamespaceNotFound where the namespace is missing), NotAllowed.
+        """
+        topic = self._topics.get(str(name))
+        if topic is not None:
+            return topic
+        self._tenants.require(name.namespace)
+        self._check_domain(name)
+        if self.partitions(name):
+            raise NotAllowed(f"Topic {name} is partitioned: connect to one of its partitions")
+        if name.base != name:
+            count = self.partitions(name.base)
+            if count and name.partition_index >= count:
+                raise TopicNotFound(f"Topic {name} not found: {name.base} has {count} partitions")
+        else:
+            count = 0
+        if not count and not (create and self._core.settings.allowAutoTopicCreation):
+            raise TopicNotFound(f"Topic {name} not found, and it may not be created by clients")
+        return self._make(name, now)
+
+    def create(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
+        """Create a topic that is not partitioned. Raises Conflict, NotFound, PreconditionFailed."""
+        self._require_namespace(name)
+        self._check_domain(name)
+        if str(name) in self._topics:
+            raise Conflict("This topic already exists")
+        if self.partitions(name):
+            raise Conflict("This topic already exists")
+        if name.base != name and not self.partitions(name.base):
+            raise PreconditionFailed(
+                f"'{name.local}' looks like a partition; create the partitioned topic {name.base} instead"
+            )
+        return self._make(name, now, properties)
+
+    def _make(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
+        topic: Topic
+        if not name.persistent:
+            topic = NonPersistentTopic(self._core, name)
+        else:
+            commits = self._core.commits
+            topic_id, ledger_id = commits.new_id(), commits.new_id()
+            ledger = self._core.store.ledgers[topic_id] = ManagedLedger(topic_id)
+            info = ledger.open_ledger(ledger_id, now.wall)
+            commits.put_row(topic_key(str(name)), {"id": topic_id, "created": now.wall, "properties": properties or {}})
+            commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(ledger, info))
+            topic = PersistentTopic(self._core, name, ledger)
+        self._topics[str(name)] = topic
+        return topic
+
+    def delete(self, name: TopicName, now: Now, *, force: bool) -> None:
+        """Delete a topic. Raises NotFound; without ``force`` Conflict while anybody is connected or subscribed."""
+        topic = self._topics.get(str(name))
+        if topic is None:
+            raise NotFound(f"Topic {name} not found")
+        if not force:
+            topic.check_idle()
+            durable = [each.name for each in topic.all_subscriptions() if each.durable]
+            if durable:
+                raise PreconditionFailed(f"Topic has subscriptions: {', '.join(sorted(durable))}")
+        del self._topics[str(name)]
+        if isinstance(topic, PersistentTopic):
+            topic.delete(now)
+        else:
+            topic.close(now)
+        if name.base == name:
+            self._schemas.delete(name)
+
+    def check_open(self, topic: Topic) -> None:
+        """Raises ServiceNotReady where the topic was deleted meanwhile."""
+        if self._topics.get(str(topic.name)) is not topic:
+            raise ServiceNotReady(f"Topic {topic.name} is being closed, try again")
+
+    # Partitioned topics
+
+    def partitions(self, name: TopicName) -> int:
+        """The number of partitions, 0 for a topic that is not partitioned."""
+        row = self._core.catalog.get(partitions_key(str(name)))
+        return row["partitions"] if row else 0
+
+    def create_partitioned(
+        self, name: TopicName, count: int, now: Now, properties: dict[str, str] | None = None
+    ) -> None:
+        """Create a partitioned topic with all its partitions. Raises Conflict, NotFound, PreconditionFailed."""
+        self._require_namespace(name)
+        self._check_domain(name)
+        if name.base != name:
+            raise PreconditionFailed(f"'{name.local}' looks like a partition: a partitioned topic may not end so")
+        _check_count(count)
+        if self.partitions(name) or str(name) in self._topics:
+            raise Conflict("This topic already exists")
+        row = {"partitions": count, "properties": properties or {}}
+        self._core.commits.put_row(partitions_key(str(name)), row)
+        for i in range(count):
+            if self.find(name.partition(i)) is None:
+                self._make(name.partition(i), now)
+
+    def grow(self, name: TopicName, count: int, now: Now) -> None:
+        """Give a partitioned topic more partitions. Raises NotFound, PreconditionFailed for fewer."""
+        before = self.partitions(name)
+        if not before:
+            raise Conflict("Topic is not partitioned topic")
+        _check_count(count)
+        if count < before:
+            raise PreconditionFailed(f"Number of partitions can only grow: {before} now, {count} asked for")
+        row = self._core.catalog.get(partitions_key(str(name)))
+        assert row is not None
+        self._core.commits.put_row(partitions_key(str(name)), row | {"partitions": count})
+        for i in range(before, count):
+            if self.find(name.partition(i)) is None:
+                self._make(name.partition(i), now)
+
+    def delete_partitioned(self, name: TopicName, now: Now, *, force: bool) -> None:
+        """Delete a partitioned topic. Raises NotFound; without ``force`` as ``delete`` for each partition."""
+        count = self.partitions(name)
+        if not count:
+            raise NotFound(f"Partitioned topic {name} not found")
+        existing = [topic for i in range(count) if (topic := self.find(name.partition(i))) is not None]
+        if not force:
+            for topic in existing:
+                topic.check_idle()
+                if any(each.durable for each in topic.all_subscriptions()):
+                    raise PreconditionFailed("Topic has subscriptions")
+        for topic in existing:
+            self.delete(topic.name, now, force=True)
+        self._core.commits.put_row(partitions_key(str(name)), None)
+        self._schemas.delete(name)
+
+    def metadata(self, name: TopicName, now: Now, *, create: bool) -> int:
+        """Number of partitions for a client that asks before it connects; may create a partitioned topic.
+
+        Raises NamespaceNotFound, TopicNotFound where the topic is missing and ``create`` is not wanted.
+        """
+        count = self.partitions(name)
+        if count or str(name) in self._topics:
+            return count
+        self._tenants.require(name.namespace)
+        settings = self._core.settings
+        if not create:
+            raise TopicNotFound(f"Topic {name} not found")
+        if (
+            settings.allowAutoTopicCreation
+            and settings.allowAutoTopicCreationType == "partitioned"
+            and name.base == name
+        ):
+            self.create_partitioned(name, settings.defaultNumPartitions, now)
+            return settings.defaultNumPartitions
+        return 0
+
+    # Lists
+
+    def names(self, namespace: str, mode: str = "ALL", *, system: bool = False) -> list[str]:
+        """The topics of a namespace by full name, partitions one by one, sorted.
+
+        ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Raises NotFound where the namespace is missing.
+        """
+        self._tenants.policies(namespace)
+        domains = {"PERSISTENT": (PERSISTENT,), "NON_PERSISTENT": (NON_PERSISTENT,)}.get(mode, (PERSISTENT, NON_PERSISTENT))
+        return sorted(
+            str(topic.name)
+            for topic in self._topics.values()
+            if topic.name.namespace == namespace
+            and topic.name.domain in domains
+            and (system or not SYSTEM_NAMES.fullmatch(topic.name.base.local))
+        )
+
+    def partitioned_names(self, namespace: str, domain: str) -> list[str]:
+        """The partitioned topics of a namespace. Raises NotFound where the namespace is missing."""
+        self._tenants.policies(namespace)
+        return [key.partition("/")[2] for key in self._core.catalog.keys(f"partitions/{domain}://{namespace}/")]
+
+    def delete_namespace(self, namespace: str, now: Now, *, force: bool) -> None:
+        """Delete a namespace. Raises NotFound; without ``force`` Conflict while it has topics."""
+        topics = self.names(namespace, system=True)
+        partitioned = [n for d in (PERSISTENT, NON_PERSISTENT) for n in self.partitioned_names(namespace, d)]
+        if (topics or partitioned) and not force:
+            raise Conflict("Cannot delete non empty namespace")
+        for each in partitioned:
+            self.delete_partitioned(parse_topic(each), now, force=True)
+        for each in self.names(namespace, system=True):
+            self.delete(parse_topic(each), now, force=True)
+        self._tenants.delete_namespace(namespace)
+
+    def _require_namespace(self, name: TopicName) -> None:
+        if not self._tenants.has_namespace(name.namespace):
+            raise NotFound("Namespace not found")
+
+    def _check_domain(self, name: TopicName) -> None:
+        settings = self._core.settings
+        allowed = settings.enablePersistentTopics if name.persistent else settings.enableNonPersistentTopics
+        if not allowed:
+            raise NotAllowed(f"{name.domain} topics are turned off (enable{'' if name.persistent else 'Non'}PersistentTopics)")
+
+
+def _check_count(count: int) -> None:
+    if count <= 0:
+        raise PreconditionFailed("Number of partitions should be more than 0")
