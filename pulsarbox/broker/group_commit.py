@@ -42,7 +42,7 @@ RETRY_SECONDS = 0.1
 class Group:
     """A batch, and what waits for it."""
 
-    __slots__ = ("appended", "batch", "callbacks", "cursors", "lazy_until", "receipts", "urgent")
+    __slots__ = ("appended", "batch", "callbacks", "cursors", "lazy_until", "receipts", "rows", "urgent")
 
     def __init__(self, position: int) -> None:
         self.batch = Batch(position)
@@ -53,6 +53,8 @@ class Group:
         """Cursors with changes to write."""
         self.callbacks: list[Callback] = []
         self.urgent = False
+        self.rows = False
+        """Rows of the metadata are among the records."""
         self.lazy_until = 0.0
 
 
@@ -83,6 +85,11 @@ class GroupCommit:
         return self.open.batch.size >= self._max_batch
 
     @property
+    def metadata_pending(self) -> bool:
+        """Whether rows were written that are not durable yet."""
+        return self.open.rows or (self.in_flight is not None and self.in_flight.rows)
+
+    @property
     def idle(self) -> bool:
         """Whether nothing waits to be written."""
         return self.in_flight is None and not (self.open.batch or self.open.cursors or self.open.callbacks)
@@ -98,7 +105,7 @@ class GroupCommit:
     def put_row(self, key: str, row: Row | None) -> None:
         """Write a row of the metadata, or delete it with None."""
         self._store.catalog.put(self.open.batch, key, row)
-        self.open.urgent = True
+        self.open.urgent = self.open.rows = True
 
     def after_commit(self, callback: Callback) -> None:
         """Call back when everything that is changed so far is durable."""
@@ -205,6 +212,7 @@ class GroupCommit:
         retry.cursors |= behind.cursors
         retry.callbacks = group.callbacks + behind.callbacks
         retry.urgent = True
+        retry.rows = group.rows or behind.rows
         if batch.checkpoint is not None:
             self._store.catalog.give_back(dict(batch.checkpoint))
             self._since_checkpoint = self._checkpoint_every

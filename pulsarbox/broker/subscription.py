@@ -9,6 +9,7 @@ from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
+from pulsarbox.broker.finder import find_first_since
 from pulsarbox.clock import Now
 from pulsarbox.errors import ConsumerBusy, MetadataError, NotSupported, PersistenceError, ServiceNotReady
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
@@ -231,6 +232,14 @@ class Subscription:
             failed(error)
 
         self.topic.locate(position, located, lost, now)
+
+    def seek_to_time(self, publish_time: int, done: Done, failed: Callable[[Exception], None], now: Now) -> None:
+        """Start again at the first entry that was published at ``publish_time`` (ms since 1970) or later."""
+
+        def found(position: Position, when: Now) -> None:
+            self.seek(position, [], done, failed, when)
+
+        find_first_since(self.topic, publish_time, found, failed, now)
 
     def _seek_into_batch(self, position: Position, ack_set: list[int], now: Now) -> None:
         def found(held: Held | None, when: Now) -> None:

@@ -246,21 +246,30 @@ class PersistentTopic(Topic):
 
     # Positions
 
-    def look_up(self, position: Position, found: Callable[[Held | None, Now], None], now: Now) -> None:
-        """What is known of a stored entry: at once where it is in memory, else after a read; None where none is."""
+    def read_entry(
+        self, position: Position, found: Callable[[Entry, Now], None], failed: Callable[[Exception], None], now: Now
+    ) -> None:
+        """A confirmed entry: at once where it is in memory, else after a read."""
         entry = self.ledger.tail.get(position.ledger_id, {}).get(position.entry_id)
         if entry is not None:
-            found(_held(entry), now)
+            found(entry, now)
             return
+
+        def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
+            if error is not None:
+                failed(error)
+            else:
+                found(entries[0], when)
+
+        self.core.reads.ask(position.ledger_id, position.entry_id, position.entry_id, 1, answer)
+
+    def look_up(self, position: Position, found: Callable[[Held | None, Now], None], now: Now) -> None:
+        """What an acknowledgement needs to know of an entry; None where there is none, or it cannot be read."""
         info = self.ledger.ledgers.get(position.ledger_id)
         if info is None or not 0 <= position.entry_id < info.confirmed:
             found(None, now)
             return
-
-        def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
-            found(_held(entries[0]) if error is None else None, when)
-
-        self.core.reads.ask(position.ledger_id, position.entry_id, position.entry_id, 1, answer)
+        self.read_entry(position, lambda entry, when: found(_held(entry), when), lambda error: found(None, now), now)
 
     def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
         """The mark-delete right before ``position``, or before the nearest entry there is, with its totals."""

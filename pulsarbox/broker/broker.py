@@ -1,0 +1,122 @@
+"""The broker: six inputs, four outputs, no clock, no thread, no socket.
+
+Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(now)``, ``committed(batch, now)``,
+``read_done(token, entries, now)``, ``on_timer(now)``. Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``,
+``next_timer()``. Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cnx.writable`` starts it
+again), and ``full``, the open batch (the shell stops reading).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.command_table import CommandRow, command_table
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.tenants import Tenants
+from pulsarbox.broker.topics import Topics
+from pulsarbox.clock import Deadlines, Now
+from pulsarbox.config import Settings
+from pulsarbox.errors import ServiceNotReady
+from pulsarbox.storage.engine import ReadRequest, Recovery
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.record import Entry
+from pulsarbox.storage.recovery import Store
+
+
+class Endpoints(NamedTuple):
+    """Where clients find the box."""
+
+    broker_url: str
+    """``pulsar://host:port``"""
+    web_url: str
+    """``http://host:port``"""
+
+    def broker_url_of(self, listener: str) -> str:
+        """The broker's URL under a listener's name. Raises ServiceNotReady for a name that is not configured."""
+        if listener:
+            raise ServiceNotReady(f"the broker do not have {listener} listener")
+        return self.broker_url
+
+
+class Broker:
+    """The pure core of the box."""
+
+    def __init__(self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now) -> None:
+        self.endpoints = endpoints
+        self.core = Core(settings, Store(recovery))
+        self.tenants = Tenants(self.core)
+        self.schemas = Schemas(self.core)
+        self.topics = Topics(self.core, self.tenants, self.schemas)
+        self.command_table: dict[int, CommandRow] = command_table()
+        self.cnxs: dict[ServerCnx, None] = {}
+        self._waiting: list[Outbox] = []
+
+    # Inputs
+
+    def new_outbox(self) -> Outbox:
+        """An outbox for a connection to come."""
+        return Outbox(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
+
+    def connected(self, outbox: Outbox, address: str, now: Now) -> ServerCnx:
+        """A client has connected."""
+        cnx = ServerCnx(self, outbox, address, now)
+        self.cnxs[cnx] = None
+        return cnx
+
+    def committed(self, batch: Batch, now: Now, error: Exception | None = None) -> None:
+        """The batch is durable; with ``error``, nothing of it is stored."""
+        if error is None:
+            self.core.commits.committed(batch, now)
+        else:
+            self.core.commits.failed(batch, now, error)
+
+    def read_done(self, token: int, entries: list[Entry], now: Now, error: Exception | None = None) -> None:
+        """A read has brought its entries; with ``error``, none."""
+        self.core.reads.done(token, entries, now, error)
+
+    def on_timer(self, now: Now) -> None:
+        """A deadline of ``next_timer`` has come."""
+        self.core.timers.run(now)
+
+    # Outputs
+
+    def take_waiting(self) -> list[Outbox]:
+        """The outboxes that have something to send, or to close."""
+        waiting = self._waiting.copy()
+        self._waiting.clear()
+        return waiting
+
+    def take_batch(self, now: Now) -> Batch | None:
+        """The next batch to commit, None while one is under way or nothing is due."""
+        return self.core.commits.take(now)
+
+    def take_reads(self) -> list[ReadRequest]:
+        """Reads to carry out."""
+        return self.core.reads.take()
+
+    def next_timer(self) -> Deadlines:
+        """When ``on_timer`` is to be called next."""
+        return self.core.timers.next()
+
+    @property
+    def full(self) -> bool:
+        """The open batch is full: read nothing more from clients."""
+        return self.core.commits.full
+
+    # For the rooms above
+
+    def when_durable(self, callback: Callable[[Now], None], now: Now) -> None:
+        """Call back when every change of the metadata made so far is durable; at once where none is pending."""
+        commits = self.core.commits
+        if commits.metadata_pending:
+            commits.after_commit(callback)
+        else:
+            callback(now)
+
+    def drain(self, now: Now) -> None:
+        """Prepare to stop: let clients go, write the checkpoint."""
+        for topic in self.topics:
+            topic.close(now)
+        self.core.commits.ask_checkpoint()

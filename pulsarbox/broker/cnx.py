@@ -1,0 +1,227 @@
+"""One client's connection: its states, its producers and consumers, and the table of what it may ask for when.
+
+Commands come in as frames; whatever is answered goes to the outbox. A client that breaks the protocol is disconnected
+with a logged reason; one that asks for what it cannot have gets the error in Pulsar's own code.
+"""
+
+import logging
+from collections import OrderedDict
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from pulsarbox.broker.consumer import BodyOf, Consumer
+from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.timers import Timer
+from pulsarbox.clock import Now
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol import replies
+from pulsarbox.protocol.commands import COMMANDS, parse_command
+from pulsarbox.protocol.frames import Frame
+from pulsarbox.protocol.metadata import BROKER_ENTRY_MAGIC, with_broker_entry_metadata
+from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, CommandSend
+from pulsarbox.protocol.sends import parse_send
+from pulsarbox.protocol.violations import ChecksumMismatch, MalformedCommand, ProtocolError
+from pulsarbox.storage.record import Entry
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+MAX_RECENTLY_CLOSED = 1000
+"""Closed producers whose late messages are ignored instead of costing the connection."""
+SEND_COMMAND_START = b"\x08\x06"
+"""BaseCommand.type = SEND, as every client writes it first."""
+
+
+class State(Enum):
+    """Where a connection is in its life."""
+
+    START = "start"
+    CONNECTED = "connected"
+    CLOSED = "closed"
+
+
+class ServerCnx:
+    """The broker's side of one connection."""
+
+    def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
+        self.broker = broker
+        self.outbox = outbox
+        self.address = address
+        self.state = State.START
+        self.client_version = ""
+        self.protocol_version = 0
+        self.connected_since = now.wall
+        self.producers: dict[int, Producer] = {}
+        self.consumers: dict[int, Consumer] = {}
+        self.recently_closed: OrderedDict[int, None] = OrderedDict()
+        self.opening: set[tuple[str, int]] = set()
+        """Producers and consumers whose topic or subscription is not durable yet."""
+        self.body_of: BodyOf | None = None
+        """Adds broker entry metadata for a client that wants it."""
+        self._heard = True
+        """Something came in since the last PING."""
+        self._table = broker.command_table
+        self._interval = broker.core.settings.keepAliveIntervalSeconds
+        self._timer: Timer | None = None
+        if self._interval:
+            self._timer = broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
+
+    # Input
+
+    def receive(self, frame: Frame, now: Now) -> None:
+        """A frame came in. Never raises for anything that a client can send."""
+        self._heard = True
+        data, payload = frame
+        if data[:2] == SEND_COMMAND_START and self.state is State.CONNECTED:
+            try:
+                send = parse_send(data)
+            except ProtocolError as error:
+                self.abort(str(error))
+                return
+            if send is not None:
+                self._send(send, payload, now)
+            return
+        if self.state is State.CLOSED:
+            return
+        try:
+            command = parse_command(data)
+        except ProtocolError as error:
+            self.abort(str(error))
+            return
+        row = self._table.get(command.type)
+        if row is None or self.state.value not in row.states:
+            self.abort(f"{COMMANDS[command.type].name} is not accepted in state {self.state.value}")
+            return
+        body = getattr(command, COMMANDS[command.type].field)
+        try:
+            row.handler(self, body, now)
+        except ProtocolError as error:
+            self.abort(str(error))
+        except PulsarBoxError as error:
+            self._refuse(body, error)
+
+    def _send(self, send: CommandSend, payload: bytes, now: Now) -> None:
+        producer = self.producers.get(send.producer_id)
+        if producer is None:
+            if send.producer_id not in self.recently_closed:
+                self.abort(f"SEND of producer {send.producer_id}, which is not on this connection")
+            return
+        try:
+            producer.topic.publish(producer, send, payload, now)
+        except ChecksumMismatch as error:
+            log.warning("producer %s on %s: %s", producer.name, producer.topic.name, error)
+            self._refuse_send(send, error)
+        except ProtocolError as error:
+            self.abort(f"producer {producer.name} on {producer.topic.name}: {error}")
+        except PulsarBoxError as error:
+            self._refuse_send(send, error)
+
+    def _refuse_send(self, send: CommandSend, error: PulsarBoxError) -> None:
+        self.outbox.send(replies.send_error(send.producer_id, send.sequence_id, error.server_error, str(error)))
+
+    def _refuse(self, body: Any, error: PulsarBoxError) -> None:
+        request_id = getattr(body, "request_id", None)
+        if request_id is None:
+            log.warning("%s from %s refused: %s", type(body).__name__, self.address, error)
+        else:
+            self.outbox.send(replies.error(request_id, error.server_error, str(error)))
+
+    def writable(self, now: Now) -> None:
+        """The outbox has room again."""
+        for consumer in list(self.consumers.values()):
+            consumer.subscription.dispatch(now)
+
+    def broken(self, error: ProtocolError) -> None:
+        """The stream cannot be cut into frames any more."""
+        self.abort(str(error))
+
+    def closed(self, now: Now) -> None:
+        """The connection is gone, from whichever side."""
+        if self.state is State.CLOSED and self._timer is None:
+            return
+        self.state = State.CLOSED
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for producer in list(self.producers.values()):
+            producer.closed = True
+            producer.topic.remove_producer(producer)
+        self.producers.clear()
+        consumers = list(self.consumers.values())
+        self.consumers.clear()
+        for consumer in consumers:
+            consumer.closed = True
+            consumer.subscription.remove_consumer(consumer, now)
+        self.broker.cnxs.pop(self, None)
+
+    def abort(self, reason: str) -> None:
+        """Close the connection because of what the client did."""
+        if self.state is not State.CLOSED:
+            log.warning("closing the connection of %s (%s): %s", self.address, self.client_version or "no name", reason)
+            self.state = State.CLOSED
+            self.outbox.close(reason)
+
+    # Keep-alive
+
+    def _keep_alive(self, now: Now) -> None:
+        if self._timer is None:
+            return
+        if self.state is State.START:
+            self.abort(f"no CONNECT within {self._interval} s")
+        elif not self._heard:
+            self.abort(f"nothing heard for {self._interval} s after a PING")
+        else:
+            self._heard = False
+            self.outbox.send(replies.ping())
+            self._timer = self.broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
+
+    def check_alive(self, now: Now) -> None:
+        """Somebody wants what this connection holds: close it unless it shows a sign of life soon."""
+        timeout = self.broker.core.settings.connectionLivenessCheckTimeoutMillis
+        if timeout <= 0 or self.state is not State.CONNECTED:
+            return
+        self._heard = False
+        self.outbox.send(replies.ping())
+
+        def check(when: Now) -> None:
+            if not self._heard:
+                self.abort(f"no answer to a PING within {timeout} ms while another client wants its place")
+
+        self.broker.core.timers.at(now.monotonic + timeout / 1000, check)
+
+    # Producers and consumers
+
+    def producer_is_gone(self, producer: Producer, now: Now) -> None:
+        """The broker closed a producer."""
+        if self.producers.get(producer.producer_id) is producer:
+            del self.producers[producer.producer_id]
+            self.close_recently(producer.producer_id)
+
+    def consumer_is_gone(self, consumer: Consumer, now: Now) -> None:
+        """The broker closed a consumer."""
+        if self.consumers.get(consumer.consumer_id) is consumer:
+            del self.consumers[consumer.consumer_id]
+
+    def close_recently(self, producer_id: int) -> None:
+        """Ignore what the producer still sends: it may not have heard yet."""
+        self.recently_closed[producer_id] = None
+        if len(self.recently_closed) > MAX_RECENTLY_CLOSED:
+            self.recently_closed.popitem(last=False)
+
+    def consumer(self, consumer_id: int) -> Consumer:
+        """A consumer of this connection. Raises MalformedCommand where there is none."""
+        consumer = self.consumers.get(consumer_id)
+        if consumer is None:
+            raise MalformedCommand(f"consumer {consumer_id} is not on this connection")
+        return consumer
+
+
+def with_index(entry: Entry) -> bytes:
+    """The entry with the broker's own metadata: when it was appended, and the index of its last message."""
+    if entry.body[:2] == BROKER_ENTRY_MAGIC:
+        return entry.body
+    metadata = BrokerEntryMetadata(broker_timestamp=entry.append_time, index=entry.total_messages - 1)
+    return with_broker_entry_metadata(entry.body, metadata)

@@ -1,0 +1,36 @@
+"""CONNECT, PING, PONG, AUTH_RESPONSE."""
+
+from pulsarbox.broker.cnx import ServerCnx, State, with_index
+from pulsarbox.clock import Now
+from pulsarbox.protocol import replies
+from pulsarbox.protocol.features import BROKER_ENTRY_METADATA_SINCE, broker_features, negotiated_version
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAuthResponse, CommandConnect, CommandPing, CommandPong
+
+
+def connect(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
+    """The handshake. Who the client says it is does not matter while authentication is off."""
+    settings = cnx.broker.core.settings
+    cnx.client_version = command.client_version
+    cnx.protocol_version = negotiated_version(command.protocol_version)
+    cnx.state = State.CONNECTED
+    if (
+        settings.exposingBrokerEntryMetadataToClientEnabled
+        and command.feature_flags.supports_broker_entry_metadata
+        and cnx.protocol_version >= BROKER_ENTRY_METADATA_SINCE
+    ):
+        cnx.body_of = with_index
+    cnx.outbox.send(replies.connected(settings.maxMessageSize, cnx.protocol_version, broker_features()))
+
+
+def ping(cnx: ServerCnx, command: CommandPing, now: Now) -> None:
+    """The client wants a sign of life."""
+    cnx.outbox.send(replies.pong())
+
+
+def pong(cnx: ServerCnx, command: CommandPong, now: Now) -> None:
+    """The client gives one; that it came is all there is to it."""
+
+
+def auth_response(cnx: ServerCnx, command: CommandAuthResponse, now: Now) -> None:
+    """No challenge was sent: an answer to one breaks the protocol."""
+    cnx.abort("AUTH_RESPONSE without a challenge")
