@@ -1,0 +1,1 @@
+"""The Pulsar wire protocol: bytes to values and values to bytes, and nothing else."""
