@@ -68,12 +68,18 @@ def _read_environment(environ: Mapping[str, str]) -> list[Given]:
 def _from_variable(variable: str, text: str) -> Given:
     row = settings_by_name().get(variable.removeprefix(ENVIRONMENT_PREFIX))
     if row is None:
-        known = [ENVIRONMENT_PREFIX + name for name in settings_by_name()] + list(OTHER_VARIABLES)
-        raise ConfigError("environment", variable, f"no such setting{did_you_mean(variable, known)}")
+        raise ConfigError("environment", variable, f"no such setting{_nearest_variable(variable)}")
     try:
         return Given(row.name, row.parse(text), f"environment {variable}")
     except ValueError as error:
         raise ConfigError("environment", variable, str(error)) from None
+
+
+def _nearest_variable(variable: str) -> str:
+    """As ``did_you_mean``; compared without the prefix, which would make all of them look alike."""
+    known = [*settings_by_name(), *(name.removeprefix(ENVIRONMENT_PREFIX) for name in OTHER_VARIABLES)]
+    hint = did_you_mean(variable.removeprefix(ENVIRONMENT_PREFIX), known)
+    return hint.replace("mean ", f"mean {ENVIRONMENT_PREFIX}")
 
 
 def _read_overrides(overrides: Mapping[str, Value]) -> list[Given]:

@@ -52,10 +52,11 @@ def _given(table: str, key: str, value: Any, where: str) -> Given:
 
 def _where(path: Path, text: str, table: str, key: str) -> str:
     """``file:line`` of a key, as well as it can be found: tomllib does not tell where a value stood."""
-    wanted = tuple(part for part in (table, key) if part)
-    lines = dict(_lines(text))
-    line = lines.get(wanted) or lines.get((table,))
-    return f"{path}:{line}" if line else str(path)
+    for wanted in (tuple(part for part in (table, key) if part), (table,)):
+        for found, line in _lines(text):
+            if found[: len(wanted)] == wanted:
+                return f"{path}:{line}"
+    return str(path)
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
