@@ -71,9 +71,7 @@ def parse_topic(text: str) -> TopicName:
         if len(parts) == 1:
             parts = ["public", "default", text]
         elif len(parts) != 3:
-            raise InvalidTopicName(
-                f"Invalid topic name {text!r}: a short name is 'topic' or 'tenant/namespace/topic'"
-            )
+            raise InvalidTopicName(f"Invalid topic name {text!r}: a short name is 'topic' or 'tenant/namespace/topic'")
         domain, rest = PERSISTENT, "/".join(parts)
     if domain not in DOMAINS:
         raise InvalidTopicName(f"Invalid topic name {text!r}: the domain must be persistent:// or non-persistent://")

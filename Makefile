@@ -1,0 +1,59 @@
+# `make` or `make help` lists the targets: each has a `## ` comment on its line.
+# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv).
+
+SHELL := /usr/bin/env bash
+BIN := .venv/bin
+ARGS ?=
+export PYTHON
+
+# What mypy checks: named as packages, because through the links a scan of folders would see storage/x.py twice.
+# examples and benchmarks join as soon as they hold Python.
+holds-python = $(if $(shell find $(1) -name '*.py' -print -quit 2>/dev/null),$(1))
+TYPED_PACKAGES := pulsarbox tests $(foreach folder,examples benchmarks,$(call holds-python,$(folder)))
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: env-run
+env-run:
+	@.ci/environment run
+
+.PHONY: env-dev
+env-dev:
+	@.ci/environment dev
+
+.PHONY: start
+start: env-run ## Start the broker in the foreground: 6650 and 8080 (ARGS="--port 0")
+	@exec $(BIN)/pulsarbox start $(ARGS)
+
+.PHONY: test
+test: env-dev ## Run all tests (ARGS="-k name")
+	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: lint
+lint: env-dev ## Check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(addprefix -p ,$(TYPED_PACKAGES))
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: env-dev ## Format the code and sort the imports
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: generate
+generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.toml, docs/configuration.md
+	$(BIN)/python tests/tools/generate_protocol.py
+	$(BIN)/python -m pulsarbox.config --write
+
+.PHONY: lock
+lock: ## Pin the newest fitting versions in both lock files
+	.ci/lock
+
+.PHONY: clean
+clean: ## Remove the environment and everything built (not the data)
+	rm -rf .venv .make build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

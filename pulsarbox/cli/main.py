@@ -1,0 +1,27 @@
+"""The ``pulsarbox`` command: the list of its commands, none of which is imported before it runs.
+
+To add a command, write it in a file of this package and add its row to ``COMMANDS``.
+"""
+
+from typing import Final
+
+import click
+
+from pulsarbox import __version__
+from pulsarbox.cli.lazy import LazyCommand, LazyGroup
+
+COMMANDS: Final = {
+    "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker in the foreground."),
+}
+
+
+@click.group(cls=LazyGroup, lazy_commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s", prog_name="pulsarbox")
+def main() -> None:
+    """Apache Pulsar in a box: one process, one data directory, one command."""
+
+
+@main.command()
+def version() -> None:
+    """Print the version."""
+    click.echo(f"pulsarbox {__version__}")

@@ -1,0 +1,26 @@
+"""``python -m pulsarbox.config [toml|markdown]`` prints the settings; ``--write`` renews both files in the checkout."""
+
+import sys
+from pathlib import Path
+
+from pulsarbox.config.document import as_markdown, as_toml
+
+WRITERS = {"toml": as_toml, "markdown": as_markdown}
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 0, or 2 for arguments it does not know."""
+    if arguments == ["--write"]:
+        Path("pulsarbox.toml").write_text(as_toml(), encoding="utf-8")
+        Path("docs", "configuration.md").write_text(as_markdown(), encoding="utf-8")
+        return 0
+    wanted = arguments or ["toml"]
+    if len(wanted) != 1 or wanted[0] not in WRITERS:
+        sys.stderr.write("usage: python -m pulsarbox.config [toml | markdown | --write]\n")
+        return 2
+    sys.stdout.write(WRITERS[wanted[0]]())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,92 @@
+"""Writes the settings table out: as pulsarbox.toml and as docs/configuration.md."""
+
+import textwrap
+from collections.abc import Iterator
+
+from pulsarbox.config.load import OTHER_VARIABLES
+from pulsarbox.config.setting import Setting, Value
+from pulsarbox.config.settings import TABLES, settings_table
+
+_TOML_HEAD = """\
+# pulsarbox.toml: every setting with its default.
+#
+# Generated from the settings table (`make generate`); a copy with changed values is a configuration file:
+# `pulsarbox start --config FILE`. Without --config, ./pulsarbox.toml is read if there is one. Settings that are left
+# out keep their defaults. A key stands in its table; unknown keys are refused. See docs/configuration.md.
+"""
+
+_MARKDOWN_HEAD = """\
+# Configuration
+
+This page is generated from the settings table (`make generate`).
+
+## Where a value comes from
+
+The later of these wins:
+
+1. the default;
+2. the configuration file: `pulsarbox start --config FILE`, or `./pulsarbox.toml` if there is one;
+3. an environment variable `PULSARBOX_<setting>`, for example `PULSARBOX_maxMessageSize=1048576`;
+4. an option of `pulsarbox start`.
+
+A TOML file groups the settings by tables, as the headings below do; a key in another table, an unknown key and a value
+that the setting does not take are refused with file and line (exit code 2).
+
+A Pulsar `broker.conf` or `standalone.conf` works as a configuration file as it is: a file whose name ends in `.conf` or
+`.properties` is read as one. The settings below apply under the same names. Every other key is named in a warning and
+has no effect; a key without a value keeps the default.
+
+Settings marked *dynamic* are those for which a running broker can take a new value, as in Pulsar. The rest are read at
+the start. "Own setting" marks those that Pulsar does not have.
+"""
+
+
+def as_toml() -> str:
+    """The text of pulsarbox.toml."""
+    return _TOML_HEAD + "".join(_toml_table(table) for table in TABLES)
+
+
+def as_markdown() -> str:
+    """The text of docs/configuration.md."""
+    return _MARKDOWN_HEAD + "".join(_markdown_table(table) for table in TABLES) + "".join(_other_variables())
+
+
+def _rows(table: str) -> Iterator[Setting]:
+    return (row for row in settings_table() if row.table == table)
+
+
+def _toml_table(table: str) -> str:
+    return f"\n\n# {TABLES[table]}.\n[{table}]\n" + "".join(_toml_setting(row) for row in _rows(table))
+
+
+def _toml_setting(row: Setting) -> str:
+    comment = [*textwrap.wrap(row.meaning, 118, break_on_hyphens=False), _facts_in_words(row)]
+    return "".join(f"\n# {line}" for line in comment) + f"\n{row.name} = {_toml_value(row.default)}\n"
+
+
+def _facts_in_words(row: Setting) -> str:
+    facts = (row.unit, row.expected(), "dynamic" if row.dynamic else "")
+    return f"({'; '.join(fact for fact in facts if fact)})"
+
+
+def _toml_value(value: Value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _markdown_table(table: str) -> str:
+    head = f"\n## `[{table}]`\n\n{TABLES[table]}.\n\n| Setting | Default | Unit | Takes | Dynamic | Meaning |\n"
+    return head + "|---|---|---|---|---|---|\n" + "".join(_markdown_row(row) for row in _rows(table))
+
+
+def _markdown_row(row: Setting) -> str:
+    default = f"`{_toml_value(row.default)}`"
+    cells = (f"`{row.name}`", default, row.unit, row.expected(), "yes" if row.dynamic else "", row.meaning)
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _other_variables() -> Iterator[str]:
+    yield "\n## Other environment variables\n\n| Variable | Meaning |\n|---|---|\n"
+    for name, meaning in OTHER_VARIABLES.items():
+        yield f"| `{name}` | {meaning} |\n"

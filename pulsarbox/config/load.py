@@ -1,0 +1,96 @@
+"""Puts the configuration together: defaults, then the file, then the environment, then the command line."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from pulsarbox.config import properties_file, toml_file
+from pulsarbox.config.setting import ConfigError, Given, Value, did_you_mean
+from pulsarbox.config.settings import Settings, settings_by_name, settings_table
+
+ENVIRONMENT_PREFIX: Final = "PULSARBOX_"
+
+# Variables with our prefix that are not settings.
+OTHER_VARIABLES: Final = MappingProxyType({"PULSARBOX_CONFIG": "Configuration file, as with `--config`."})
+
+DEFAULT_ORIGIN: Final = "default"
+COMMAND_LINE_ORIGIN: Final = "command line"
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration, and for each setting the place that its value comes from."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+def load(path: Path | None, overrides: Mapping[str, Value] = _NOTHING, environ: Mapping[str, str] = _NOTHING) -> Loaded:
+    """Reads ``path`` (if any) and lays ``environ`` and then ``overrides`` (setting name -> value) over it.
+
+    A file that ends in .conf or .properties is read as Pulsar's, any other as TOML. Raises ``ConfigError``, which names
+    the place, the key and what was expected.
+    """
+    from_file, warnings = _read_file(path) if path else ([], [])
+    layers = (from_file, _read_environment(environ), _read_overrides(overrides))
+    values = {given.name: given for layer in layers for given in layer}
+    origins = {row.name: DEFAULT_ORIGIN for row in settings_table()}
+    origins |= {name: given.origin for name, given in values.items()}
+    try:
+        settings = Settings(**{name: given.value for name, given in values.items()})  # type: ignore[arg-type]
+    except ConfigError as error:  # two settings that do not go together: name the place of the one complained about
+        raise ConfigError(origins[error.key], error.key, error.problem) from None
+    return Loaded(settings, MappingProxyType(origins), tuple(warnings))
+
+
+def _read_file(path: Path) -> tuple[Iterable[Given], list[str]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), "", f"is not UTF-8 (byte {error.start})") from None
+    if path.suffix in properties_file.SUFFIXES:
+        return properties_file.read(path, text)
+    return toml_file.read(path, text), []
+
+
+def _read_environment(environ: Mapping[str, str]) -> list[Given]:
+    ours = (name for name in environ if name.startswith(ENVIRONMENT_PREFIX) and name not in OTHER_VARIABLES)
+    return [_from_variable(name, environ[name]) for name in sorted(ours)]
+
+
+def _from_variable(variable: str, text: str) -> Given:
+    row = settings_by_name().get(variable.removeprefix(ENVIRONMENT_PREFIX))
+    if row is None:
+        raise ConfigError("environment", variable, f"no such setting{_nearest_variable(variable)}")
+    try:
+        return Given(row.name, row.parse(text), f"environment {variable}")
+    except ValueError as error:
+        raise ConfigError("environment", variable, str(error)) from None
+
+
+def _nearest_variable(variable: str) -> str:
+    """As ``did_you_mean``; compared without the prefix, which would make all of them look alike."""
+    known = [*settings_by_name(), *(name.removeprefix(ENVIRONMENT_PREFIX) for name in OTHER_VARIABLES)]
+    hint = did_you_mean(variable.removeprefix(ENVIRONMENT_PREFIX), known)
+    return hint.replace("mean ", f"mean {ENVIRONMENT_PREFIX}")
+
+
+def _read_overrides(overrides: Mapping[str, Value]) -> list[Given]:
+    return [_from_override(name, value) for name, value in overrides.items()]
+
+
+def _from_override(name: str, value: Value) -> Given:
+    row = settings_by_name().get(name)
+    if row is None:
+        raise ConfigError(COMMAND_LINE_ORIGIN, name, f"no such setting{did_you_mean(name, settings_by_name())}")
+    try:
+        return Given(name, row.check(value), COMMAND_LINE_ORIGIN)
+    except ValueError as error:
+        raise ConfigError(COMMAND_LINE_ORIGIN, name, str(error)) from None

@@ -1,0 +1,75 @@
+"""Reads a Pulsar broker.conf or standalone.conf, so that a broker's file can be tried here as it is."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pulsarbox.config.setting import ConfigError, Given, did_you_mean
+from pulsarbox.config.settings import settings_by_name
+
+SUFFIXES: Final = (".conf", ".properties")
+
+# Java's own rules: the key ends at the first =, : or blank that no backslash precedes.
+_KEY_AND_VALUE: Final = re.compile(r"(?P<key>(?:\\.|[^\\=:\s])*)\s*[=:]?\s*(?P<value>.*)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<char>.))", re.DOTALL)
+_ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read(path: Path, text: str) -> tuple[list[Given], list[str]]:
+    """The values of the settings that we have, and a warning for each key that has no effect here.
+
+    A key without a value counts as not given, as it does in Pulsar's templates. Raises ``ConfigError`` for a value that
+    one of our settings does not take.
+    """
+    given: list[Given] = []
+    warnings: list[str] = []
+    for number, key, value in _properties(text):
+        where = f"{path}:{number}"
+        row = settings_by_name().get(key)
+        if row is None:
+            warnings.append(f"{where}: {key}: has no effect here{did_you_mean(key, settings_by_name(), cutoff=0.85)}")
+        elif value:
+            try:
+                given.append(Given(key, row.parse(value), where))
+            except ValueError as error:
+                raise ConfigError(where, key, str(error)) from None
+        elif row.default != "":
+            warnings.append(f"{where}: {key}: no value given; it stays {row.default}")
+    return given, warnings
+
+
+def _properties(text: str) -> Iterator[tuple[int, str, str]]:
+    """(line, key, value) of a Java properties file."""
+    for number, line in _logical_lines(text):
+        match = _KEY_AND_VALUE.fullmatch(line)
+        assert match is not None, "the expression matches every line"
+        yield number, _unescaped(match["key"]), _unescaped(match["value"]).strip()
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines without comments; one that ends in an odd number of backslashes goes on in the next."""
+    pending, first = "", 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if not pending:
+            if not line or line[0] in "#!":
+                continue
+            first = number
+        pending += line
+        if (len(pending) - len(pending.rstrip("\\"))) % 2:
+            pending = pending[:-1]
+            continue
+        yield first, pending
+        pending = ""
+    if pending:
+        yield first, pending
+
+
+def _unescaped(text: str) -> str:
+    def character(match: re.Match[str]) -> str:
+        if match["code"]:
+            return chr(int(match["code"], 16))
+        return _ESCAPED.get(match["char"], match["char"])
+
+    return _ESCAPE.sub(character, text)

@@ -1,0 +1,375 @@
+"""The settings table: every setting once, with its type, default, limits and meaning.
+
+Names are those of Pulsar's broker.conf wherever Pulsar has the setting, so that what people know stays true; the others
+are ours and say so. The order here is the order of pulsarbox.toml and docs/configuration.md, which are generated from
+this table (``make generate``). To add a setting, add a field; nothing else has to know.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, cast
+
+from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
+
+MIB: Final = 1024 * 1024
+
+# The tables of pulsarbox.toml in the order in which it shows them.
+TABLES: Final = {
+    "network": "Ports, connections and what a connection may hold",
+    "broker": "The process as a whole",
+    "topics": "Which topics there may be and who may bring them into being",
+    "dispatcher": "How messages go to consumers",
+    "managedLedger": "How a topic's messages are cut into ledgers, and the cache in front of them",
+    "journal": "The log on disk",
+    "logging": "What the broker says about itself",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
+
+    # ---------------------------------------------------------------------------------------------------- network
+    brokerServicePort: int = setting(
+        6650,
+        "TCP port of the Pulsar protocol. 0 takes any free port; the start log names it.",
+        table="network",
+        minimum=0,
+        maximum=65535,
+    )
+    webServicePort: int = setting(
+        8080,
+        "TCP port of the Admin REST API, metrics and WebSocket. 0 takes any free port; the start log names it.",
+        table="network",
+        minimum=0,
+        maximum=65535,
+    )
+    # Loopback on purpose: as long as no authentication is configured, whoever reaches the ports owns the data.
+    bindAddress: str = setting(
+        "localhost",
+        "Host name or address both ports listen on. Pulsar listens on all addresses; here that has to be asked for "
+        "(0.0.0.0 or ::), because without authentication whoever reaches the ports may do everything.",
+        table="network",
+        minimum=1,
+    )
+    advertisedAddress: str = setting(
+        "",
+        "Host name or address that lookups give to clients. Empty: the address on which the client reached the broker.",
+        table="network",
+    )
+    brokerMaxConnections: int = setting(
+        0,
+        "Connections to the Pulsar port that may be open at once; one more is refused. 0: no limit.",
+        table="network",
+        minimum=0,
+    )
+    brokerMaxConnectionsPerIp: int = setting(
+        0,
+        "The same limit for the connections from one client address. 0: no limit.",
+        table="network",
+        minimum=0,
+    )
+    keepAliveIntervalSeconds: int = setting(
+        30,
+        "A connection that was silent for this long is sent a ping; if it is silent for as long again, it is closed.",
+        table="network",
+        unit="seconds",
+        minimum=1,
+    )
+    connectionLivenessCheckTimeoutMillis: int = setting(
+        5000,
+        "When a new producer or consumer collides with one on another connection, that connection is pinged and has "
+        "this long to answer; if it does not, it is closed and the new one gets the place. 0: no such check.",
+        table="network",
+        unit="milliseconds",
+        minimum=0,
+    )
+    maxMessageSize: int = setting(
+        5 * MIB,
+        "The largest message, metadata and payload together. Clients are told it when they connect; they cut larger "
+        "messages into chunks or refuse them.",
+        table="network",
+        unit="bytes",
+        minimum=1024,
+        maximum=2147473407,
+    )
+    maxPendingPublishRequestsPerConnection: int = setting(
+        1000,
+        "Messages of one connection that may wait for their receipt; at this number the connection is not read until "
+        "half of them are answered.",
+        table="network",
+        minimum=1,
+    )
+    maxConnectionOutboundBufferBytes: int = setting(
+        4 * MIB,
+        "Own setting. Bytes that may wait to be sent on one connection; above it no more messages are dispatched to "
+        "its consumers until the client has read some.",
+        table="network",
+        unit="bytes",
+        minimum=64 * 1024,
+    )
+
+    # ----------------------------------------------------------------------------------------------------- broker
+    clusterName: str = setting(
+        "standalone",
+        "Name of the one cluster that this broker is, as the Admin API and the topic names of old form show it.",
+        table="broker",
+        minimum=1,
+    )
+    dataDirectory: str = setting(
+        "data",
+        "Own setting. Directory of everything that is kept; made if it is missing. A relative path starts where the "
+        "broker was started.",
+        table="broker",
+        minimum=1,
+    )
+    defaultNumberOfNamespaceBundles: int = setting(
+        4,
+        "Bundles of a namespace that is created without naming a number. One broker owns them all; the number only "
+        "shows in the Admin API.",
+        table="broker",
+        minimum=1,
+        dynamic=True,
+    )
+    forceDeleteTenantAllowed: bool = setting(
+        False,
+        "Whether a tenant may be deleted by force, with all its namespaces.",
+        table="broker",
+        dynamic=True,
+    )
+    forceDeleteNamespaceAllowed: bool = setting(
+        False,
+        "Whether a namespace may be deleted by force, with all its topics.",
+        table="broker",
+        dynamic=True,
+    )
+    acknowledgmentAtBatchIndexLevelEnabled: bool = setting(
+        True,
+        "Whether acknowledgements of single messages in a batch are kept. If not, a batch counts as acknowledged when "
+        "all of its messages are.",
+        table="broker",
+    )
+    exposingBrokerEntryMetadataToClientEnabled: bool = setting(
+        False,
+        "Whether consumers that understand it are sent the broker's own metadata (append time and index) with every "
+        "entry.",
+        table="broker",
+    )
+    brokerShutdownTimeoutMs: int = setting(
+        10_000,
+        "After a request to stop, the time for connections to drain and the log to be synced; then the process ends "
+        "all the same. Nothing that was acknowledged is lost either way.",
+        table="broker",
+        unit="milliseconds",
+        minimum=0,
+        dynamic=True,
+    )
+    eventLoop: str = setting(
+        "auto",
+        "Own setting. The event loop under the sockets; auto takes uvloop if it is installed.",
+        table="broker",
+        choices=("auto", "asyncio", "uvloop"),
+    )
+
+    # ----------------------------------------------------------------------------------------------------- topics
+    allowAutoTopicCreation: bool = setting(
+        True,
+        "Whether a topic that does not exist comes into being when a producer or consumer asks for it.",
+        table="topics",
+        dynamic=True,
+    )
+    allowAutoTopicCreationType: str = setting(
+        "non-partitioned",
+        "What kind of topic then comes into being.",
+        table="topics",
+        choices=("non-partitioned", "partitioned"),
+        dynamic=True,
+    )
+    defaultNumPartitions: int = setting(
+        1,
+        "How many partitions it gets, if it is partitioned.",
+        table="topics",
+        minimum=1,
+        dynamic=True,
+    )
+    allowAutoSubscriptionCreation: bool = setting(
+        True,
+        "Whether a subscription that does not exist comes into being when a consumer asks for it.",
+        table="topics",
+        dynamic=True,
+    )
+    enablePersistentTopics: bool = setting(
+        True,
+        "Whether persistent:// topics are served.",
+        table="topics",
+    )
+    enableNonPersistentTopics: bool = setting(
+        True,
+        "Whether non-persistent:// topics are served.",
+        table="topics",
+    )
+
+    # ------------------------------------------------------------------------------------------------- dispatcher
+    dispatcherMaxReadBatchSize: int = setting(
+        100,
+        "Entries that a dispatcher reads at once, at most.",
+        table="dispatcher",
+        minimum=1,
+        dynamic=True,
+    )
+    dispatcherMaxReadSizeBytes: int = setting(
+        5 * MIB,
+        "Bytes that a dispatcher reads at once, at most; one entry is always read, however large it is.",
+        table="dispatcher",
+        unit="bytes",
+        minimum=1,
+        dynamic=True,
+    )
+    dispatcherMaxRoundRobinBatchSize: int = setting(
+        20,
+        "Entries that one consumer of a shared subscription gets before it is the next one's turn.",
+        table="dispatcher",
+        minimum=1,
+        dynamic=True,
+    )
+    maxUnackedMessagesPerConsumer: int = setting(
+        50_000,
+        "Messages that a consumer of a shared or key-shared subscription may hold without acknowledging them; at this "
+        "number it gets no more until it has acknowledged half of them. 0: no limit.",
+        table="dispatcher",
+        minimum=0,
+    )
+    maxUnackedMessagesPerSubscription: int = setting(
+        200_000,
+        "The same limit for all consumers of a shared or key-shared subscription together. 0: no limit.",
+        table="dispatcher",
+        minimum=0,
+    )
+
+    # ---------------------------------------------------------------------------------------------- managedLedger
+    managedLedgerMaxEntriesPerLedger: int = setting(
+        50_000,
+        "A ledger is closed and the next one begun at this number of entries.",
+        table="managedLedger",
+        minimum=1,
+    )
+    managedLedgerMaxSizePerLedgerMbytes: int = setting(
+        2048,
+        "The same at this size.",
+        table="managedLedger",
+        unit="MiB",
+        minimum=1,
+    )
+    managedLedgerMaxLedgerRolloverTimeMinutes: int = setting(
+        240,
+        "The same at this age. Only closed ledgers are trimmed and offloaded.",
+        table="managedLedger",
+        unit="minutes",
+        minimum=1,
+    )
+    managedLedgerCacheSizeMB: int = setting(
+        64,
+        "Memory for the recent entries of all topics, from which consumers that keep up are served. Pulsar takes a "
+        "fifth of the JVM's direct memory.",
+        table="managedLedger",
+        unit="MiB",
+        minimum=1,
+        dynamic=True,
+    )
+
+    # ---------------------------------------------------------------------------------------------------- journal
+    journalVolumeSizeMbytes: int = setting(
+        256,
+        "Own setting. A volume, the file that the log is written to, is followed by the next one at this size. A "
+        "volume is removed as a whole when nothing in it is needed.",
+        table="journal",
+        unit="MiB",
+        minimum=1,
+    )
+    journalMaxBatchMbytes: int = setting(
+        8,
+        "Own setting. What may gather for the next write while the last one is synced; above it no publishing "
+        "connection is read.",
+        table="journal",
+        unit="MiB",
+        minimum=1,
+    )
+    journalCheckpointMbytes: int = setting(
+        64,
+        "Own setting. Log that is written between two checkpoints, at most; so much of it is read at a start after a "
+        "crash.",
+        table="journal",
+        unit="MiB",
+        minimum=1,
+    )
+    journalIndexFlushEntries: int = setting(
+        20_000,
+        "Own setting. Entries whose place in the log is held in memory before it is written to the index, in one "
+        "sorted run.",
+        table="journal",
+        minimum=1,
+    )
+    journalSwitchIntervalMicros: int = setting(
+        500,
+        "Own setting. After this time a thread that waits for Python's interpreter lock gets it (CPython's own value "
+        "is 5000). The thread that syncs the log waits this long beside a busy broker.",
+        table="journal",
+        unit="microseconds",
+        minimum=1,
+        maximum=1_000_000,
+    )
+
+    # ---------------------------------------------------------------------------------------------------- logging
+    logLevel: str = setting(
+        "info",
+        "Own setting. The least serious messages that are logged.",
+        table="logging",
+        choices=("debug", "info", "warning", "error"),
+    )
+    logFormat: str = setting(
+        "text",
+        "Own setting. Lines for people (text) or one JSON object a line (json).",
+        table="logging",
+        choices=("text", "json"),
+    )
+
+    def __post_init__(self) -> None:
+        for row in settings_table():
+            try:
+                row.check(getattr(self, row.name))
+            except ValueError as error:
+                raise ConfigError("", row.name, str(error)) from None
+        _check_together(self)
+
+
+@cache
+def settings_table() -> tuple[Setting, ...]:
+    """Every setting as a row, in the order of the declarations above."""
+    return tuple(_row(field) for field in dataclasses.fields(Settings))
+
+
+@cache
+def settings_by_name() -> dict[str, Setting]:
+    """The rows of ``settings_table`` by their names."""
+    return {row.name: row for row in settings_table()}
+
+
+def _row(field: "dataclasses.Field[object]") -> Setting:
+    facts = field.metadata[METADATA_KEY]
+    assert isinstance(facts, Facts), f"{field.name} is not declared with setting()"
+    assert facts.table in TABLES, f"{field.name} is declared in an unknown table"
+    # The annotations are classes, not strings: this module does without `from __future__ import annotations`.
+    return Setting(field.name, cast("type[int]", field.type), cast("int", field.default), facts)
+
+
+def _check_together(settings: Settings) -> None:
+    """What two settings must agree on. Raises ``ConfigError``."""
+    if settings.brokerServicePort == settings.webServicePort != 0:
+        raise ConfigError("", "webServicePort", f"is the port of brokerServicePort too ({settings.webServicePort})")
+    if settings.journalMaxBatchMbytes > settings.journalVolumeSizeMbytes:
+        limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
+        raise ConfigError("", "journalMaxBatchMbytes", f"a batch must fit into a volume ({limit})")
+    if settings.maxMessageSize > settings.journalVolumeSizeMbytes * MIB:
+        limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
+        raise ConfigError("", "maxMessageSize", f"a message must fit into a volume ({limit})")

@@ -1,0 +1,74 @@
+"""Reads pulsarbox.toml: every key stands in the table that the settings table names, and nothing else stands there."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.config.setting import ConfigError, Given, did_you_mean
+from pulsarbox.config.settings import TABLES, settings_by_name
+
+_HEADER: Final = re.compile(r"\s*\[\s*(?P<table>[^\[\]]+?)\s*\]\s*(?:#.*)?$")
+_KEY: Final = re.compile(r"\s*(?P<key>[\w.\-\s\"']+?)\s*=")
+
+
+def read(path: Path, text: str) -> list[Given]:
+    """The values that the file gives. Raises ``ConfigError`` with file and line for whatever it cannot mean."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise ConfigError(f"{path}:{line[1]}" if line else str(path), "", f"not TOML: {error}") from None
+    return [_given(table, key, value, _where(path, text, table, key)) for table, key, value in _entries(document)]
+
+
+def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """(table, key, value) of everything in the file; the table is empty for a key that stands in none."""
+    for name, content in document.items():
+        if not isinstance(content, dict):
+            yield "", name, content
+        elif name not in TABLES or not content:
+            yield name, "", content
+        else:
+            for key, value in content.items():
+                yield name, key, value
+
+
+def _given(table: str, key: str, value: Any, where: str) -> Given:
+    if table and table not in TABLES:
+        raise ConfigError(where, f"[{table}]", f"no such table{did_you_mean(table, TABLES)}")
+    row = settings_by_name().get(key)
+    if row is None:
+        raise ConfigError(where, key, f"no such setting{did_you_mean(key, settings_by_name())}")
+    if row.table != table:
+        here = f"[{table}]" if table else "the top of the file"
+        raise ConfigError(where, key, f"belongs in the table [{row.table}], not in {here}")
+    try:
+        return Given(key, row.check(value), where)
+    except ValueError as error:
+        raise ConfigError(where, key, str(error)) from None
+
+
+def _where(path: Path, text: str, table: str, key: str) -> str:
+    """``file:line`` of a key, as well as it can be found: tomllib does not tell where a value stood."""
+    for wanted in (tuple(part for part in (table, key) if part), (table,)):
+        for found, line in _lines(text):
+            if found[: len(wanted)] == wanted:
+                return f"{path}:{line}"
+    return str(path)
+
+
+def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Every header and key with its line. A text over several lines can deceive it; no setting has one."""
+    current: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _HEADER.match(line):
+            current = _parts(header["table"])
+            yield current, number
+        elif key := _KEY.match(line):
+            yield current + _parts(key["key"]), number
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))

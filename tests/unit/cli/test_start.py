@@ -1,0 +1,117 @@
+"""``pulsarbox start`` and its neighbours: what reaches the daemon, what reaches stderr, and the exit codes."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pulsarbox import __version__
+from pulsarbox.cli.main import COMMANDS, main
+from pulsarbox.config import Settings
+
+
+class Daemon(ModuleType):
+    """In the place of pulsarbox.server.daemon: keeps the settings that it is given, and ends with ``code``."""
+
+    def __init__(self) -> None:
+        super().__init__("pulsarbox.server.daemon")
+        self.started: list[Settings] = []
+        self.code = 0
+
+    def run(self, settings: Settings) -> int:
+        self.started.append(settings)
+        return self.code
+
+
+@pytest.fixture
+def daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Daemon:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in sys.modules if name == "pulsarbox.server.daemon"]:
+        monkeypatch.delitem(sys.modules, name)
+    stand_in = Daemon()
+    monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
+    return stand_in
+
+
+def pulsarbox(*arguments: str, **environ: str) -> Result:
+    return CliRunner().invoke(main, arguments, env=environ)
+
+
+def test_the_defaults_are_used_if_nothing_is_said(daemon: Daemon) -> None:
+    result = pulsarbox("start")
+    assert result.exit_code == 0, result.output
+    assert daemon.started == [Settings()]
+    assert result.stdout == ""
+    assert result.stderr == "pulsarbox: settings from the defaults\n"
+
+
+def test_the_options_reach_the_daemon(daemon: Daemon) -> None:
+    options = ["--data-dir", "d", "--host", "0.0.0.0", "--port", "0", "--web-port", "0", "--log-level", "debug"]
+    assert pulsarbox("start", *options).exit_code == 0
+    expected = Settings(
+        dataDirectory="d", bindAddress="0.0.0.0", brokerServicePort=0, webServicePort=0, logLevel="debug"
+    )
+    assert daemon.started == [expected]
+
+
+def test_pulsarbox_toml_here_is_used_if_no_file_is_named(daemon: Daemon) -> None:
+    Path("pulsarbox.toml").write_text("[broker]\nclusterName = 'here'\n")
+    result = pulsarbox("start")
+    assert daemon.started == [Settings(clusterName="here")]
+    assert result.stderr == "pulsarbox: settings from pulsarbox.toml\n"
+
+
+def test_a_named_file_is_used_instead(daemon: Daemon) -> None:
+    Path("pulsarbox.toml").write_text("[broker]\nclusterName = 'here'\n")
+    Path("there.toml").write_text("[broker]\nclusterName = 'there'\n")
+    pulsarbox("start", "--config", "there.toml")
+    pulsarbox("start", PULSARBOX_CONFIG="there.toml")
+    assert daemon.started == [Settings(clusterName="there")] * 2
+
+
+def test_warnings_go_to_stderr(daemon: Daemon) -> None:
+    Path("broker.conf").write_text("zookeeperServers=x\n")
+    result = pulsarbox("start", "--config", "broker.conf")
+    assert "pulsarbox: warning: broker.conf:1: zookeeperServers: has no effect here\n" in result.stderr
+    assert daemon.started == [Settings()]
+
+
+def test_the_environment_counts(daemon: Daemon) -> None:
+    pulsarbox("start", PULSARBOX_clusterName="env")
+    assert daemon.started == [Settings(clusterName="env")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "message"),
+    [
+        (["--config", "none.toml"], {}, "pulsarbox: none.toml: cannot be read: No such file or directory\n"),
+        ([], {"PULSARBOX_x": "1"}, "pulsarbox: environment: PULSARBOX_x: no such setting\n"),
+        (["--port", "70000"], {}, "70000 is not in the range"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_exit_code_2(
+    daemon: Daemon, arguments: list[str], environ: dict[str, str], message: str
+) -> None:
+    result = pulsarbox("start", *arguments, **environ)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert daemon.started == []
+
+
+def test_the_exit_code_is_the_daemons(daemon: Daemon) -> None:
+    daemon.code = 7
+    assert pulsarbox("start").exit_code == 7
+
+
+@pytest.mark.parametrize("argument", ["version", "--version"])
+def test_the_version(argument: str) -> None:
+    result = pulsarbox(argument)
+    assert (result.exit_code, result.output) == (0, f"pulsarbox {__version__}\n")
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "version"])
+def test_every_command_is_listed_and_explains_itself(name: str) -> None:
+    assert f"\n  {name}" in pulsarbox("--help").output
+    assert f"Usage: main {name}" in pulsarbox(name, "--help").output

@@ -1,0 +1,93 @@
+"""The settings table: its rows, their limits, and the promise that every Settings is valid."""
+
+import dataclasses
+import re
+
+import pytest
+
+from pulsarbox.config import ConfigError, Setting, Settings, settings_by_name, settings_table
+from pulsarbox.config.settings import TABLES
+
+
+@pytest.mark.parametrize("row", settings_table(), ids=lambda row: row.name)
+class TestEachSetting:
+    def test_takes_its_default(self, row: Setting) -> None:
+        assert row.check(row.default) == row.default
+        assert getattr(Settings(), row.name) == row.default
+
+    def test_reads_its_default_from_text(self, row: Setting) -> None:
+        assert row.parse(f" {row.default} ") == row.default
+
+    def test_is_spelled_and_explained(self, row: Setting) -> None:
+        assert re.fullmatch(r"[a-z][A-Za-z]+", row.name)
+        assert re.fullmatch(r"[A-Z].*\.", row.meaning)
+        assert row.table in TABLES
+
+    def test_has_a_unit_if_its_name_has_one(self, row: Setting) -> None:
+        units = {
+            "Bytes": "bytes", "Mbytes": "MiB", "MB": "MiB", "Seconds": "seconds", "Minutes": "minutes",
+            "Millis": "milliseconds", "Ms": "milliseconds", "Micros": "microseconds",
+        }  # fmt: skip
+        suffix = re.search(r"(Mbytes|[A-Z][a-z]+|MB)$", row.name)
+        if suffix and suffix[0] in units:
+            assert row.unit == units[suffix[0]]
+
+
+def test_every_table_has_settings_and_they_stand_together() -> None:
+    tables = [row.table for row in settings_table()]
+    assert list(dict.fromkeys(tables)) == list(TABLES)
+    assert tables == sorted(tables, key=list(TABLES).index)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("brokerServicePort", 65536, "a whole number from 0 to 65535, not 65536"),
+        ("brokerServicePort", "6650", 'a whole number from 0 to 65535, not "6650"'),
+        ("brokerServicePort", True, "a whole number from 0 to 65535, not true"),
+        ("brokerServicePort", 6650.0, "a whole number from 0 to 65535, not 6650.0"),
+        ("defaultNumPartitions", 0, "a whole number of at least 1, not 0"),
+        ("allowAutoTopicCreation", 1, "true or false, not 1"),
+        ("clusterName", "", 'text that is not empty, not ""'),
+        ("advertisedAddress", 7, "text, not 7"),
+        ("logFormat", "xml", 'one of "text", "json", not "xml"'),
+    ],
+)
+def test_a_value_outside_the_limits_is_refused(name: str, value: object, expected: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"expected {expected}")):
+        settings_by_name()[name].check(value)
+    with pytest.raises(ConfigError, match=re.escape(f"{name}: expected {expected}")):
+        dataclasses.replace(Settings(), **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("FALSE", False)])
+def test_booleans_are_read_in_any_case(text: str, value: bool) -> None:
+    assert settings_by_name()["allowAutoTopicCreation"].parse(text) is value
+
+
+@pytest.mark.parametrize("text", ["", "six", "6650.5", "1e3"])
+def test_text_that_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a whole number"):
+        settings_by_name()["brokerServicePort"].parse(text)
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"brokerServicePort": 8080}, "webServicePort"),
+        ({"journalVolumeSizeMbytes": 4}, "journalMaxBatchMbytes"),
+        ({"maxMessageSize": 2**30}, "maxMessageSize"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(values: dict[str, int], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Settings(**values)  # type: ignore[arg-type]
+    assert caught.value.key == key
+
+
+def test_both_ports_may_be_free_ones() -> None:
+    assert Settings(brokerServicePort=0, webServicePort=0).webServicePort == 0
+
+
+def test_the_defaults_listen_on_loopback_only() -> None:
+    assert Settings().bindAddress == "localhost"

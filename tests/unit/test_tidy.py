@@ -1,0 +1,74 @@
+"""House rules that no linter knows: sizes, docstrings, tabs, and where packages are said to come from."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("pulsarbox", "storage", "tui", "plugins", "tests", "examples", "benchmarks")
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 600
+
+# A lock file names versions; where they come from is for the machine that installs them to say.
+PLACE_OF_PACKAGES = re.compile(r"https?://|--(extra-)?index-url|--find-links|--trusted-host|--hash| @ ")
+
+
+def python_files() -> list[Path]:
+    # rglob does not follow links, so nothing is seen twice.
+    found = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    return sorted(path for path in found if not path.stem.endswith("_pb2"))
+
+
+def parametrized(paths: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", paths, ids=[path.relative_to(ROOT).as_posix() for path in paths])
+
+
+def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from ``def`` to the end, without the docstring."""
+    docstring = ast.get_docstring(function, clean=False)
+    assert function.end_lineno is not None
+    return function.end_lineno - function.lineno + 1 - (docstring.count("\n") + 1 if docstring else 0)
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+@parametrized(python_files())
+def test_a_module_is_small_says_what_it_is_and_has_no_tabs(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    assert ast.get_docstring(tree) or not text.strip(), "no docstring"
+    assert text.count("\n") <= FILE_LINES_MAX
+    assert "\t" not in text
+    long = {function.name: lines_of(function) for function in functions(tree)}
+    assert {name: lines for name, lines in long.items() if lines > FUNCTION_LINES_MAX} == {}
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_file_has_plain_pins_only(name: str) -> None:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    assert lines
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line)] == []
+
+
+def test_the_dev_lock_has_every_pin_of_the_other() -> None:
+    run, dev = (set((ROOT / name).read_text().split()) for name in ("requirements.lock", "requirements-dev.lock"))
+    assert run - dev == set()
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "pulsarbox.toml", "Makefile", ".ci/environment", ".ci/run"])
+def test_no_place_of_packages_is_named(name: str) -> None:
+    assert PLACE_OF_PACKAGES.findall((ROOT / name).read_text(encoding="utf-8")) == []
+
+
+def test_the_files_of_tests_are_named_so_that_pytest_finds_them() -> None:
+    holders = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("*.py")
+        if not path.name.startswith("test_") and re.search(r"^(async )?def test_", path.read_text(), re.MULTILINE)
+    ]
+    assert holders == []
