@@ -193,7 +193,7 @@ def _text_check(descriptor: Any, above: tuple[Descriptor, ...] = ()) -> _TextChe
         elif field.message_type is not None and field.message_type not in (*above, descriptor):
             check = _text_check(field.message_type, (*above, descriptor))
         if check is not None:
-            checks.append((field.name, field.is_repeated, check))
+            checks.append((field.name, field.default_value == [], check))  # that is the default of repeated fields
     return _check_fields(checks) if checks else None
 
 

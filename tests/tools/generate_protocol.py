@@ -6,7 +6,8 @@ protoc; a test regenerates it elsewhere and compares. Three things of protoc's o
 * the check that the protobuf runtime is at least as new as protoc. The module holds a serialised descriptor and
   three calls that protobuf has had since 4.21; the check would only force the newest protobuf on every install.
 * the stub's `Mapping` without type arguments, which mypy's strict mode refuses.
-* stub lines for the enum value `None` of Schema.Type, which Python cannot parse. `getattr(Schema, "None")` reads it.
+* stub lines of Schema.Type's value `None`, which Python cannot parse, and of the alias `Schema.KeyValue`, which hides
+  the message KeyValue from the stub. `Schema.Type.Value("None")` and `Schema.Type.KeyValue` read them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _VERSION_LINES = re.compile(
     re.MULTILINE,
 )
 _BARE_MAPPING = re.compile(r"_Mapping(?=\])")
-_NONE_LINES = re.compile(r"^ *None: .*\n", re.MULTILINE)
+_UNTYPABLE_LINES = re.compile(r"^ *None: .*\n|^    KeyValue: Schema\.Type\n", re.MULTILINE)
 
 
 def generate(out: Path) -> list[Path]:
@@ -34,7 +35,7 @@ def generate(out: Path) -> list[Path]:
     The import root is the project, so the descriptor is filed as `pulsarbox/protocol/PulsarApi.proto` and cannot
     be taken for another distribution's `PulsarApi.proto` of the same process.
     """
-    from grpc_tools import protoc  # only the developer's environment has it
+    from grpc_tools import protoc  # type: ignore[import-untyped]  # only the developer's environment has it
 
     status = protoc.main(["protoc", f"-I{ROOT}", f"--python_out={out}", f"--pyi_out={out}", str(PROTO)])
     if status != 0:
@@ -42,7 +43,7 @@ def generate(out: Path) -> list[Path]:
     paths = [out / PROTO.relative_to(ROOT).with_name(name) for name in GENERATED]
     for path in paths:
         text = _VERSION_LINES.sub("", path.read_text(encoding="utf-8"))
-        text = _BARE_MAPPING.sub("_Mapping[str, object]", _NONE_LINES.sub("", text))
+        text = _BARE_MAPPING.sub("_Mapping[str, object]", _UNTYPABLE_LINES.sub("", text))
         path.write_text(text, encoding="utf-8")
     return paths
 
