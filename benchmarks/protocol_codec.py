@@ -8,12 +8,17 @@ from __future__ import annotations
 import os
 import timeit
 from collections.abc import Callable
+from functools import partial
 
 from pulsarbox.protocol import PulsarApi_pb2 as api
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.batch import encode_batch, iterate_batch
 from pulsarbox.protocol.checksum import ACCELERATED, crc32c
-from pulsarbox.protocol.commands import encode_frame, encode_payload_frame, parse_command
+from pulsarbox.protocol.commands import (
+    encode_frame,
+    encode_payload_frame,
+    parse_command,
+)
 from pulsarbox.protocol.delivery import DeliveryEncoder
 from pulsarbox.protocol.frames import SMALL_BUFFER, FrameDecoder, max_frame_size
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
@@ -109,11 +114,15 @@ def payloads() -> None:
     keyed.partition_key = "customer-17"
     for index in range(3):
         keyed.properties.add(key=f"name-{index}", value="value")
-    for name, metadata, size in (("1 KiB", plain, 1024), ("1 KiB, key, 3 properties", keyed, 1024), ("128 KiB", plain, 1 << 17)):
+    for name, metadata, size in (
+        ("1 KiB", plain, 1024),
+        ("1 KiB, key, 3 properties", keyed, 1024),
+        ("128 KiB", plain, 1 << 17),
+    ):
         entry = encode_entry(metadata, os.urandom(size))
-        show(f"entry of {name}: parse_entry", lambda entry=entry: parse_entry(entry))  # type: ignore[misc]
-        show(f"entry of {name}: parse_entry, verify=False", lambda entry=entry: parse_entry(entry, False))  # type: ignore[misc]
-        show(f"entry of {name}: crc32c alone", lambda entry=entry: crc32c(entry))  # type: ignore[misc]
+        show(f"entry of {name}: parse_entry", partial(parse_entry, entry))
+        show(f"entry of {name}: parse_entry, verify=False", partial(parse_entry, entry, False))
+        show(f"entry of {name}: crc32c alone", partial(crc32c, entry))
     data = plain.SerializeToString()
     show("metadata: protobuf alone", lambda: api.MessageMetadata.FromString(data))
     body = encode_batch([(api.SingleMessageMetadata(), b"x" * 100) for _ in range(100)])
@@ -131,14 +140,14 @@ def frames() -> None:
         ("128 KiB, reads as large as offered", 128 << 10, 1 << 30),
         ("4 MiB", 4 << 20, SMALL_BUFFER),
     ):
-        frame = encode_payload_frame(replies_command(), os.urandom(size))
+        frame = encode_payload_frame(usual_send(), os.urandom(size))
         count = max(4, min(2000, (8 << 20) // size))
         stream = frame * count
-        show(f"frame of {name}: FrameDecoder", lambda s=stream, r=read or len(frame): cut(s, r), count)  # type: ignore[misc]
-        show(f"frame of {name}: the copy into the buffer alone", lambda s=stream, r=read or len(frame): copy(s, r), count)  # type: ignore[misc]
+        show(f"frame of {name}: FrameDecoder", partial(cut, stream, read or len(frame)), count)
+        show(f"frame of {name}: copy into the buffer alone", partial(copy, stream, read or len(frame)), count)
 
 
-def replies_command() -> BaseCommand:
+def usual_send() -> BaseCommand:
     """A SEND of usual size."""
     return BaseCommand(type=BaseCommand.SEND, send=api.CommandSend(producer_id=3, sequence_id=90_000))
 

@@ -27,6 +27,8 @@ from pulsarbox.protocol.violations import ChecksumMismatch, MalformedMetadata
 BROKER_ENTRY_MAGIC: Final = b"\x0e\x02"
 """Stands before the size of broker entry metadata."""
 
+_MAGIC_NUMBER = int.from_bytes(MAGIC, "big")
+_checked_header = Struct(">HII").unpack_from  # magic, crc32c, metadata size
 _u32 = Struct(">I").unpack_from
 _pack_u32 = Struct(">I").pack
 _parse_metadata = MessageMetadata.FromString
@@ -53,36 +55,43 @@ def parse_entry(payload: bytes, verify: bool = True) -> ParsedEntry:
     ``verify`` False leaves the checksum unchecked, for entries that were verified when they came. Raises
     ChecksumMismatch, and MalformedMetadata for everything else that is wrong. About 1.5 us with a small metadata.
     """
-    start = 0 if payload[:2] != BROKER_ENTRY_MAGIC else _broker_entry_end(payload)
-    covered = start
-    checksum: int | None = None
-    if payload[start : start + 2] == MAGIC:
-        covered = start + 6
-        if len(payload) < covered:
-            raise MalformedMetadata(f"payload of {len(payload)} bytes ends inside the checksum")
-        checksum = _u32(payload, start + 2)[0]
-        if verify and crc32c(payload[covered:]) != checksum:
-            raise _mismatch(payload, covered, checksum)
-    metadata_start = covered + 4
-    body_offset = _metadata_end(payload, covered)
+    start = _broker_entry_end(payload) if payload[:2] == BROKER_ENTRY_MAGIC else 0
+    size = len(payload)
+    if size >= start + 10:
+        magic, checksum, metadata_size = _checked_header(payload, start)
+        if magic == _MAGIC_NUMBER:
+            metadata_start = start + 10
+            body_offset = metadata_start + metadata_size
+            if verify and crc32c(payload[start + 6 :]) != checksum:
+                raise _mismatch(payload, start + 6, checksum)
+            if body_offset > size:
+                raise _beyond(metadata_size, size - metadata_start)
+            metadata = _read_metadata(payload[metadata_start:body_offset])
+            return ParsedEntry(metadata, checksum, start, metadata_start, body_offset)
+    return _parse_without_checksum(payload, start)
+
+
+def _parse_without_checksum(payload: bytes, start: int) -> ParsedEntry:
+    """A payload whose metadata's size stands right at ``start``, or one too short to have a checksum."""
+    metadata_start = start + 4
+    left = len(payload) - metadata_start
+    if left < 0 or payload[start : start + 2] == MAGIC:
+        raise MalformedMetadata(f"payload of {len(payload)} bytes ends before the metadata")
+    metadata_size: int = _u32(payload, start)[0]
+    if metadata_size > left:
+        raise _beyond(metadata_size, left)
+    body_offset = metadata_start + metadata_size
     metadata = _read_metadata(payload[metadata_start:body_offset])
-    return ParsedEntry(metadata, checksum, start, metadata_start, body_offset)
+    return ParsedEntry(metadata, None, start, metadata_start, body_offset)
+
+
+def _beyond(metadata_size: int, left: int) -> MalformedMetadata:
+    return MalformedMetadata(f"metadata of {metadata_size} bytes, but only {left} bytes follow")
 
 
 def _mismatch(payload: bytes, covered: int, checksum: int) -> ChecksumMismatch:
     found = crc32c(payload[covered:])
     return ChecksumMismatch(f"crc32c of {len(payload) - covered} bytes is {found:#010x}, sent was {checksum:#010x}")
-
-
-def _metadata_end(payload: bytes, at: int) -> int:
-    """The offset behind the metadata whose size field stands at ``at``."""
-    metadata_start = at + 4
-    if len(payload) < metadata_start:
-        raise MalformedMetadata(f"payload of {len(payload)} bytes ends before the metadata's size")
-    size: int = _u32(payload, at)[0]
-    if size > len(payload) - metadata_start:
-        raise MalformedMetadata(f"metadata of {size} bytes, but only {len(payload) - metadata_start} bytes follow")
-    return metadata_start + size
 
 
 def _read_metadata(data: bytes) -> MessageMetadata:

@@ -19,23 +19,25 @@ _START = b"\x08\x06\x32"
 def parse_send(data: bytes) -> CommandSend | None:
     """The CommandSend whose BaseCommand has the bytes ``data``; None when they are another command.
 
-    Raises MalformedCommand like ``parse_command``, which reads what is not in the usual form.
+    Raises MalformedCommand like ``parse_command``, which reads what is not in the usual form: larger than 127 bytes,
+    with fields in another order, or with the message id that only replicators send.
     """
-    if data[:3] == _START and len(data) > 4 and data[3] == len(data) - 4 < 128:
+    size = len(data) - 4
+    if 0 < size < 128 and data[3] == size and data[:3] == _START:
         try:
             send = _parse(data[4:])
         except DecodeError:
-            send = None
-        if send is not None and _is_plain(send):
+            return _other(data)
+        # A number that is not 0 was there; only 0 may also mean that a required field is missing.
+        if (
+            (send.sequence_id or send.HasField("sequence_id"))
+            and (send.producer_id or send.HasField("producer_id"))
+            and not send.HasField("message_id")
+        ):
             return send
+    return _other(data)
+
+
+def _other(data: bytes) -> CommandSend | None:
     command = parse_command(data)
     return command.send if command.type == BaseCommand.SEND else None
-
-
-def _is_plain(send: CommandSend) -> bool:
-    """Whether what is required is there. A number that is not 0 is; nested ids, which only replicators send, are not looked at."""
-    return (
-        (send.producer_id > 0 or send.HasField("producer_id"))
-        and (send.sequence_id > 0 or send.HasField("sequence_id"))
-        and not send.HasField("message_id")
-    )
