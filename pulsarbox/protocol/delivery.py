@@ -23,7 +23,7 @@ class DeliveryEncoder:
     __slots__ = ("_before_entry", "_consumer_id", "_fixed", "_ledger", "_ledger_id", "_partition")
 
     def __init__(self, consumer_id: int, partition: int = -1) -> None:
-        """``consumer_id``: the client's number for it. ``partition`` of the topic, -1 (the default, left out) for none."""
+        """``consumer_id``: the client's number for it. ``partition`` of the topic, -1 (left out) for none."""
         self._consumer_id = varint(consumer_id)
         self._partition = b"" if partition == -1 else b"\x18" + signed(partition)
         self._ledger_id = -1

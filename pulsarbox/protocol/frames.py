@@ -109,8 +109,8 @@ class FrameDecoder:
         if end < self._need:
             self._make_room(buffer)
             return []
-        if self._need > SMALL_BUFFER:
-            return [self._cut_large(buffer)]
+        if end == self._need:
+            return [self._cut_one(buffer)]
         return self._cut_all(bytes(buffer[:end]), buffer)
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -178,8 +178,8 @@ class FrameDecoder:
         elif self._need > 8:
             self._make_room(buffer)
 
-    def _cut_large(self, buffer: memoryview) -> Frame:
-        """The one frame that fills the buffer up to ``_need``, each of its two parts copied once."""
+    def _cut_one(self, buffer: memoryview) -> Frame:
+        """The one frame that is all there is (large ones always are), each of its two parts copied once."""
         rest = 8 + _sizes(buffer)[1]
         frame = (bytes(buffer[8:rest]), bytes(buffer[rest : self._need]))
         self._drop()
@@ -189,10 +189,7 @@ class FrameDecoder:
         """See that the buffer has room to go on with the frame at its start."""
         if len(buffer) >= self._need or self._end < len(buffer):
             return
-        if self._need <= LARGE_BUFFER:
-            size = LARGE_BUFFER
-        else:
-            size = min(self._need, max(LARGE_BUFFER, 2 * self._end))
+        size = max(LARGE_BUFFER, min(self._need, 2 * self._end))
         larger = _lend(size)
         larger[: self._end] = buffer[: self._end]
         self._buffer = larger

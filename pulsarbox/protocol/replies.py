@@ -29,7 +29,7 @@ def _code_or_none(server_error: int | None) -> api.ServerError | None:
 
 
 def message_id(ledger_id: int, entry_id: int, partition: int = -1, batch_index: int = -1) -> MessageIdData:
-    """A message id; -1 as ledger or entry becomes 2**64-1, as Java writes it. Default partition and index are left out."""
+    """A message id; -1 as ledger or entry becomes 2**64-1, as in Java. A partition or index of -1 is left out."""
     return MessageIdData(
         ledgerId=ledger_id & NO_REQUEST,
         entryId=entry_id & NO_REQUEST,
@@ -188,7 +188,7 @@ def lookup_failed(request_id: int, server_error: int, message: str) -> bytes:
 def get_topics_of_namespace_response(
     request_id: int, topics: Iterable[str], topics_hash: str | None = None, *, filtered: bool, changed: bool = True
 ) -> bytes:
-    """GET_TOPICS_OF_NAMESPACE_RESPONSE. ``filtered``: the pattern was applied here; ``changed`` False: no topics told."""
+    """GET_TOPICS_OF_NAMESPACE_RESPONSE. ``filtered``: by the pattern; ``changed`` False: no topics."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE,

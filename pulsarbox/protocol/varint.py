@@ -11,7 +11,7 @@ _CONTINUED = [low + high for high in _LOW for low in _LOW]
 
 
 def varint(n: int) -> bytes:
-    """The varint of ``n``, 0 <= n < 2**64: by tables of 14 bits, 0.07 us below 2**28. Negative numbers: see ``signed``."""
+    """The varint of ``n``, 0 <= n < 2**64: by tables of 14 bits, 0.07 us below 2**28."""
     if n < 0x4000:
         return _SHORT[n]
     if n < 0x10000000:

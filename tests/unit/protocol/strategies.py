@@ -43,7 +43,8 @@ def _value(field: Any, depth: int) -> st.SearchStrategy[Any]:
 @cache
 def messages(cls: type[Message], depth: int = 0) -> st.SearchStrategy[Any]:
     """Messages of a class: required fields set, the others at random."""
-    required, optional = {}, {}
+    required: dict[str, st.SearchStrategy[Any]] = {}
+    optional: dict[str, st.SearchStrategy[Any]] = {}
     for field in cls.DESCRIPTOR.fields:
         if depth > 2 and field.message_type is not None and not field.is_required:
             continue
@@ -56,7 +57,8 @@ def messages(cls: type[Message], depth: int = 0) -> st.SearchStrategy[Any]:
 
 def command_of(spec: CommandSpec) -> st.SearchStrategy[BaseCommand]:
     """Commands of one type with random fields."""
-    return messages(spec.message_class).map(lambda part: BaseCommand(type=spec.number, **{spec.field: part}))  # type: ignore[arg-type]
+    make: Any = BaseCommand
+    return messages(spec.message_class).map(lambda part: make(type=spec.number, **{spec.field: part}))
 
 
 commands = st.sampled_from(list(COMMANDS.values())).flatmap(command_of)

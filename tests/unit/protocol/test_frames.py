@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from struct import pack
 
 import pytest
@@ -25,7 +26,7 @@ def parts(data: bytes) -> Frame:
 def feed_in_pieces(decoder: FrameDecoder, stream: bytes, cuts: list[int]) -> list[Frame]:
     edges = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     found = []
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         found += decoder.feed(stream[start:stop])
     return found
 

@@ -9,8 +9,8 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from pulsarbox.protocol import PulsarApi_pb2 as api
-from tests.tools.generate_protocol import ROOT, generate
-from tests.tools.make_proto import PROTO, proto_text, read_enums, read_fields
+from tests.tools.generate_protocol import generate
+from tests.tools.make_proto import PROTO, ROOT, proto_text, read_enums, read_fields
 
 TYPE_NAMES = {
     F.TYPE_STRING: "string",
@@ -39,7 +39,8 @@ def test_every_field_is_as_in_the_table() -> None:
     for name, message in api.DESCRIPTOR.message_types_by_name.items():
         for field in message.fields:
             label = "required" if field.is_required else "repeated" if field.is_repeated else "optional"
-            kind = TYPE_NAMES.get(field.type) or (field.message_type or field.enum_type).full_name
+            named = field.message_type or field.enum_type
+            kind = TYPE_NAMES[field.type] if named is None else named.full_name
             found.add((name, field.number, field.name, label, kind.removeprefix("pulsar.proto."), _default(field)))
     assert found == {tuple(row) for row in read_fields()}
 
