@@ -53,7 +53,7 @@ def parse_entry(payload: bytes, verify: bool = True) -> ParsedEntry:
     """Look into a payload: sizes, checksum and metadata.
 
     ``verify`` False leaves the checksum unchecked, for entries that were verified when they came. Raises
-    ChecksumMismatch, and MalformedMetadata for everything else that is wrong. About 1.5 us with a small metadata.
+    ChecksumMismatch, and MalformedMetadata for everything else that is wrong. About 1 us for 1 KiB, 6 us for 128 KiB.
     """
     start = _broker_entry_end(payload) if payload[:2] == BROKER_ENTRY_MAGIC else 0
     size = len(payload)

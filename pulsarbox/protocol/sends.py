@@ -1,7 +1,7 @@
 """SEND, read the short way: one for every message or batch a producer sends.
 
-The bytes of CommandSend are cut out of the BaseCommand around them and given to protobuf alone: 0.3 us, against
-1.0 us for ``parse_command`` and its checks (benchmarks/protocol_codec.py). A parser written in Python takes 0.9 us.
+The bytes of CommandSend are cut out of the BaseCommand around them and given to protobuf alone, and only the required
+fields are checked: 0.5 us, against 0.95 us for ``parse_command`` (benchmarks/protocol_codec.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,9 +39,18 @@ def _value(field: Any, depth: int) -> st.SearchStrategy[Any]:
     return _SCALARS[field.type]
 
 
-@cache
+_made: dict[tuple[str, int], st.SearchStrategy[Any]] = {}
+
+
 def messages(cls: type[Message], depth: int = 0) -> st.SearchStrategy[Any]:
     """Messages of a class: required fields set, the others at random."""
+    key = (cls.DESCRIPTOR.full_name, depth)
+    if key not in _made:
+        _made[key] = _messages(cls, depth)
+    return _made[key]
+
+
+def _messages(cls: type[Message], depth: int) -> st.SearchStrategy[Any]:
     required: dict[str, st.SearchStrategy[Any]] = {}
     optional: dict[str, st.SearchStrategy[Any]] = {}
     for field in cls.DESCRIPTOR.fields:
@@ -63,8 +71,12 @@ def command_of(spec: CommandSpec) -> st.SearchStrategy[BaseCommand]:
 
 commands = st.sampled_from(list(COMMANDS.values())).flatmap(command_of)
 
-frames = st.builds(lambda command, payload: encode_payload_frame(command, payload) if payload else encode_frame(command),
-                   commands, st.binary(max_size=40))  # fmt: skip
+
+def _frame(command: BaseCommand, payload: bytes) -> bytes:
+    return encode_payload_frame(command, payload) if payload else encode_frame(command)
+
+
+frames = st.builds(_frame, commands, st.binary(max_size=40))
 
 
 class Captured(NamedTuple):
