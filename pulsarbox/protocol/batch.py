@@ -1,0 +1,63 @@
+"""The body of a batch: messages one after another, each behind its own small metadata.
+
+::
+
+    ([u32 size][SingleMessageMetadata][payload of payload_size bytes])  num_messages_in_batch times
+
+Bodies come here decompressed and decrypted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+
+from google.protobuf.message import DecodeError
+
+from pulsarbox.protocol.PulsarApi_pb2 import SingleMessageMetadata
+from pulsarbox.protocol.violations import MalformedMetadata
+
+_u32 = Struct(">I").unpack_from
+_pack_u32 = Struct(">I").pack
+
+
+def iterate_batch(body: bytes, count: int) -> Iterator[tuple[SingleMessageMetadata, bytes]]:
+    """The ``count`` messages of a batch, in order; bytes behind the last are ignored.
+
+    Raises MalformedMetadata when it comes to a message that does not fit the body.
+    """
+    at = 0
+    for index in range(count):
+        metadata, at = _single_metadata(body, at, index)
+        size = metadata.payload_size
+        if not 0 <= size <= len(body) - at:
+            raise MalformedMetadata(f"message {index} of {count}: {size} bytes, but {len(body) - at} bytes follow")
+        yield metadata, body[at : at + size]
+        at += size
+
+
+def _single_metadata(body: bytes, at: int, index: int) -> tuple[SingleMessageMetadata, int]:
+    """The metadata of message ``index``, whose size field stands at ``at``, and the offset behind it."""
+    start = at + 4
+    if len(body) < start:
+        raise MalformedMetadata(f"message {index}: the batch ends at byte {len(body)}, before its metadata's size")
+    size: int = _u32(body, at)[0]
+    if size > len(body) - start:
+        raise MalformedMetadata(f"message {index}: metadata of {size} bytes, but {len(body) - start} bytes follow")
+    try:
+        metadata = SingleMessageMetadata.FromString(body[start : start + size])
+    except DecodeError as error:
+        raise MalformedMetadata(f"message {index}: {size} bytes are no metadata: {error}") from None
+    if not metadata.payload_size and not metadata.HasField("payload_size"):
+        raise MalformedMetadata(f"message {index}: metadata without payload_size")
+    return metadata, start + size
+
+
+def encode_batch(messages: Iterable[tuple[SingleMessageMetadata, bytes]]) -> bytes:
+    """The body of a batch. ``payload_size`` of each metadata is set here to the length of its payload."""
+    parts: list[bytes] = []
+    for metadata, payload in messages:
+        metadata.payload_size = len(payload)
+        data = metadata.SerializeToString()
+        parts += (_pack_u32(len(data)), data, payload)
+    return b"".join(parts)

@@ -1,0 +1,601 @@
+"""Every command a broker sends, as the bytes of its frame.
+
+One function a command, named after it; the two that carry traffic, SEND_RECEIPT and MESSAGE, have their own modules
+(``receipts``, ``delivery``). Error codes are the numbers of ServerError, as ``PulsarBoxError.server_error`` holds them.
+A transaction id is two numbers, least and most significant 64 bits, in the order of the protocol's fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, cast
+
+from pulsarbox.protocol import PulsarApi_pb2 as api
+from pulsarbox.protocol.commands import encode_frame
+from pulsarbox.protocol.features import PROTOCOL_VERSION, SERVER_VERSION
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, MessageIdData
+
+NO_REQUEST: Final = 0xFFFFFFFFFFFFFFFF
+"""The request id (-1) of an ERROR that answers no request, and of a close that the broker starts."""
+
+
+def _code(server_error: int) -> api.ServerError:
+    """The stub wants its own enum class; on the wire and in the runtime it is a plain number."""
+    return cast(api.ServerError, server_error)
+
+
+def _code_or_none(server_error: int | None) -> api.ServerError | None:
+    return None if server_error is None else _code(server_error)
+
+
+def message_id(ledger_id: int, entry_id: int, partition: int = -1, batch_index: int = -1) -> MessageIdData:
+    """A message id; -1 as ledger or entry becomes 2**64-1, as in Java. A partition or index of -1 is left out."""
+    return MessageIdData(
+        ledgerId=ledger_id & NO_REQUEST,
+        entryId=entry_id & NO_REQUEST,
+        partition=None if partition == -1 else partition,
+        batch_index=None if batch_index == -1 else batch_index,
+    )
+
+
+# The connection ------------------------------------------------------------------------------------------------------
+
+
+def connected(
+    max_message_size: int,
+    protocol_version: int = PROTOCOL_VERSION,
+    feature_flags: api.FeatureFlags | None = None,
+    server_version: str = SERVER_VERSION,
+) -> bytes:
+    """CONNECTED. ``protocol_version``: the negotiated one (``features.negotiated_version``)."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.CONNECTED,
+            connected=api.CommandConnected(
+                server_version=server_version,
+                protocol_version=protocol_version,
+                max_message_size=max_message_size,
+                feature_flags=feature_flags,
+            ),
+        )
+    )
+
+
+def auth_challenge(
+    auth_method_name: str,
+    auth_data: bytes,
+    protocol_version: int = PROTOCOL_VERSION,
+    server_version: str = SERVER_VERSION,
+) -> bytes:
+    """AUTH_CHALLENGE: the next step of a handshake, or a request for fresh credentials."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.AUTH_CHALLENGE,
+            authChallenge=api.CommandAuthChallenge(
+                server_version=server_version,
+                challenge=api.AuthData(auth_method_name=auth_method_name, auth_data=auth_data),
+                protocol_version=protocol_version,
+            ),
+        )
+    )
+
+
+_PING = encode_frame(BaseCommand(type=BaseCommand.PING, ping=api.CommandPing()))
+_PONG = encode_frame(BaseCommand(type=BaseCommand.PONG, pong=api.CommandPong()))
+
+
+def ping() -> bytes:
+    """PING."""
+    return _PING
+
+
+def pong() -> bytes:
+    """PONG."""
+    return _PONG
+
+
+# Any request ---------------------------------------------------------------------------------------------------------
+
+
+def success(request_id: int, schema: api.Schema | None = None) -> bytes:
+    """SUCCESS of a subscribe, unsubscribe, seek or close."""
+    return encode_frame(
+        BaseCommand(type=BaseCommand.SUCCESS, success=api.CommandSuccess(request_id=request_id, schema=schema))
+    )
+
+
+def error(request_id: int, server_error: int, message: str) -> bytes:
+    """ERROR. A failed handshake has the request id ``NO_REQUEST``."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.ERROR,
+            error=api.CommandError(request_id=request_id, error=_code(server_error), message=message),
+        )
+    )
+
+
+# Lookup --------------------------------------------------------------------------------------------------------------
+
+
+def partition_metadata(request_id: int, partitions: int) -> bytes:
+    """PARTITIONED_METADATA_RESPONSE, Success. ``partitions``: 0 for a topic without."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.PARTITIONED_METADATA_RESPONSE,
+            partitionMetadataResponse=api.CommandPartitionedTopicMetadataResponse(
+                request_id=request_id,
+                partitions=partitions,
+                response=api.CommandPartitionedTopicMetadataResponse.Success,
+            ),
+        )
+    )
+
+
+def partition_metadata_failed(request_id: int, server_error: int, message: str) -> bytes:
+    """PARTITIONED_METADATA_RESPONSE, Failed."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.PARTITIONED_METADATA_RESPONSE,
+            partitionMetadataResponse=api.CommandPartitionedTopicMetadataResponse(
+                request_id=request_id,
+                response=api.CommandPartitionedTopicMetadataResponse.Failed,
+                error=_code(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def lookup_connect(
+    request_id: int,
+    broker_service_url: str,
+    broker_service_url_tls: str | None = None,
+    *,
+    authoritative: bool = True,
+    proxy_through_service_url: bool = True,
+) -> bytes:
+    """LOOKUP_RESPONSE, Connect. ``proxy_through_service_url``: the client keeps the address it came by."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.LOOKUP_RESPONSE,
+            lookupTopicResponse=api.CommandLookupTopicResponse(
+                request_id=request_id,
+                brokerServiceUrl=broker_service_url,
+                brokerServiceUrlTls=broker_service_url_tls,
+                response=api.CommandLookupTopicResponse.Connect,
+                authoritative=authoritative,
+                proxy_through_service_url=proxy_through_service_url,
+            ),
+        )
+    )
+
+
+def lookup_failed(request_id: int, server_error: int, message: str) -> bytes:
+    """LOOKUP_RESPONSE, Failed."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.LOOKUP_RESPONSE,
+            lookupTopicResponse=api.CommandLookupTopicResponse(
+                request_id=request_id,
+                response=api.CommandLookupTopicResponse.Failed,
+                error=_code(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def get_topics_of_namespace_response(
+    request_id: int, topics: Iterable[str], topics_hash: str | None = None, *, filtered: bool, changed: bool = True
+) -> bytes:
+    """GET_TOPICS_OF_NAMESPACE_RESPONSE. ``filtered``: by the pattern; ``changed`` False: no topics."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+            getTopicsOfNamespaceResponse=api.CommandGetTopicsOfNamespaceResponse(
+                request_id=request_id, topics=topics, topics_hash=topics_hash, filtered=filtered, changed=changed
+            ),
+        )
+    )
+
+
+def watch_topic_list_success(request_id: int, watcher_id: int, topics: Iterable[str], topics_hash: str) -> bytes:
+    """WATCH_TOPIC_LIST_SUCCESS: the watcher stands, and this is the list it starts from."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.WATCH_TOPIC_LIST_SUCCESS,
+            watchTopicListSuccess=api.CommandWatchTopicListSuccess(
+                request_id=request_id, watcher_id=watcher_id, topic=topics, topics_hash=topics_hash
+            ),
+        )
+    )
+
+
+def watch_topic_update(
+    watcher_id: int, new_topics: Iterable[str], deleted_topics: Iterable[str], topics_hash: str
+) -> bytes:
+    """WATCH_TOPIC_UPDATE: what changed since the last one. ``topics_hash``: of the whole list now."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.WATCH_TOPIC_UPDATE,
+            watchTopicUpdate=api.CommandWatchTopicUpdate(
+                watcher_id=watcher_id, new_topics=new_topics, deleted_topics=deleted_topics, topics_hash=topics_hash
+            ),
+        )
+    )
+
+
+# Producers -----------------------------------------------------------------------------------------------------------
+
+
+def producer_success(
+    request_id: int,
+    producer_name: str,
+    last_sequence_id: int = -1,
+    schema_version: bytes | None = None,
+    topic_epoch: int | None = None,
+    *,
+    producer_ready: bool = True,
+) -> bytes:
+    """PRODUCER_SUCCESS. ``producer_ready`` False: it waits for exclusive access, and a second one follows."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.PRODUCER_SUCCESS,
+            producer_success=api.CommandProducerSuccess(
+                request_id=request_id,
+                producer_name=producer_name,
+                last_sequence_id=last_sequence_id,
+                schema_version=schema_version,
+                topic_epoch=topic_epoch,
+                producer_ready=producer_ready,
+            ),
+        )
+    )
+
+
+def send_error(producer_id: int, sequence_id: int, server_error: int, message: str) -> bytes:
+    """SEND_ERROR: this message is not stored."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.SEND_ERROR,
+            send_error=api.CommandSendError(
+                producer_id=producer_id, sequence_id=sequence_id, error=_code(server_error), message=message
+            ),
+        )
+    )
+
+
+def close_producer(producer_id: int, request_id: int = NO_REQUEST) -> bytes:
+    """CLOSE_PRODUCER, started by the broker: the client looks the topic up again and reconnects."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.CLOSE_PRODUCER,
+            close_producer=api.CommandCloseProducer(producer_id=producer_id, request_id=request_id),
+        )
+    )
+
+
+# Consumers -----------------------------------------------------------------------------------------------------------
+
+
+def close_consumer(consumer_id: int, request_id: int = NO_REQUEST) -> bytes:
+    """CLOSE_CONSUMER, started by the broker: the client subscribes again."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.CLOSE_CONSUMER,
+            close_consumer=api.CommandCloseConsumer(consumer_id=consumer_id, request_id=request_id),
+        )
+    )
+
+
+def active_consumer_change(consumer_id: int, *, is_active: bool) -> bytes:
+    """ACTIVE_CONSUMER_CHANGE: whether this consumer of a failover subscription is the one that receives."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.ACTIVE_CONSUMER_CHANGE,
+            active_consumer_change=api.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active),
+        )
+    )
+
+
+def reached_end_of_topic(consumer_id: int) -> bytes:
+    """REACHED_END_OF_TOPIC. Only for clients that take it: C++, Python, Node and Go drop the connection."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.REACHED_END_OF_TOPIC,
+            reachedEndOfTopic=api.CommandReachedEndOfTopic(consumer_id=consumer_id),
+        )
+    )
+
+
+def ack_response(
+    consumer_id: int,
+    request_id: int,
+    server_error: int | None = None,
+    message: str | None = None,
+    txnid_least_bits: int | None = None,
+    txnid_most_bits: int | None = None,
+) -> bytes:
+    """ACK_RESPONSE, to an ACK that had a request id. ``server_error`` None: the acknowledgement is durable."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.ACK_RESPONSE,
+            ackResponse=api.CommandAckResponse(
+                consumer_id=consumer_id,
+                request_id=request_id,
+                error=_code_or_none(server_error),
+                message=message,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+            ),
+        )
+    )
+
+
+def get_last_message_id_response(
+    request_id: int, last_message_id: MessageIdData, mark_delete_position: MessageIdData | None = None
+) -> bytes:
+    """GET_LAST_MESSAGE_ID_RESPONSE. ``mark_delete_position``: only when the subscription has one."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE,
+            getLastMessageIdResponse=api.CommandGetLastMessageIdResponse(
+                request_id=request_id,
+                last_message_id=last_message_id,
+                consumer_mark_delete_position=mark_delete_position,
+            ),
+        )
+    )
+
+
+class ConsumerStatsFields(NamedTuple):
+    """What CONSUMER_STATS_RESPONSE tells. Rates are messages a second, throughput bytes a second."""
+
+    msg_rate_out: float
+    msg_throughput_out: float
+    msg_rate_redeliver: float
+    consumer_name: str
+    available_permits: int
+    unacked_messages: int
+    blocked_on_unacked_messages: bool
+    address: str
+    connected_since: str
+    type: str
+    msg_rate_expired: float
+    msg_backlog: int
+    message_ack_rate: float
+
+
+def consumer_stats_response(request_id: int, stats: ConsumerStatsFields) -> bytes:
+    """CONSUMER_STATS_RESPONSE. A negative number of permits (one big batch can do that) is sent as 0."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.CONSUMER_STATS_RESPONSE,
+            consumerStatsResponse=api.CommandConsumerStatsResponse(
+                request_id=request_id,
+                msgRateOut=stats.msg_rate_out,
+                msgThroughputOut=stats.msg_throughput_out,
+                msgRateRedeliver=stats.msg_rate_redeliver,
+                consumerName=stats.consumer_name,
+                availablePermits=max(0, stats.available_permits),
+                unackedMessages=stats.unacked_messages,
+                blockedConsumerOnUnackedMsgs=stats.blocked_on_unacked_messages,
+                address=stats.address,
+                connectedSince=stats.connected_since,
+                type=stats.type,
+                msgRateExpired=stats.msg_rate_expired,
+                msgBacklog=stats.msg_backlog,
+                messageAckRate=stats.message_ack_rate,
+            ),
+        )
+    )
+
+
+def consumer_stats_failed(request_id: int, server_error: int, message: str) -> bytes:
+    """CONSUMER_STATS_RESPONSE with an error."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.CONSUMER_STATS_RESPONSE,
+            consumerStatsResponse=api.CommandConsumerStatsResponse(
+                request_id=request_id, error_code=_code(server_error), error_message=message
+            ),
+        )
+    )
+
+
+# Schemas -------------------------------------------------------------------------------------------------------------
+
+
+def get_schema_response(request_id: int, schema: api.Schema, schema_version: bytes) -> bytes:
+    """GET_SCHEMA_RESPONSE. ``schema_version``: eight bytes, big endian."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.GET_SCHEMA_RESPONSE,
+            getSchemaResponse=api.CommandGetSchemaResponse(
+                request_id=request_id, schema=schema, schema_version=schema_version
+            ),
+        )
+    )
+
+
+def get_schema_failed(request_id: int, server_error: int, message: str) -> bytes:
+    """GET_SCHEMA_RESPONSE with an error."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.GET_SCHEMA_RESPONSE,
+            getSchemaResponse=api.CommandGetSchemaResponse(
+                request_id=request_id, error_code=_code(server_error), error_message=message
+            ),
+        )
+    )
+
+
+def get_or_create_schema_response(request_id: int, schema_version: bytes) -> bytes:
+    """GET_OR_CREATE_SCHEMA_RESPONSE. ``schema_version``: eight bytes, big endian."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE,
+            getOrCreateSchemaResponse=api.CommandGetOrCreateSchemaResponse(
+                request_id=request_id, schema_version=schema_version
+            ),
+        )
+    )
+
+
+def get_or_create_schema_failed(request_id: int, server_error: int, message: str) -> bytes:
+    """GET_OR_CREATE_SCHEMA_RESPONSE with an error."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE,
+            getOrCreateSchemaResponse=api.CommandGetOrCreateSchemaResponse(
+                request_id=request_id, error_code=_code(server_error), error_message=message
+            ),
+        )
+    )
+
+
+# Transactions --------------------------------------------------------------------------------------------------------
+
+
+def tc_client_connect_response(request_id: int, server_error: int | None = None, message: str | None = None) -> bytes:
+    """TC_CLIENT_CONNECT_RESPONSE; ``server_error`` None: the coordinator is here."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.TC_CLIENT_CONNECT_RESPONSE,
+            tcClientConnectResponse=api.CommandTcClientConnectResponse(
+                request_id=request_id, error=_code_or_none(server_error), message=message
+            ),
+        )
+    )
+
+
+def new_txn_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """NEW_TXN_RESPONSE: the id of the new transaction, or why there is none."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.NEW_TXN_RESPONSE,
+            newTxnResponse=api.CommandNewTxnResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=_code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def add_partition_to_txn_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """ADD_PARTITION_TO_TXN_RESPONSE: the partitions take part in the transaction, or why not."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.ADD_PARTITION_TO_TXN_RESPONSE,
+            addPartitionToTxnResponse=api.CommandAddPartitionToTxnResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=_code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def add_subscription_to_txn_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """ADD_SUBSCRIPTION_TO_TXN_RESPONSE: the subscriptions take part in the transaction, or why not."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+            addSubscriptionToTxnResponse=api.CommandAddSubscriptionToTxnResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=_code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def end_txn_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """END_TXN_RESPONSE: the transaction is committed or aborted, or why not."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.END_TXN_RESPONSE,
+            endTxnResponse=api.CommandEndTxnResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=_code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def end_txn_on_partition_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """END_TXN_ON_PARTITION_RESPONSE: for another broker's coordinator."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.END_TXN_ON_PARTITION_RESPONSE,
+            endTxnOnPartitionResponse=api.CommandEndTxnOnPartitionResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=_code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def end_txn_on_subscription_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """END_TXN_ON_SUBSCRIPTION_RESPONSE: for another broker's coordinator."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.END_TXN_ON_SUBSCRIPTION_RESPONSE,
+            endTxnOnSubscriptionResponse=api.CommandEndTxnOnSubscriptionResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=_code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
