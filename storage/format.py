@@ -5,10 +5,13 @@ Data directory::
     INSTANCE             JSON: {"format": 1, "instance": "<uuid>", "created": <ms>}
     LOCK                 held with flock by the daemon; its text is the holder's pid
     meta/                LMDB environment: the checkpoint
-      rows               key -> value                      what the META records up to the mark amount to
+      rows               key -> value                      what the META records up to the mark amount to; a key of
+                                                           511 bytes or more (LMDB takes no longer one) stands as its
+                                                           first 479 and its SHA-256 -> size u32, key, value
       mark               "position" -> u64                 the checkpoint covers the log up to here, this batch included
       volumes            ledger u64, first entry u64 -> volume u64   where the entries of a ledger are
-    volumes/NNNNNNNN/    LMDB environment: one volume of the journal
+                                                           (of the newest volume it says nothing: its index does)
+    volumes/NNNNNNNN/    LMDB environment: one volume of the journal; NNNNNNNN.new while it is being made
       log                position u64 -> batch             one value a group commit; positions grow by one
       index              ledger u64, first entry u64 -> (position u64, count u32, offset u32 * count)*
       mark               "indexed" -> u64                  the index covers the log up to here, this batch included
@@ -20,16 +23,16 @@ Batch: BATCH_HEADER, then its records one after another.
 Record: kind u8 | flags u8 | header size u16 | body size u32 | the rest of the header | the body. Header size counts
 from the kind, so that a later version can add fields at the end of a header; a reader steps over what it does not know.
 
-    kind         header after the common eight bytes                             body
-    ENTRY        ledger, entry, messages so far, bytes so far, publish time,     the entry as the client sent it: from the
-                 append time, deliver-at time (i64, 0: none), transaction most   checksum's magic number (or the metadata
-                 and least bits, messages in it u32, key hash u32, client's      size where there is none) to its end
+    kind         header after the common eight bytes                           body
+    ENTRY        ledger, entry, messages so far, bytes so far, publish time,   the entry as the client sent it: from the
+                 append time, deliver-at time (i64, 0: none), transaction most checksum's magic number (or the metadata
+                 and least bits, messages in it u32, key hash u32, client's    size where there is none) to its end
                  checksum u32, codec u32 (0: as it came)
-    MARK_DELETE  cursor, ledger, entry (i64), messages so far, bytes so far      none; flag 1: the cursor is reset to here
-    ACKED        cursor                                                          ACKED_RANGE *
-    BATCH_ACKED  cursor, ledger, entry, messages in it u32, reserved u32         u64 *: the words of the set of indexes
-                                                                                 that are still unacknowledged
-    META         key size u32, reserved u32                                      key, value; flag 1: the key is deleted
+    MARK_DELETE  cursor, ledger, entry (i64), messages so far, bytes so far    none; flag 1: the cursor is reset to here
+    ACKED        cursor                                                        ACKED_RANGE *
+    BATCH_ACKED  cursor, ledger, entry, messages in it u32, reserved u32       u64 *: the words of the set of indexes
+                                                                               that are still unacknowledged
+    META         key size u32, reserved u32                                    key, value; flag 1: the key is deleted
 
 "so far" counts from the first entry of the topic to this one, itself included: any backlog is a subtraction.
 The offsets of the index count from the start of the batch value. Kinds and flags are never given a second meaning.
@@ -87,6 +90,8 @@ META_HEADER = Struct(">BBHIII")
 LOG_KEY = Struct(">Q")
 INDEX_KEY = Struct(">QQ")
 INDEX_SEGMENT = Struct(">QI")
+ROW_KEY_MAX = 511
+LONG_ROW = Struct(">I")
 
 assert BATCH_HEADER.size == 20
 assert RECORD_PREFIX.size == 8

@@ -185,7 +185,9 @@ def unpack_entry(data: bytes | memoryview, offset: int) -> Entry:
     start = offset + header_size
     body = bytes(data[start : start + body_size])
     if kind != RecordKind.ENTRY or len(body) != body_size:
-        raise PersistenceError(f"no entry at offset {offset} of the batch: kind {kind}, {len(body)} of {body_size} bytes")
+        raise PersistenceError(
+            f"no entry at offset {offset} of the batch: kind {kind}, {len(body)} of {body_size} bytes"
+        )
     (ledger_id, entry_id, messages, total_bytes, published, appended, deliver_at) = fields[4:11]
     num_messages, key_hash, checksum = fields[13:16]
     if flags & EntryFlag.CHECKSUM and crc32c(memoryview(body)[6:]) != checksum:
@@ -206,17 +208,26 @@ def unpack_entry(data: bytes | memoryview, offset: int) -> Entry:
     )
 
 
-def unpack_batch(value: bytes) -> Iterator[tuple[int, Record]]:
-    """The records of a batch, each with its offset in the batch value.
-
-    Raises PersistenceError where the batch is of an unknown version or damaged.
-    """
+def check_batch(value: bytes | memoryview) -> None:
+    """Raise PersistenceError where a batch is of an unknown version or damaged."""
+    if len(value) < BATCH_HEADER.size:
+        raise PersistenceError(f"batch is damaged: {len(value)} bytes, its header alone has {BATCH_HEADER.size}")
     version, _, _, length, checksum, _ = BATCH_HEADER.unpack_from(value)
     if version != FORMAT_VERSION:
         raise PersistenceError(f"batch of format {version}, this version reads {FORMAT_VERSION}")
     end = BATCH_HEADER.size + length
     if end != len(value) or crc32c(memoryview(value)[BATCH_HEADER.size :]) != checksum:
-        raise PersistenceError(f"batch is damaged: {len(value)} bytes where {end} with checksum {checksum:08x} should be")
+        raise PersistenceError(
+            f"batch is damaged: {len(value)} bytes where {end} with checksum {checksum:08x} should be"
+        )
+
+
+def unpack_batch(value: bytes) -> Iterator[tuple[int, Record]]:
+    """The records of a batch, each with its offset in the batch value.
+
+    Raises PersistenceError where the batch is of an unknown version or damaged.
+    """
+    check_batch(value)
     yield from unpack_records(value, BATCH_HEADER.size)
 
 

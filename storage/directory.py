@@ -1,0 +1,216 @@
+"""The data directory: made once, held by one process, checked before anything in it is mapped.
+
+Only this file, volume and lmdb_engine know of files, locks and threads.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.format import FORMAT_VERSION
+
+DATA_FILE = "data.mdb"
+NEW_SUFFIX = ".new"
+"""Of an environment that is being made. It gets its name once it is complete; at start, leftovers are removed."""
+
+_VERIFY_SECONDS_MAX = 600
+
+# Run in a child: touches every page that can be reached. A file that ends too early kills the child with SIGBUS.
+_WALK = """
+import sys, lmdb
+env = lmdb.open(sys.argv[1], readonly=True, lock=False, create=False, max_dbs=16)
+with env.begin() as txn:
+    names = [bytes(key) for key in txn.cursor().iternext(keys=True, values=False)]
+for name in names:
+    table = env.open_db(name, create=False)
+    with env.begin(db=table, buffers=True) as txn:
+        for _, value in txn.cursor():
+            sum(value[::4096])
+"""
+
+# LMDB's meta page, in the host's byte order: behind the page header of 16 (format 1) or 24 bytes (format 3).
+_LMDB_MAGIC = 0xBEEFC0DE
+_LMDB_HEADER_SIZES = {1: 16, 3: 24}
+_META_PAGE = struct.Struct("=IIQQI92xQQ")
+_META_READ = 256
+
+
+class DirectoryHeld(PersistenceError):
+    """Another process has the data directory open; ``pid`` is its process, 0 where that is not known."""
+
+    def __init__(self, path: Path, pid: int) -> None:
+        super().__init__(f"{path} is in use by process {pid or 'unknown'}")
+        self.pid = pid
+
+
+class DataDirectory:
+    """A data directory that this process holds until ``close`` or its end, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the directory at ``path``, and make it where there is none.
+
+        Raises DirectoryHeld where another process has it, PersistenceError where it is of an unknown format or
+        cannot be used.
+        """
+        self.path = path
+        self.meta = path / "meta"
+        self.volumes = path / "volumes"
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = self._hold()
+        except OSError as error:
+            raise PersistenceError(f"{path} cannot be used: {error}") from error
+        try:
+            self.instance = self._instance()
+            self.volumes.mkdir(exist_ok=True)
+            for leftover in (*path.glob("*" + NEW_SUFFIX), *self.volumes.glob("*" + NEW_SUFFIX)):
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            sync_directory(path)
+        except OSError as error:
+            os.close(self._lock)
+            raise PersistenceError(f"{path} cannot be used: {error}") from error
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def volume(self, number: int) -> Path:
+        """Where a volume is, or will be."""
+        return self.volumes / f"{number:08d}"
+
+    def volume_numbers(self) -> list[int]:
+        """The volumes there are, oldest first."""
+        return sorted(int(path.name) for path in self.volumes.iterdir() if path.name.isdigit())
+
+    def close(self) -> None:
+        """Let another process have it; again is no harm."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _hold(self) -> int:
+        # The kernel lets go of the lock when the last descriptor of the open file is closed: at any end of the process.
+        lock = os.open(self.path / "LOCK", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, str(os.getpid()).encode(), 0)
+        except BlockingIOError:
+            text = os.pread(lock, 32, 0).strip()
+            os.close(lock)
+            raise DirectoryHeld(self.path, int(text) if text.isdigit() else 0) from None
+        except OSError:
+            os.close(lock)
+            raise
+        return lock
+
+    def _instance(self) -> str:
+        path = self.path / "INSTANCE"
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            return self._create_instance(path)
+        try:
+            fields = json.loads(text)
+            version, instance = fields["format"], str(fields["instance"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise PersistenceError(f"{path} is damaged: {error!r}") from error
+        if version != FORMAT_VERSION:
+            raise PersistenceError(
+                f"{self.path} has format {version}, this version of pulsarbox reads format {FORMAT_VERSION}"
+            )
+        return instance
+
+    def _create_instance(self, path: Path) -> str:
+        if self.meta.exists() or (self.volumes.exists() and any(self.volumes.iterdir())):
+            raise PersistenceError(f"{self.path} holds data, but its INSTANCE file is missing")
+        instance = str(uuid.uuid4())
+        new = path.with_name(path.name + NEW_SUFFIX)
+        with new.open("w") as file:
+            created = os.fstat(file.fileno()).st_mtime_ns // 1_000_000
+            json.dump({"format": FORMAT_VERSION, "instance": instance, "created": created}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(path)
+        sync_directory(self.path)
+        sync_directory(self.path.parent)
+        return instance
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def verify_environment(path: Path) -> None:
+    """Make sure that mapping the LMDB environment at ``path`` cannot end in SIGBUS. Raises PersistenceError.
+
+    LMDB trusts its file: a page behind the end of a truncated one is a bus error, not an error code. The current
+    meta page says which page is the last; a file that reaches to its end cannot be too short, and that is known
+    from two reads of 256 bytes. A shorter file is not always damaged (LMDB need not write pages that a transaction
+    took and gave back): then, and where the meta pages are of a version unknown here, a child process reads
+    everything that can be reached, and how it ends is the verdict.
+    """
+    file = path / DATA_FILE
+    try:
+        size = file.stat().st_size
+        needed = _size_needed(file)
+    except OSError as error:
+        raise PersistenceError(f"{file} cannot be read: {error}") from error
+    if needed is not None and size >= needed:
+        return
+    command = [sys.executable, "-c", _WALK, str(path)]
+    try:
+        child = subprocess.run(command, capture_output=True, timeout=_VERIFY_SECONDS_MAX, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise PersistenceError(f"{file} could not be verified in {_VERIFY_SECONDS_MAX} s") from error
+    if child.returncode:
+        lines = child.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[-1] if lines else f"reading it ended with signal {-child.returncode}"
+        wanted = "" if needed is None else f" where {needed} are expected"
+        raise PersistenceError(f"{file} is damaged or truncated: {size} bytes{wanted}; {reason}")
+
+
+def _size_needed(file: Path) -> int | None:
+    """The bytes that the newest of the two meta pages of an LMDB file speaks for; None where that is not known.
+
+    Raises PersistenceError where the file does not even hold its meta pages.
+    """
+    newest: tuple[int, int] | None = None
+    page_size = at = 0
+    with file.open("rb") as data:
+        for _ in range(2):
+            data.seek(at)
+            page = data.read(_META_READ)
+            meta = _meta_page(page)
+            if meta is None:
+                raise PersistenceError(f"{file} is damaged or truncated: its meta pages are not there")
+            version, page_size, last_page, txn = meta
+            if version not in _LMDB_HEADER_SIZES or not 256 <= page_size <= 65536:
+                return None
+            if newest is None or txn > newest[0]:
+                newest = txn, (last_page + 1) * page_size
+            at = page_size
+    assert newest is not None
+    return max(newest[1], 2 * page_size)
+
+
+def _meta_page(page: bytes) -> tuple[int, int, int, int] | None:
+    """LMDB format, page size, last page and transaction of a meta page."""
+    for header_size in _LMDB_HEADER_SIZES.values():
+        with contextlib.suppress(struct.error):
+            magic, version, _, _, page_size, last_page, txn = _META_PAGE.unpack_from(page, header_size)
+            if magic == _LMDB_MAGIC:
+                return version, page_size, last_page, txn
+    return None

@@ -1,0 +1,188 @@
+"""Where the entries are: the runs that only memory knows yet, and the rows of the index that they become.
+
+Pure. A *segment* is a stretch of one ledger's entries inside one batch: a run, cut to what somebody asked for.
+A row holds the segments of one ledger that follow each other, whatever batches they are in.
+"""
+
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from struct import Struct
+from typing import NamedTuple
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.format import (
+    BATCH_HEADER,
+    ENTRY_HEADER,
+    INDEX_KEY,
+    INDEX_SEGMENT,
+    RECORD_PREFIX,
+    RecordKind,
+)
+from pulsarbox.storage.journal import Run
+
+ROW_BYTES_MAX = 4080
+"""What one LMDB overflow page takes: 1017 entries of one batch, or 255 that are in a batch each."""
+
+_SINGLE = Struct(INDEX_SEGMENT.format + "I")
+_OFFSET_BYTES = array("I").itemsize
+_SWAP = sys.byteorder == "little"
+assert _OFFSET_BYTES == 4
+
+
+class Segment(NamedTuple):
+    """Entries of one ledger, one after another, in one batch."""
+
+    position: int
+    """The batch's place in the log."""
+    first_entry: int
+    offsets: "array[int]"
+    """Where each entry's record starts, from the start of the batch value. Shared: never changed."""
+
+
+class UnindexedRuns:
+    """The runs of the batches that no row of the index covers yet.
+
+    One thread adds while another finds, without a lock: lists only grow at their end, and to forget everything
+    is to put a new table in the place of this one.
+    """
+
+    __slots__ = ("_ledgers", "entries")
+
+    def __init__(self) -> None:
+        self._ledgers: dict[int, list[Segment]] = {}
+        self.entries = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._ledgers)
+
+    def add(self, position: int, runs: Mapping[int, Run]) -> None:
+        """Take over the runs of the batch at ``position``; positions grow."""
+        ledgers = self._ledgers
+        entries = 0
+        for ledger_id, run in runs.items():
+            segment = Segment(position, run.first_entry, run.offsets)
+            entries += len(run.offsets)
+            known = ledgers.get(ledger_id)
+            if known is None:
+                ledgers[ledger_id] = [segment]
+            else:
+                known.append(segment)
+        self.entries += entries
+
+    def find(self, ledger_id: int, first: int, limit: int) -> list[Segment]:
+        """Segments from entry ``first`` on, in order: up to ``limit`` of them, none where memory does not know it."""
+        known = self._ledgers.get(ledger_id)
+        if known is None:
+            return []
+        at = bisect_right(known, first, key=_first_entry) - 1
+        if at < 0:
+            return []
+        return _from_entry(known[at : at + limit], first)
+
+    def rows(self) -> Iterator[tuple[bytes, bytes]]:
+        """The rows of the index that say the same, in the order of their keys."""
+        for ledger_id in sorted(self._ledgers):
+            yield from pack_rows(ledger_id, self._ledgers[ledger_id])
+
+
+def pack_rows(ledger_id: int, segments: Iterable[Segment]) -> Iterator[tuple[bytes, bytes]]:
+    """Rows for the segments of one ledger, merged while they follow each other and the row has room."""
+    row_first = next_entry = -1
+    parts: list[bytes] = []
+    size = 0
+    for position, first, offsets in segments:
+        done = 0
+        if len(offsets) == 1 and first == next_entry and size + _SINGLE.size <= ROW_BYTES_MAX:
+            # With many topics nearly every run is one entry, and this loop is what a flush of the index costs.
+            parts.append(_SINGLE.pack(position, 1, offsets[0]))
+            size += _SINGLE.size
+            next_entry += 1
+            continue
+        while done < len(offsets):
+            entry = first + done
+            room = (ROW_BYTES_MAX - size - INDEX_SEGMENT.size) // _OFFSET_BYTES
+            if parts and (room <= 0 or entry != next_entry):
+                yield INDEX_KEY.pack(ledger_id, row_first), b"".join(parts)
+                parts, size = [], 0
+                room = (ROW_BYTES_MAX - INDEX_SEGMENT.size) // _OFFSET_BYTES
+            if not parts:
+                row_first = entry
+            piece = offsets[done : done + room]
+            parts.append(INDEX_SEGMENT.pack(position, len(piece)))
+            parts.append(_big_endian(piece).tobytes())
+            size += INDEX_SEGMENT.size + len(piece) * _OFFSET_BYTES
+            done += len(piece)
+            next_entry = entry + len(piece)
+    if parts:
+        yield INDEX_KEY.pack(ledger_id, row_first), b"".join(parts)
+
+
+def unpack_row(row_first: int, row: bytes | memoryview, entry: int) -> list[Segment]:
+    """The segments of a row from ``entry`` on; none where the row ends before it.
+
+    Raises PersistenceError where the row is cut off.
+    """
+    segments: list[Segment] = []
+    at = 0
+    first = row_first
+    while at < len(row):
+        if at + INDEX_SEGMENT.size > len(row):
+            raise PersistenceError(f"index row at entry {row_first} is damaged: {len(row)} bytes")
+        position, count = INDEX_SEGMENT.unpack_from(row, at)
+        at += INDEX_SEGMENT.size
+        end = at + count * _OFFSET_BYTES
+        if count == 0 or end > len(row):
+            raise PersistenceError(f"index row at entry {row_first} is damaged: {count} offsets in {len(row)} bytes")
+        if first + count > entry:
+            offsets = array("I", bytes(row[at:end]))
+            segments.append(Segment(position, first, _big_endian(offsets)))
+        at = end
+        first += count
+    return _from_entry(segments, entry)
+
+
+def runs_of(value: bytes | memoryview) -> dict[int, Run]:
+    """The runs of a batch that has been checked, read back from its value."""
+    runs: dict[int, Run] = {}
+    offset = BATCH_HEADER.size
+    while offset < len(value):
+        kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
+        if kind == RecordKind.ENTRY:
+            ledger_id, entry_id = ENTRY_HEADER.unpack_from(value, offset)[4:6]
+            run = runs.get(ledger_id)
+            if run is None:
+                run = runs[ledger_id] = Run(entry_id)
+            run.offsets.append(offset)
+        offset += header_size + body_size
+    return runs
+
+
+def _first_entry(segment: Segment) -> int:
+    return segment.first_entry
+
+
+def _from_entry(segments: list[Segment], entry: int) -> list[Segment]:
+    """``segments`` without what is before ``entry``; none where it is not in the first, nor what follows a gap."""
+    if not segments:
+        return []
+    position, first, offsets = segments[0]
+    if not first <= entry < first + len(offsets):
+        return []
+    found = [Segment(position, entry, offsets[entry - first :])]
+    follows = first + len(offsets)
+    for segment in segments[1:]:
+        if segment.first_entry != follows:
+            break
+        found.append(segment)
+        follows += len(segment.offsets)
+    return found
+
+
+def _big_endian(offsets: "array[int]") -> "array[int]":
+    """A copy with its bytes in the disk's order; the same again turns it back."""
+    copy = array("I", offsets)
+    if _SWAP:
+        copy.byteswap()
+    return copy

@@ -1,0 +1,91 @@
+"""The store of the simulation: everything in memory, as deterministic as the program around it.
+
+A crash is to throw the engine away and to make a new one on the same disk: it holds what was committed.
+"""
+
+from collections.abc import Callable, Iterator
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.engine import ReadRequest, Recovery
+from pulsarbox.storage.index import UnindexedRuns
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.reading import Answer
+from pulsarbox.storage.record import Entry, check_batch
+
+_SEGMENTS_AT_ONCE = 256
+
+
+class MemoryDisk:
+    """What survives a crash. ``before_commit`` sees every batch first; what it raises refuses the batch."""
+
+    def __init__(self, before_commit: Callable[[Batch], None] | None = None) -> None:
+        self.before_commit = before_commit
+        self.log: dict[int, bytes] = {}
+        self.index = UnindexedRuns()
+        self.rows: dict[bytes, bytes] = {}
+        self.mark = 0
+
+    @property
+    def next_position(self) -> int:
+        """The position of the next batch; the first is 1."""
+        return len(self.log) + 1
+
+
+class MemoryEngine:
+    """An Engine on a MemoryDisk."""
+
+    def __init__(self, disk: MemoryDisk | None = None) -> None:
+        self.disk = MemoryDisk() if disk is None else disk
+
+    def recover(self) -> Recovery:
+        """What the disk holds."""
+        disk = self.disk
+        return Recovery(dict(disk.rows), self._batches(disk.mark + 1, disk.next_position), disk.next_position)
+
+    def commit(self, batch: Batch) -> None:
+        """Store the value of a batch and its checkpoint.
+
+        Raises ValueError where its position is not the next, and whatever the disk's ``before_commit`` raises:
+        then nothing of it is there.
+        """
+        disk = self.disk
+        if batch.position != disk.next_position:
+            raise ValueError(f"batch {batch.position} is committed where {disk.next_position} is next")
+        if disk.before_commit is not None:
+            disk.before_commit(batch)
+        disk.log[batch.position] = batch.value()
+        disk.index.add(batch.position, batch.runs)
+        if batch.checkpoint is None:
+            return
+        for key, value in batch.checkpoint.items():
+            if value is None:
+                disk.rows.pop(key, None)
+            else:
+                disk.rows[key] = value
+        disk.mark = batch.position
+
+    def read(self, request: ReadRequest) -> list[Entry]:
+        """The entries asked for. Raises PersistenceError where the first one cannot be given."""
+        answer = Answer(request)
+        while answer.open:
+            segments = self.disk.index.find(request.ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
+            if segments:
+                answer.take(segments, self._value)
+            else:
+                answer.nothing_more()
+        return answer.entries
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _value(self, position: int) -> bytes:
+        value = self.disk.log.get(position)
+        if value is None:
+            raise PersistenceError(f"batch {position} is missing")
+        return value
+
+    def _batches(self, first: int, end: int) -> Iterator[bytes]:
+        for position in range(first, end):
+            value = self._value(position)
+            check_batch(value)
+            yield value

@@ -1,0 +1,243 @@
+"""One volume of the journal: an LMDB environment with the log, its index, and the mark up to which that goes."""
+
+import errno
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import lmdb
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.directory import NEW_SUFFIX, sync_directory, verify_environment
+from pulsarbox.storage.format import INDEX_KEY, LOG_KEY
+from pulsarbox.storage.index import Segment, UnindexedRuns, runs_of, unpack_row
+from pulsarbox.storage.journal import Run
+from pulsarbox.storage.reading import Answer
+from pulsarbox.storage.record import check_batch
+
+INDEXED = b"indexed"
+INDEX_ROOM = 256 << 20
+"""Bytes of the map kept for the pages that the next flush of the index copies."""
+
+_TABLES_MAX = 16
+_READERS_MAX = 256
+_SEGMENTS_AT_ONCE = 256
+_PAGE = 4096
+_FREE_MIN = 1 << 20
+
+
+def create_environment(path: Path, tables: tuple[bytes, ...]) -> None:
+    """Make an empty environment at ``path``: there completely or not at all, and durable.
+
+    Raises lmdb.Error and OSError.
+    """
+    new = path.with_name(path.name + NEW_SUFFIX)
+    shutil.rmtree(new, ignore_errors=True)
+    env = lmdb.open(str(new), map_size=1 << 20, max_dbs=_TABLES_MAX)
+    try:
+        for name in tables:
+            env.open_db(name)
+    finally:
+        env.close()
+    sync_directory(new)
+    new.rename(path)
+    sync_directory(path.parent)
+
+
+def open_environment(path: Path, map_size: int) -> lmdb.Environment:
+    """Open an environment after a look at its file. Raises PersistenceError, lmdb.Error."""
+    verify_environment(path)
+    # Sync is LMDB's default: data, then the meta page. Read-ahead stays on: values of the log are many pages long,
+    # and the backlog is read from front to back.
+    env = lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, max_readers=_READERS_MAX, create=False)
+    env.reader_check()
+    return env
+
+
+def failure(what: str, error: Exception, path: Path, size: int = 0) -> PersistenceError:
+    """What LMDB or the system said of writing ``size`` bytes to ``path``, as an error that a client can be told."""
+    if isinstance(error, lmdb.MapFullError):
+        return PersistenceError(f"{what}: the volume's map is full")
+    code = getattr(error, "code", None) or getattr(error, "errno", None)
+    full = isinstance(error, lmdb.DiskError) or code in (errno.ENOSPC, errno.EDQUOT)
+    if code == errno.EIO:  # what LMDB makes of a write that went half way, as the last one before a full disk does
+        full = shutil.disk_usage(path).free < size + _FREE_MIN
+    return PersistenceError(f"{what}: the disk is full" if full else f"{what}: {error}")
+
+
+class Volume:
+    """An open volume. One thread appends, another may read beside it.
+
+    ``last_position`` is that of its newest batch, 0 where it has none; ``size`` is about what its file takes.
+    """
+
+    TABLES = (b"log", b"index", b"mark")
+
+    def __init__(self, path: Path, map_size: int, keep_until: int | None = None) -> None:
+        """Open the volume at ``path`` and read the entries that its index does not cover yet.
+
+        Batches after ``keep_until`` are dropped: a commit that failed at its very last step may have left one.
+        Raises PersistenceError where the file or a batch is damaged, lmdb.Error.
+        """
+        self.path = path
+        self.map_size = map_size
+        self._env = open_environment(path, map_size)
+        try:
+            self._log = self._env.open_db(b"log", create=False)
+            self._index = self._env.open_db(b"index", create=False)
+            self._mark = self._env.open_db(b"mark", create=False)
+            if keep_until is not None:
+                self._drop_after(keep_until)
+            self.first_position, self.last_position, self.indexed = self._extent()
+            self.size = self._file_size()
+            self._runs = UnindexedRuns()
+            self.unindexed_bytes = 0
+            for position, value in self.batches(max(self.indexed + 1, self.first_position)):
+                self._runs.add(position, runs_of(value))
+                self.unindexed_bytes += len(value)
+        except BaseException:
+            self._env.close()
+            raise
+
+    @property
+    def unindexed_entries(self) -> int:
+        """Entries that only memory can find."""
+        return self._runs.entries
+
+    def has_room(self, size: int) -> bool:
+        """Whether a batch of ``size`` bytes fits into the map, beside what its index may need."""
+        return self.size + size + min(INDEX_ROOM, self.map_size // 4) <= self.map_size
+
+    def append(self, position: int, value: bytes, runs: Mapping[int, Run], flush_index: bool) -> None:
+        """Add a batch, and before it the index of those so far where asked to: one transaction, one sync.
+
+        Raises lmdb.Error, and PersistenceError where the log has grown beyond it; then nothing has changed.
+        """
+        with self._env.begin(write=True) as txn:
+            if flush_index:
+                self._put_index(txn)
+            if not txn.put(LOG_KEY.pack(position), value, append=True, db=self._log):
+                raise PersistenceError(f"{self.path}: the log holds batch {position} already")
+        if flush_index:
+            self._forget_runs()
+            self.size = self._file_size()
+        else:
+            self.size += (len(value) // _PAGE + 2) * _PAGE
+        if not self.first_position:
+            self.first_position = position
+        self.last_position = position
+        self.unindexed_bytes += len(value)
+        self._runs.add(position, runs)
+
+    def flush_index(self) -> None:
+        """Bring the index up to the log. Raises lmdb.Error; then nothing has changed."""
+        if self.indexed == self.last_position:
+            return
+        with self._env.begin(write=True) as txn:
+            self._put_index(txn)
+        self._forget_runs()
+
+    def take(self, answer: Answer, ledger_id: int) -> bool:
+        """Feed ``answer`` from this volume; False where its next entry is not here.
+
+        Raises PersistenceError as Answer.take does, lmdb.Error.
+        """
+        # Memory is asked before the transaction begins: what it has forgotten by then, the transaction sees in the
+        # index, and the batches it names are committed.
+        segments = self._runs.find(ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
+        with self._env.begin(buffers=True) as txn:
+            if not segments:
+                segments = self._find(txn, ledger_id, answer.next_entry)
+            if not segments:
+                return False
+
+            # py-lmdb's Transaction.get gives up the GIL for the look-up and, still without it, touches each page of
+            # the value before it returns (preload in cpython.c): the page faults of a cold batch stop nobody. The
+            # copies below are then made from memory. The price: one entry of a batch reads the whole batch.
+            def value_at(position: int) -> memoryview:
+                value = txn.get(LOG_KEY.pack(position), db=self._log)
+                if value is None:
+                    raise PersistenceError(f"batch {position} is missing")
+                return value
+
+            answer.take(segments, value_at)
+        return True
+
+    def batches(self, first: int) -> Iterator[tuple[int, bytes]]:
+        """Positions and values from ``first`` on. Raises PersistenceError at a damaged or missing one."""
+        for position in range(first, self.last_position + 1):
+            with self._env.begin() as txn:
+                value = txn.get(LOG_KEY.pack(position), db=self._log)
+            if value is None:
+                raise PersistenceError(f"{self.path}: batch {position} is missing")
+            try:
+                check_batch(value)
+            except PersistenceError as error:
+                raise PersistenceError(f"{self.path}: batch {position}: {error}") from error
+            yield position, value
+
+    def ledgers(self) -> Iterator[tuple[int, int]]:
+        """The ledgers in the index, each with its first entry in this volume."""
+        ledger_id = 0
+        with self._env.begin() as txn, txn.cursor(db=self._index) as cursor:
+            while cursor.set_range(INDEX_KEY.pack(ledger_id, 0)):
+                ledger_id, first = INDEX_KEY.unpack(cursor.key())
+                yield ledger_id, first
+                ledger_id += 1
+
+    def close(self) -> None:
+        """Let go of the environment."""
+        self._env.close()
+
+    def _find(self, txn: "lmdb.Transaction[memoryview]", ledger_id: int, entry: int) -> list[Segment]:
+        wanted = INDEX_KEY.pack(ledger_id, entry)
+        with txn.cursor(db=self._index) as cursor:
+            if not seek_at_or_before(cursor, wanted):
+                return []
+            found_ledger, first = INDEX_KEY.unpack(cursor.key())
+            if found_ledger != ledger_id:
+                return []
+            return unpack_row(first, cursor.value(), entry)
+
+    def _put_index(self, txn: "lmdb.Transaction[bytes]") -> None:
+        for key, row in self._runs.rows():
+            txn.put(key, row, db=self._index)
+        txn.put(INDEXED, LOG_KEY.pack(self.last_position), db=self._mark)
+
+    def _forget_runs(self) -> None:
+        self._runs = UnindexedRuns()
+        self.unindexed_bytes = 0
+        self.indexed = self.last_position
+
+    def _extent(self) -> tuple[int, int, int]:
+        with self._env.begin() as txn:
+            indexed = txn.get(INDEXED, LOG_KEY.pack(0), db=self._mark)
+            with txn.cursor(db=self._log) as cursor:
+                if not cursor.first():
+                    return 0, 0, 0
+                first = cursor.key()
+                cursor.last()
+                return (*LOG_KEY.unpack(first), *LOG_KEY.unpack(cursor.key()), *LOG_KEY.unpack(indexed))
+
+    def _drop_after(self, position: int) -> None:
+        with self._env.begin() as txn, txn.cursor(db=self._log) as cursor:
+            beyond = [bytes(key) for key in _keys_from(cursor, LOG_KEY.pack(position + 1))]
+        if beyond:
+            with self._env.begin(write=True) as txn:
+                for key in beyond:
+                    txn.delete(key, db=self._log)
+
+    def _file_size(self) -> int:
+        return int(self._env.info()["last_pgno"] + 1) * int(self._env.stat()["psize"])
+
+
+def seek_at_or_before(cursor: "lmdb.Cursor[bytes] | lmdb.Cursor[memoryview]", key: bytes) -> bool:
+    """Put a cursor on the greatest key that is not beyond ``key``; False where there is none."""
+    if not cursor.set_range(key):
+        return cursor.last()
+    return cursor.key() == key or cursor.prev()
+
+
+def _keys_from(cursor: "lmdb.Cursor[bytes]", first: bytes) -> Iterator[bytes]:
+    if cursor.set_range(first):
+        yield from cursor.iternext(keys=True, values=False)
