@@ -1,0 +1,38 @@
+"""Batches for the storage tests: entries whose bytes can be told from their ledger and id."""
+
+from collections.abc import Iterable
+
+from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.record import Entry, pack_entry
+
+MAGIC = b"\x0e\x01"
+
+
+def body_of(ledger_id: int, entry_id: int, size: int = 40) -> bytes:
+    """What the client of these tests sends: magic, checksum, and text of about ``size`` bytes."""
+    text = (b"%d:%d " % (ledger_id, entry_id)).ljust(size, b".")
+    return MAGIC + crc32c(text).to_bytes(4, "big") + text
+
+
+def entry_of(ledger_id: int, entry_id: int, size: int = 40) -> Entry:
+    """The entry as it should be read back."""
+    body = body_of(ledger_id, entry_id, size)
+    checksum = int.from_bytes(body[2:6], "big")
+    flags = int(EntryFlag.CHECKSUM)
+    return Entry(ledger_id, entry_id, flags, 1, entry_id + 1, (entry_id + 1) * len(body), 7, 1, 2, 0, checksum, body)
+
+
+def batch_of(position: int, runs: Iterable[tuple[int, int, int]], size: int = 40) -> Batch:
+    """A batch with ``count`` entries from ``first`` on for each (ledger, first, count), ledger by ledger in turn."""
+    batch = Batch(position)
+    batch.wall = position
+    ahead = [[ledger_id, first, first + count] for ledger_id, first, count in runs]
+    while ahead:
+        for run in ahead:
+            entry = entry_of(run[0], run[1], size)
+            batch.add_entry(run[0], run[1], pack_entry(entry), entry.body)
+            run[1] += 1
+        ahead = [run for run in ahead if run[1] < run[2]]
+    return batch

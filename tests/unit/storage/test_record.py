@@ -1,0 +1,120 @@
+"""Records: what is packed is unpacked, what is not known is stepped over, what is damaged is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.format import BATCH_HEADER, RECORD_PREFIX
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.record import (
+    Acked,
+    AckedRange,
+    BatchAcked,
+    Entry,
+    MarkDelete,
+    Meta,
+    Position,
+    Record,
+    check_batch,
+    pack_acked,
+    pack_batch_acked,
+    pack_entry,
+    pack_mark_delete,
+    pack_meta,
+    unpack_batch,
+    unpack_entry,
+)
+from tests.unit.storage.batches import batch_of, entry_of
+
+U64 = st.integers(0, 2**64 - 1)
+U32 = st.integers(0, 2**32 - 1)
+I64 = st.integers(-(2**63), 2**63 - 1)
+POSITIONS = st.builds(Position, U64, st.integers(-1, 2**63 - 1))
+BODIES = st.binary(max_size=60)
+ENTRIES = st.builds(Entry, U64, U64, st.sampled_from([0, 2, 4, 126]), U32, U64, U64, U32, U64, U64, I64, U32, BODIES)
+MARK_DELETES = st.builds(MarkDelete, U64, POSITIONS, U64, U64, st.booleans())
+RANGES = st.builds(AckedRange, U64, U64, U64, U64, U64, U64, U64)
+ACKS = st.builds(Acked, U64, st.lists(RANGES, max_size=3).map(tuple))
+METAS = st.builds(Meta, st.binary(min_size=1, max_size=20), st.none() | BODIES)
+
+
+@st.composite
+def batch_acks(draw: st.DrawFn) -> BatchAcked:
+    size = draw(st.integers(1, 200))
+    position = Position(draw(U64), draw(U64))
+    return BatchAcked(draw(U64), position, size, draw(st.integers(0, 2**size - 1)))
+
+
+RECORDS = st.lists(ENTRIES | MARK_DELETES | ACKS | batch_acks() | METAS, max_size=8)
+
+
+def add(batch: Batch, record: Record) -> None:
+    match record:
+        case Entry():
+            batch.add_entry(record.ledger_id, record.entry_id, pack_entry(record), record.body)
+        case MarkDelete():
+            batch.add(pack_mark_delete(record))
+        case Acked():
+            batch.add(pack_acked(record))
+        case BatchAcked():
+            batch.add(pack_batch_acked(record))
+        case Meta():
+            batch.add(pack_meta(record))
+
+
+@given(RECORDS)
+def test_every_kind_comes_back(records: list[Record]) -> None:
+    batch = Batch(1)
+    for record in records:
+        add(batch, record)
+    value = batch.value()
+    assert len(value) == batch.size
+    assert [record for _, record in unpack_batch(value)] == records
+
+
+@given(RECORDS, st.binary(max_size=9), st.binary(max_size=9))
+def test_an_unknown_kind_is_stepped_over(records: list[Record], header: bytes, body: bytes) -> None:
+    batch = Batch(1)
+    unknown = RECORD_PREFIX.pack(200, 0xFF, RECORD_PREFIX.size + len(header), len(body)) + header + body
+    for record in records:
+        batch.add(unknown)
+        add(batch, record)
+    batch.add(unknown)
+    assert [record for _, record in unpack_batch(batch.value())] == records
+
+
+def test_a_longer_header_of_a_later_version_is_read() -> None:
+    entry = entry_of(1, 0)
+    header = bytearray(pack_entry(entry) + b"more")
+    header[2:4] = len(header).to_bytes(2, "big")
+    batch = Batch(1)
+    batch.add_entry(1, 0, bytes(header), entry.body)
+    assert [record for _, record in unpack_batch(batch.value())] == [entry]
+
+
+@given(st.data())
+def test_a_damaged_batch_is_refused(data: st.DataObject) -> None:
+    value = bytearray(batch_of(1, [(1, 0, 2)]).value())
+    # The reserved byte, the count and the time are not covered: nothing is read from them.
+    covered = [0, *range(4, 12), *range(BATCH_HEADER.size, len(value))]
+    value[data.draw(st.sampled_from(covered))] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(PersistenceError, match="batch"):
+        list(unpack_batch(bytes(value)))
+
+
+@given(st.data())
+def test_a_batch_that_is_cut_off_is_refused(data: st.DataObject) -> None:
+    value = batch_of(1, [(1, 0, 2)]).value()
+    with pytest.raises(PersistenceError, match="damaged"):
+        check_batch(value[: data.draw(st.integers(0, len(value) - 1))])
+
+
+def test_an_entry_is_only_where_one_begins() -> None:
+    batch = batch_of(1, [(1, 0, 1)])
+    value = batch.value()
+    assert unpack_entry(memoryview(value), batch.runs[1].offsets[0]) == entry_of(1, 0)
+    with pytest.raises(PersistenceError, match="no entry at offset 0"):
+        unpack_entry(value, 0)
+    with pytest.raises(PersistenceError, match="no entry"):
+        unpack_entry(value[:-1], batch.runs[1].offsets[0])
