@@ -1,6 +1,6 @@
 """One value of the log per entry, or one per batch? Measured with the committer beside a busy main thread.
 
-    python benchmarks/journal_shape.py [--seconds 2] [--rounds 3] [--json FILE] [--dir FOLDER]
+    python -m benchmarks.journal_shape [--seconds 2] [--rounds 3] [--json FILE] [--dir FOLDER]
 
 The main thread does what a broker does to a message, about 10 us of pure Python for an entry of 1 KiB, and adds it to
 the open batch. The committer thread takes a whole batch, writes it in one LMDB transaction with one sync, and takes
@@ -30,12 +30,9 @@ from typing import NamedTuple
 
 import lmdb
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from pulsarbox.storage.journal import Batch  # noqa: E402
-from pulsarbox.storage.lmdb_engine import LmdbEngine  # noqa: E402
-from pulsarbox.storage.record import Entry, pack_entry  # noqa: E402
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.record import Entry, pack_entry
 
 BODY = bytes(range(256)) * 4
 BATCH_BYTES_MAX = 16 << 20
@@ -191,7 +188,9 @@ def main() -> None:
                 runs[case].append(measure(shape, interval, topics, options.seconds, folder))
     finally:
         shutil.rmtree(folder)
-    print("| topics | switch interval, ms | shape | entries/s | commit p50, ms | p99, ms | entries a commit | disk/data |")
+    print(
+        "| topics | switch interval, ms | shape | entries/s | commit p50, ms | p99, ms | entries a commit | disk/data |"
+    )
     print("|--:|--:|---|--:|--:|--:|--:|--:|")
     for topics, interval, shape in cases:
         of_case = runs[topics, interval, shape]
