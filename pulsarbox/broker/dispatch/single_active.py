@@ -94,4 +94,4 @@ class SingleActiveDispatcher:
 
     def _notify(self, consumer: Consumer) -> None:
         if consumer.cnx.protocol_version >= FAILOVER_NOTICE_VERSION:
-            consumer.outbox.send(replies.active_consumer_change(consumer.consumer_id, consumer is self.active))
+            consumer.outbox.send(replies.active_consumer_change(consumer.consumer_id, is_active=consumer is self.active))

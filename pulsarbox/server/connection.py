@@ -1,0 +1,112 @@
+"""One TCP connection: bytes in and out of the core, backpressure both ways."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, cast
+
+from pulsarbox.protocol.frames import FrameDecoder
+
+if TYPE_CHECKING:
+    from pulsarbox.server.loop_shell import LoopShell
+
+log = logging.getLogger(__name__)
+
+WRITE_HIGH = 2 << 20
+"""Bytes in the transport at which a client counts as slow: its outbox is then full."""
+WRITE_LOW = 512 << 10
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Translates between a transport and a ``ServerCnx``."""
+
+    def __init__(self, shell: "LoopShell") -> None:
+        self._shell = shell
+        self._decoder = FrameDecoder(shell.max_frame_size)
+        self.outbox = shell.broker.new_outbox()
+        self._paused = False
+
+    # Input
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected; it may be one too many."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own is no subclass
+        self._transport.set_write_buffer_limits(WRITE_HIGH, WRITE_LOW)
+        peer = transport.get_extra_info("peername")
+        address = f"{peer[0]}:{peer[1]}" if peer else "?"
+        shell = self._shell
+        refusal = shell.refusal(address)
+        if refusal is not None:
+            log.warning("refusing the connection of %s: %s", address, refusal)
+            self._transport.abort()
+            return
+        shell.connections[self.outbox] = self
+        self.cnx = shell.broker.connected(self.outbox, address, shell.now())
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where to read into."""
+        return self._decoder.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes came in: give the core every complete frame."""
+        shell = self._shell
+        now = shell.now()
+        receive = self.cnx.receive
+        for frame in self._decoder.buffer_updated(nbytes):
+            receive(frame, now)
+        if self._decoder.error is not None:
+            self.cnx.broken(self._decoder.error)
+        if shell.broker.full:
+            shell.hold(self)
+        shell.kick()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        shell = self._shell
+        if shell.connections.pop(self.outbox, None) is not None:
+            self.cnx.closed(shell.now())
+            shell.kick()
+
+    # Output
+
+    def flush(self) -> None:
+        """Write what the core has for this client, in one piece; go on where the outbox had been full."""
+        outbox = self.outbox
+        was_full = outbox.full
+        data = outbox.take()
+        if data:
+            self._transport.write(data)
+        if outbox.close_reason is not None:
+            self._transport.close()
+        elif was_full and not outbox.full:
+            self.cnx.writable(self._shell.now())
+            self._shell.kick()
+
+    def pause_writing(self) -> None:
+        """The client does not take what it is sent."""
+        self.outbox.blocked = self.outbox.full = True
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self.outbox.blocked = self.outbox.full = False
+        self.cnx.writable(self._shell.now())
+        self._shell.kick()
+
+    def pause_reading(self) -> None:
+        """Read nothing more for now."""
+        if not self._paused and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        if self._paused and not self._transport.is_closing():
+            self._paused = False
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Close after what is written."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._transport.abort()

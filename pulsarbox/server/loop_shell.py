@@ -1,0 +1,144 @@
+"""Between the event loop and the core: the end of each turn, the two clocks, the committer's and the reader's answers.
+
+A turn is everything the loop calls before it comes round again. At its end, once: the batch goes to the committer, the
+reads to the reader, every outbox to its transport in one write, and the next deadline to the loop.
+"""
+
+import asyncio
+import time
+
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.outbox import Outbox
+from pulsarbox.clock import Now
+from pulsarbox.protocol.frames import max_frame_size
+from pulsarbox.server.committer import Committer
+from pulsarbox.server.connection import Connection
+from pulsarbox.server.reader import Reader
+from pulsarbox.storage.engine import Engine
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.record import Entry
+
+
+class LoopShell:
+    """Drives one broker in one event loop."""
+
+    def __init__(self, broker: Broker, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        settings = broker.core.settings
+        self.broker = broker
+        self.max_frame_size = max_frame_size(settings.maxMessageSize)
+        self.connections: dict[Outbox, Connection] = {}
+        self.wall_offset_ms = 0
+        """What the virtual clock adds to the wall clock."""
+        self._loop = loop
+        self._max_connections = settings.brokerMaxConnections
+        self._max_per_address = settings.brokerMaxConnectionsPerIp
+        self._kicked = False
+        self._held: list[Connection] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._committer = Committer(engine, self._committed)
+        self._reader = Reader(engine, self._read_done)
+
+    def start(self) -> None:
+        """Start the threads, and write what the core has to say for itself."""
+        self._committer.start()
+        self._reader.start()
+        self.kick()
+
+    def stop(self) -> None:
+        """End the threads; nothing may be under way."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._reader.stop()
+        self._committer.stop()
+
+    def now(self) -> Now:
+        """This instant."""
+        return Now(time.monotonic(), time.time_ns() // 1_000_000 + self.wall_offset_ms)
+
+    def refusal(self, address: str) -> str | None:
+        """Why one more connection from ``host:port`` is too many; None where it is not."""
+        if self._max_connections and len(self.connections) >= self._max_connections:
+            return f"there are {len(self.connections)} connections, brokerMaxConnections allows no more"
+        if self._max_per_address:
+            host = address.rpartition(":")[0]
+            same = sum(cnx.address.rpartition(":")[0] == host for cnx in self.broker.cnxs)
+            if same >= self._max_per_address:
+                return f"there are {same} connections from {host}, brokerMaxConnectionsPerIp allows no more"
+        return None
+
+    # The turn
+
+    def kick(self) -> None:
+        """End this turn once the loop comes round."""
+        if not self._kicked:
+            self._kicked = True
+            self._loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._kicked = False
+        broker = self.broker
+        batch = broker.take_batch(self.now())
+        if batch is not None:
+            self._committer.submit(batch)
+        for request in broker.take_reads():
+            self._reader.submit(request)
+        for outbox in broker.take_waiting():
+            connection = self.connections.get(outbox)
+            if connection is not None:
+                connection.flush()
+        if self._held and not broker.full:
+            held, self._held = self._held, []
+            for connection in held:
+                connection.resume_reading()
+        self._set_timer()
+
+    def hold(self, connection: Connection) -> None:
+        """The open batch is full: read nothing more from this client until it is not."""
+        connection.pause_reading()
+        self._held.append(connection)
+
+    # Time
+
+    def _set_timer(self) -> None:
+        deadlines = self.broker.next_timer()
+        now = self.now()
+        waits = []
+        if deadlines.monotonic is not None:
+            waits.append(deadlines.monotonic - now.monotonic)
+        if deadlines.wall is not None:
+            waits.append((deadlines.wall - now.wall) / 1000)
+        if not waits:
+            return
+        at = now.monotonic + max(0.0, min(waits))
+        if self._timer is not None:
+            if abs(self._timer_at - at) < 0.001:
+                return
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = self._loop.call_later(at - now.monotonic, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.broker.on_timer(self.now())
+        self.kick()
+
+    # Answers of the threads
+
+    def _committed(self, batch: Batch, error: Exception | None) -> None:
+        self._call_in_loop(self._on_committed, batch, error)
+
+    def _on_committed(self, batch: Batch, error: Exception | None) -> None:
+        self.broker.committed(batch, self.now(), error)
+        self._end_turn()
+
+    def _read_done(self, token: int, entries: list[Entry], error: Exception | None) -> None:
+        self._call_in_loop(self._on_read_done, token, entries, error)
+
+    def _on_read_done(self, token: int, entries: list[Entry], error: Exception | None) -> None:
+        self.broker.read_done(token, entries, self.now(), error)
+        self._end_turn()
+
+    def _call_in_loop(self, function: object, *args: object) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *args)  # type: ignore[arg-type]
