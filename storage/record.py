@@ -190,7 +190,7 @@ def unpack_entry(data: bytes | memoryview, offset: int) -> Entry:
         )
     (ledger_id, entry_id, messages, total_bytes, published, appended, deliver_at) = fields[4:11]
     num_messages, key_hash, checksum = fields[13:16]
-    if flags & EntryFlag.CHECKSUM and crc32c(memoryview(body)[6:]) != checksum:
+    if flags & EntryFlag.CHECKSUM and crc32c(body[6:]) != checksum:
         raise PersistenceError(f"entry {ledger_id}:{entry_id} is damaged: its bytes do not match the client's checksum")
     return Entry(
         ledger_id,

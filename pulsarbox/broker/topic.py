@@ -112,7 +112,9 @@ class PersistentTopic(Topic):
         self._max_message_size = core.settings.maxMessageSize
         self._max_entries = core.settings.managedLedgerMaxEntriesPerLedger
         self._max_size = core.settings.managedLedgerMaxSizePerLedgerMbytes << 20
-        self._max_age = core.settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000
+        self._max_age = core.settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000 or 2**62
+        self._old_at = ledger.current.created + self._max_age
+        """When the ledger that grows is to be closed for its age (ms since 1970)."""
 
     def all_subscriptions(self) -> Iterator[Subscription]:
         """See Topic."""
@@ -128,7 +130,7 @@ class PersistentTopic(Topic):
         parsed = parse_entry(payload)
         ledger = self.ledger
         info = ledger.current
-        if info.entries >= self._max_entries or info.size >= self._max_size or self._is_old(now):
+        if info.entries >= self._max_entries or info.size >= self._max_size or now.wall >= self._old_at:
             self._roll_over(now)
             info = ledger.current
         entry = self._entry(parsed, payload, info.ledger_id, info.entries, now)
@@ -156,24 +158,24 @@ class PersistentTopic(Topic):
         key_hash = 0
         num_messages = 1
         if metadata.HasField("num_messages_in_batch"):
-            flags = EntryFlag.BATCH.value
+            flags = EntryFlag.BATCH
             num_messages = metadata.num_messages_in_batch
             if num_messages < 1:
                 raise MetadataError(f"A batch of {num_messages} messages is none")
         if parsed.checksum is not None:
-            flags |= EntryFlag.CHECKSUM.value
+            flags |= EntryFlag.CHECKSUM
         key = sticky_key(metadata)
         if key is not None:
-            flags |= EntryFlag.KEY.value
+            flags |= EntryFlag.KEY
             key_hash = murmur3_32(key, signed=False)
         if metadata.HasField("txnid_least_bits"):
-            flags |= EntryFlag.TRANSACTION.value
+            flags |= EntryFlag.TRANSACTION
         if metadata.HasField("marker_type"):
-            flags |= EntryFlag.MARKER.value
-        if metadata.HasField("chunk_id"):
-            flags |= EntryFlag.CHUNK.value
+            flags |= EntryFlag.MARKER
+        if metadata.num_chunks_from_msg:
+            flags |= EntryFlag.CHUNK
         if metadata.encryption_keys:
-            flags |= EntryFlag.ENCRYPTED.value
+            flags |= EntryFlag.ENCRYPTED
         ledger = self.ledger
         return Entry(
             ledger_id,
@@ -190,14 +192,13 @@ class PersistentTopic(Topic):
             payload,
         )
 
-    def _is_old(self, now: Now) -> bool:
-        info = self.ledger.current
-        return now.wall - info.created >= self._max_age and info.entries > 0 and self._max_age > 0
-
     def _roll_over(self, now: Now) -> None:
-        """Close the ledger that grows and open the next."""
+        """Close the ledger that grows and open the next; an empty one only gets older."""
         ledger, commits = self.ledger, self.core.commits
         before = ledger.current
+        self._old_at = now.wall + self._max_age
+        if not before.entries:
+            return
         info = ledger.open_ledger(commits.new_id(), now.wall)
         for each in (before, info):
             commits.put_row(ledger_key(ledger.topic_id, each.ledger_id), ledger_row(ledger, each))

@@ -20,7 +20,7 @@ def entry_of(ledger_id: int, entry_id: int, size: int = 40) -> Entry:
     """The entry as it should be read back."""
     body = body_of(ledger_id, entry_id, size)
     checksum = int.from_bytes(body[2:6], "big")
-    flags = int(EntryFlag.CHECKSUM)
+    flags: int = EntryFlag.CHECKSUM
     return Entry(ledger_id, entry_id, flags, 1, entry_id + 1, (entry_id + 1) * len(body), 7, 1, 2, 0, checksum, body)
 
 
