@@ -100,7 +100,13 @@ class ManagedCursor:
             return True
         return self._acknowledge_out_of_order(
             AckedRange(
-                ledger_id, entry_id, entry_id, total_messages - messages, total_messages, total_bytes - size, total_bytes
+                ledger_id,
+                entry_id,
+                entry_id,
+                total_messages - messages,
+                total_messages,
+                total_bytes - size,
+                total_bytes,
             )
         )
 
@@ -195,9 +201,11 @@ class ManagedCursor:
         fresh = [r for r in self._fresh if (r.ledger_id, r.last) > self.mark_delete]
         if fresh:
             records.append(pack_acked(Acked(self.cursor_id, tuple(fresh))))
-        for position in sorted(self._fresh_batches):
-            if position in self.batch_acks:
-                records.append(pack_batch_acked(BatchAcked(self.cursor_id, position, *self.batch_acks[position])))
+        records += [
+            pack_batch_acked(BatchAcked(self.cursor_id, position, *self.batch_acks[position]))
+            for position in sorted(self._fresh_batches)
+            if position in self.batch_acks
+        ]
         self._moved = self._reset = False
         self._fresh.clear()
         self._fresh_batches.clear()

@@ -66,7 +66,7 @@ _ROWS = (
 
 def command_table() -> dict[int, CommandRow]:
     """The table by command type. Raises ValueError for a row without a known permission."""
-    table = {row[0]: CommandRow(*row) for row in _ROWS}
+    table: dict[int, CommandRow] = {row[0]: CommandRow(*row) for row in _ROWS}
     for row in table.values():
         if row.permission not in PERMISSIONS:
             raise ValueError(f"command {row.type} has no permission: {row.permission!r}")

@@ -12,7 +12,7 @@ from pulsarbox.storage.record import Entry, Position
 
 if TYPE_CHECKING:
     from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.subscription import Subscription
+    from pulsarbox.broker.topic import AnySubscription
 
 
 class Held(NamedTuple):
@@ -38,7 +38,7 @@ class Consumer:
         cnx: "ServerCnx",
         consumer_id: int,
         name: str,
-        subscription: "Subscription",
+        subscription: "AnySubscription",
         *,
         partition: int,
         priority_level: int,

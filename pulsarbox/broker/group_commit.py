@@ -75,8 +75,8 @@ class GroupCommit:
         self.open = Group(store.next_position)
         self.in_flight: Group | None = None
         ids = store.ids()
-        self._next_id = ids["next"]
-        self.boot = ids["boot"] + 1
+        self._next_id: int = ids["next"]
+        self.boot: int = ids["boot"] + 1
         self._ids_changed = True
 
     @property

@@ -29,7 +29,7 @@ class NonPersistentSubscription:
         """Messages that found no consumer with room."""
         self._next = 0
 
-    def add_consumer(self, consumer: Consumer, sub_type: "CommandSubscribe.SubType.ValueType", now: Now) -> None:
+    def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
         """Take a consumer. Raises ConsumerBusy where it does not fit to those that are here."""
         if sub_type == CommandSubscribe.Key_Shared:
             raise NotSupported("Key_Shared subscriptions are not supported by this version: use Shared or Failover")

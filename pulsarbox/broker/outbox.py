@@ -1,7 +1,6 @@
 """What a connection is to send: the core's only way out to a client."""
 
 
-
 class Outbox:
     """Bytes for one client, gathered until the shell takes them, once a turn.
 

@@ -83,7 +83,7 @@ def _to_row(stored: StoredSchema) -> Row:
 
 
 def _from_row(version: int, row: Row) -> StoredSchema:
-    schema = Schema(name=row["name"], schema_data=b64decode(row["data"]), type=Schema.Type.Value(row["type"]))
+    schema = Schema(name=row["name"], schema_data=b64decode(row["data"]), type=row["type"])
     for key, value in row["properties"].items():
         schema.properties.add(key=key, value=value)
     return StoredSchema(version, row["created"], schema)

@@ -59,7 +59,7 @@ class Subscription:
 
     # Consumers
 
-    def add_consumer(self, consumer: Consumer, sub_type: "CommandSubscribe.SubType.ValueType", now: Now) -> None:
+    def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
         """Take a consumer of a type. Raises ConsumerBusy where it does not fit to those that are here."""
         if self.fenced:
             raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
@@ -81,7 +81,7 @@ class Subscription:
             if not self.consumers and not self.durable and not self.fenced:
                 self.topic.remove_subscription(self)
 
-    def _make_dispatcher(self, sub_type: "CommandSubscribe.SubType.ValueType") -> Dispatcher:
+    def _make_dispatcher(self, sub_type: CommandSubscribe.SubType) -> Dispatcher:
         core = self.topic.core
         if sub_type == CommandSubscribe.Shared:
             return SharedDispatcher(self.cursor, self.source, core.reads, core.timers, core.settings)
@@ -137,9 +137,7 @@ class Subscription:
         else:
             self._settled(consumer, done, now)
 
-    def _look_up(
-        self, consumer: Consumer, ids: list[MessageIdData], apply: Apply, done: Done | None, now: Now
-    ) -> None:
+    def _look_up(self, consumer: Consumer, ids: list[MessageIdData], apply: Apply, done: Done | None, now: Now) -> None:
         epoch = self._epoch
         left = len(ids)
 
@@ -184,9 +182,7 @@ class Subscription:
                     consumer.held[position] = held._replace(messages=count)
                 return
         consumer.release(position)
-        self.cursor.acknowledge(
-            ledger_id, entry_id, held.batch_size, held.size, held.total_messages, held.total_bytes
-        )
+        self.cursor.acknowledge(ledger_id, entry_id, held.batch_size, held.size, held.total_messages, held.total_bytes)
         dispatcher = self._dispatcher
         if isinstance(dispatcher, SharedDispatcher) and dispatcher.redelivered:
             dispatcher.redelivered.pop(position, None)
@@ -204,8 +200,10 @@ class Subscription:
 
     # Cursor
 
-    def seek(self, position: Position, ack_set: list[int], done: Done, failed: Callable[[Exception], None], now: Now) -> None:
-        """Start again at ``position``: the consumers are closed and come back, ``done`` is called when it is durable."""
+    def seek(
+        self, position: Position, ack_set: list[int], done: Done, failed: Callable[[Exception], None], now: Now
+    ) -> None:
+        """Start again at ``position``: the consumers are closed and come back. ``done`` comes when it is durable."""
         if self.fenced:
             raise PersistenceError("Failed to fence subscription")
         self.fenced = True

@@ -125,5 +125,3 @@ def _bundles(asked: Any, default: int) -> Row:
 
 def _is_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
-
-

@@ -56,9 +56,10 @@ class Timers:
 
     def next(self) -> Deadlines:
         """When the next deadline falls due, on each clock."""
-        for heap in (self._monotonic, self._wall):
-            while heap and heap[0][2].action is None:
-                heappop(heap)
+        while self._monotonic and self._monotonic[0][2].action is None:
+            heappop(self._monotonic)
+        while self._wall and self._wall[0][2].action is None:
+            heappop(self._wall)
         return Deadlines(
             self._monotonic[0][0] if self._monotonic else None,
             self._wall[0][0] if self._wall else None,

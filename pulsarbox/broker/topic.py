@@ -13,7 +13,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict, MetadataError, NotAllowed, ProducerBusy
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
-from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
 from pulsarbox.storage.catalog import cursor_key, ledger_key, ledger_row, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
@@ -28,6 +28,7 @@ class AnySubscription(Protocol):
 
     name: str
     consumers: list[Consumer]
+    type: CommandSubscribe.SubType
 
     @property
     def durable(self) -> bool:
@@ -41,6 +42,9 @@ class AnySubscription(Protocol):
 
     def remove_consumer(self, consumer: Consumer, now: Now) -> None:
         """The consumer has gone."""
+
+    def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
+        """Delete the subscription, asked for by one of its consumers."""
 
     def close(self, now: Now, asked_by: Consumer | None = None) -> None:
         """Let all consumers go."""
@@ -59,15 +63,11 @@ class Topic:
         other = self.producers.get(producer.name)
         if other is not None:
             successor = (
-                other.cnx is producer.cnx
-                and other.producer_id == producer.producer_id
-                and other.epoch < producer.epoch
+                other.cnx is producer.cnx and other.producer_id == producer.producer_id and other.epoch < producer.epoch
             ) or (other.user_provided_name == producer.user_provided_name is False and other.epoch < producer.epoch)
             if not successor:
                 other.cnx.check_alive(now)
-                raise ProducerBusy(
-                    f"Producer with name '{producer.name}' is already connected to topic '{self.name}'"
-                )
+                raise ProducerBusy(f"Producer with name '{producer.name}' is already connected to topic '{self.name}'")
             other.disconnect(now)
         self.producers[producer.name] = producer
 
@@ -144,9 +144,7 @@ class PersistentTopic(Topic):
             group.appended[self] = [entry]
         else:
             appended.append(entry)
-        group.receipts.append(
-            (producer, send.sequence_id, send.highest_sequence_id, entry.ledger_id, entry.entry_id)
-        )
+        group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, entry.ledger_id, entry.entry_id))
         producer.pending += 1
         producer.messages_in += entry.num_messages
         producer.bytes_in += size

@@ -14,7 +14,9 @@ from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
 from pulsarbox.storage.catalog import ledger_key, ledger_row, partitions_key, topic_key
 from pulsarbox.storage.ledger import ManagedLedger
 
-SYSTEM_NAMES = re.compile(r"__change_events|__transaction_.*|transaction_coordinator_assign|.*__transaction_pending_ack")
+SYSTEM_NAMES = re.compile(
+    r"__change_events|__transaction_.*|transaction_coordinator_assign|.*__transaction_pending_ack"
+)
 """Topics that Pulsar keeps for itself; they are not listed."""
 
 
@@ -211,7 +213,9 @@ class Topics:
         ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Raises NotFound where the namespace is missing.
         """
         self._tenants.policies(namespace)
-        domains = {"PERSISTENT": (PERSISTENT,), "NON_PERSISTENT": (NON_PERSISTENT,)}.get(mode, (PERSISTENT, NON_PERSISTENT))
+        domains = {"PERSISTENT": (PERSISTENT,), "NON_PERSISTENT": (NON_PERSISTENT,)}.get(
+            mode, (PERSISTENT, NON_PERSISTENT)
+        )
         return sorted(
             str(topic.name)
             for topic in self._topics.values()
@@ -245,7 +249,9 @@ class Topics:
         settings = self._core.settings
         allowed = settings.enablePersistentTopics if name.persistent else settings.enableNonPersistentTopics
         if not allowed:
-            raise NotAllowed(f"{name.domain} topics are turned off (enable{'' if name.persistent else 'Non'}PersistentTopics)")
+            raise NotAllowed(
+                f"{name.domain} topics are turned off (enable{'' if name.persistent else 'Non'}PersistentTopics)"
+            )
 
 
 def _check_count(count: int) -> None:

@@ -89,7 +89,9 @@ class Daemon:
     async def _startup(self, loop: asyncio.AbstractEventLoop) -> None:
         settings = self._settings
         host = settings.advertisedAddress or _reachable(settings.bindAddress)
-        endpoints = Endpoints(f"pulsar://{host}:{settings.brokerServicePort}", f"http://{host}:{settings.webServicePort}")
+        endpoints = Endpoints(
+            f"pulsar://{host}:{settings.brokerServicePort}", f"http://{host}:{settings.webServicePort}"
+        )
         now = Now(time.monotonic(), time.time_ns() // 1_000_000)
         self.broker = Broker(settings, self._engine.recover(), endpoints, now)
         self.shell = LoopShell(self.broker, self._engine, loop)
@@ -115,7 +117,7 @@ class Daemon:
             port,
             host,
             web_port,
-            Path(settings.dataDirectory).resolve(),
+            settings.dataDirectory,
             (time.monotonic() - self._began) * 1000,
         )
 
@@ -127,7 +129,7 @@ class Daemon:
             found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             for address in dict.fromkeys(info[4][0] for info in found):
                 try:
-                    server = await loop.create_server(lambda: Connection(self.shell), address, port, backlog=1024)
+                    server = await loop.create_server(lambda: Connection(self.shell), str(address), port, backlog=1024)
                 except OSError as error:
                     if error.errno == errno.EADDRNOTAVAIL and len(found) > 1:
                         continue  # the name has an address of a family that this machine does not have
@@ -156,7 +158,7 @@ class Daemon:
         await self._settle(deadline)
         for connection in list(shell.connections.values()):
             connection.close()
-        while shell.connections and time.monotonic() < deadline:
+        while shell.connections and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         for connection in list(shell.connections.values()):
             connection.abort()
@@ -167,7 +169,7 @@ class Daemon:
     async def _settle(self, deadline: float) -> None:
         """Wait until everything is durable."""
         await asyncio.sleep(0)
-        while not self.broker.core.commits.idle and time.monotonic() < deadline:
+        while not self.broker.core.commits.idle and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 

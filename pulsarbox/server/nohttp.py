@@ -1,4 +1,9 @@
 class HttpServer:
-    def __init__(self, shell): pass
-    async def start(self, host, port): return port
-    async def stop(self): pass
+    def __init__(self, shell):
+        pass
+
+    async def start(self, host, port):
+        return port
+
+    async def stop(self):
+        pass

@@ -35,7 +35,7 @@ def generate(out: Path) -> list[Path]:
     The import root is the project, so the descriptor is filed as `pulsarbox/protocol/PulsarApi.proto` and cannot
     be taken for another distribution's `PulsarApi.proto` of the same process.
     """
-    from grpc_tools import protoc  # type: ignore[import-untyped]  # only the developer's environment has it
+    from grpc_tools import protoc
 
     status = protoc.main(["protoc", f"-I{ROOT}", f"--python_out={out}", f"--pyi_out={out}", str(PROTO)])
     if status != 0:

@@ -23,7 +23,9 @@ FAILOVER_NOTICE_VERSION = 12
 class SingleActiveDispatcher:
     """Dispatcher of an Exclusive or a Failover subscription."""
 
-    def __init__(self, cursor: ManagedCursor, source: EntrySource, batch: int, *, failover: bool, partition: int) -> None:
+    def __init__(
+        self, cursor: ManagedCursor, source: EntrySource, batch: int, *, failover: bool, partition: int
+    ) -> None:
         self._cursor = cursor
         self._source = source
         self._batch = batch
@@ -94,4 +96,6 @@ class SingleActiveDispatcher:
 
     def _notify(self, consumer: Consumer) -> None:
         if consumer.cnx.protocol_version >= FAILOVER_NOTICE_VERSION:
-            consumer.outbox.send(replies.active_consumer_change(consumer.consumer_id, is_active=consumer is self.active))
+            consumer.outbox.send(
+                replies.active_consumer_change(consumer.consumer_id, is_active=consumer is self.active)
+            )

@@ -5,7 +5,7 @@ from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic import AnySubscription, PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     MetadataError,
@@ -128,12 +128,14 @@ def _signed(word: int) -> int:
     return word - 2**64 if word >> 63 else word
 
 
-def _consumer(cnx: ServerCnx, command: CommandSubscribe, subscription: object, partition: int, now: Now) -> Consumer:
+def _consumer(
+    cnx: ServerCnx, command: CommandSubscribe, subscription: AnySubscription, partition: int, now: Now
+) -> Consumer:
     return Consumer(
         cnx,
         command.consumer_id,
         command.consumer_name,
-        subscription,  # type: ignore[arg-type]
+        subscription,
         partition=partition,
         priority_level=command.priority_level,
         epoch=command.consumer_epoch if command.HasField("consumer_epoch") else None,
@@ -170,19 +172,15 @@ def ack(cnx: ServerCnx, command: CommandAck, now: Now) -> None:
     """Acknowledge; answered, where the client wants that, when it is durable."""
     wants_answer = command.HasField("request_id")
     consumer = cnx.consumers.get(command.consumer_id)
+    refusal: PulsarBoxError | None = None
     if consumer is None:
-        if wants_answer:
-            error = MetadataError("Consumer not found")
-            cnx.outbox.send(
-                replies.ack_response(command.consumer_id, command.request_id, error.server_error, str(error))
-            )
-        return
-    if command.HasField("txnid_most_bits") or command.HasField("txnid_least_bits"):
-        error = NotAllowed("Transactions are not enabled.")
-        if wants_answer:
-            cnx.outbox.send(
-                replies.ack_response(command.consumer_id, command.request_id, error.server_error, str(error))
-            )
+        refusal = MetadataError("Consumer not found")
+    elif command.HasField("txnid_most_bits") or command.HasField("txnid_least_bits"):
+        refusal = NotAllowed("Transactions are not enabled.")
+    if consumer is None or refusal is not None:
+        if wants_answer and refusal is not None:
+            code, text = refusal.server_error, str(refusal)
+            cnx.outbox.send(replies.ack_response(command.consumer_id, command.request_id, code, text))
         return
     done = None
     if wants_answer:
@@ -279,18 +277,18 @@ def consumer_stats(cnx: ServerCnx, command: CommandConsumerStats, now: Now) -> N
     subscription = consumer.subscription
     backlog = subscription.cursor.backlog_entries if isinstance(subscription, Subscription) else 0
     stats = replies.ConsumerStatsFields(
-        msgRateOut=0.0,
-        msgThroughputOut=0.0,
-        msgRateRedeliver=0.0,
-        consumerName=consumer.name,
-        availablePermits=max(consumer.permits, 0),
-        unackedMessages=consumer.unacked,
-        blockedConsumerOnUnackedMsgs=consumer.blocked,
+        msg_rate_out=0.0,
+        msg_throughput_out=0.0,
+        msg_rate_redeliver=0.0,
+        consumer_name=consumer.name,
+        available_permits=max(consumer.permits, 0),
+        unacked_messages=consumer.unacked,
+        blocked_on_unacked_messages=consumer.blocked,
         address=cnx.address,
-        connectedSince=str(consumer.connected_since),
+        connected_since=str(consumer.connected_since),
         type=TYPE_NAMES[subscription.type],
-        msgRateExpired=0.0,
-        msgBacklog=backlog,
-        messageAckRate=0.0,
+        msg_rate_expired=0.0,
+        msg_backlog=backlog,
+        message_ack_rate=0.0,
     )
     cnx.outbox.send(replies.consumer_stats_response(command.request_id, stats))

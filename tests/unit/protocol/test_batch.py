@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.batch``."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.commands``."""
+
 from __future__ import annotations
 
 import pytest

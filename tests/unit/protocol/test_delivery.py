@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.delivery``."""
+
 from __future__ import annotations
 
 from struct import unpack

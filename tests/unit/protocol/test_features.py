@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.features``."""
+
 from __future__ import annotations
 
 from pulsarbox.protocol import features

@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.frames``."""
+
 from __future__ import annotations
 
 from itertools import pairwise

@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.metadata``."""
+
 from __future__ import annotations
 
 from struct import pack

@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.receipts``."""
+
 from __future__ import annotations
 
 from hypothesis import given

@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.replies``."""
+
 from __future__ import annotations
 
 import inspect

@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.sends``."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.topics_hash``."""
+
 from __future__ import annotations
 
 from pulsarbox.protocol.frames import FrameDecoder

@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.varint``."""
+
 from __future__ import annotations
 
 from hypothesis import example, given

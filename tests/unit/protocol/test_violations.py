@@ -1,3 +1,5 @@
+"""``pulsarbox.protocol.violations``."""
+
 from __future__ import annotations
 
 import ast
