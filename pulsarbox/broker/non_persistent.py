@@ -8,7 +8,7 @@ from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import TYPE_NAMES
 from pulsarbox.broker.topic import Topic
 from pulsarbox.clock import Now
-from pulsarbox.errors import ConsumerBusy, MetadataError, NotAllowed, NotSupported
+from pulsarbox.errors import ConsumerBusy, MetadataError, NotSupported
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
@@ -102,9 +102,6 @@ class NonPersistentTopic(Topic):
 
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves at once."""
-        limit = self.core.settings.maxMessageSize
-        if len(payload) > limit + 4096:
-            raise NotAllowed(f"Exceed maximum message size: {len(payload)} bytes, {limit} are allowed")
         metadata = parse_entry(payload).metadata
         messages = metadata.num_messages_in_batch
         entry = Entry(0, 0, 0, messages, 0, 0, 0, metadata.publish_time, now.wall, 0, 0, payload)

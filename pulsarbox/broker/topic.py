@@ -10,7 +10,7 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.clock import Now
-from pulsarbox.errors import Conflict, MetadataError, NotAllowed, ProducerBusy
+from pulsarbox.errors import Conflict, MetadataError, ProducerBusy
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
@@ -109,7 +109,6 @@ class PersistentTopic(Topic):
         self.subscriptions: dict[str, Subscription] = {}
         self.messages_in = 0
         self.bytes_in = 0
-        self._max_message_size = core.settings.maxMessageSize
         self._max_entries = core.settings.managedLedgerMaxEntriesPerLedger
         self._max_size = core.settings.managedLedgerMaxSizePerLedgerMbytes << 20
         self._max_age = core.settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000 or 2**62
@@ -125,8 +124,6 @@ class PersistentTopic(Topic):
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves when the entry is durable."""
         size = len(payload)
-        if size > self._max_message_size + 4096:
-            raise NotAllowed(f"Exceed maximum message size: {size} bytes, {self._max_message_size} are allowed")
         parsed = parse_entry(payload)
         ledger = self.ledger
         info = ledger.current

@@ -2,7 +2,7 @@
 
 One function a command, named after it; the two that carry traffic, SEND_RECEIPT and MESSAGE, have their own modules
 (``receipts``, ``delivery``). Error codes are the numbers of ServerError, as ``PulsarBoxError.server_error`` holds them.
-A transaction id is two numbers, least and most significant 64 bits, in the order of the protocol's fields.
+Those of transactions are in ``transaction_replies``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ NO_REQUEST: Final = 0xFFFFFFFFFFFFFFFF
 """The request id (-1) of an ERROR that answers no request, and of a close that the broker starts."""
 
 
-def _code(server_error: int) -> api.ServerError:
+def code(server_error: int) -> api.ServerError:
     """The stub wants its own enum class; on the wire and in the runtime it is a plain number."""
     return cast(api.ServerError, server_error)
 
 
-def _code_or_none(server_error: int | None) -> api.ServerError | None:
-    return None if server_error is None else _code(server_error)
+def code_or_none(server_error: int | None) -> api.ServerError | None:
+    """The same for an error that may be none."""
+    return None if server_error is None else code(server_error)
 
 
 def message_id(ledger_id: int, entry_id: int, partition: int = -1, batch_index: int = -1) -> MessageIdData:
@@ -109,7 +110,7 @@ def error(request_id: int, server_error: int, message: str) -> bytes:
     return encode_frame(
         BaseCommand(
             type=BaseCommand.ERROR,
-            error=api.CommandError(request_id=request_id, error=_code(server_error), message=message),
+            error=api.CommandError(request_id=request_id, error=code(server_error), message=message),
         )
     )
 
@@ -139,7 +140,7 @@ def partition_metadata_failed(request_id: int, server_error: int, message: str) 
             partitionMetadataResponse=api.CommandPartitionedTopicMetadataResponse(
                 request_id=request_id,
                 response=api.CommandPartitionedTopicMetadataResponse.Failed,
-                error=_code(server_error),
+                error=code(server_error),
                 message=message,
             ),
         )
@@ -178,7 +179,7 @@ def lookup_failed(request_id: int, server_error: int, message: str) -> bytes:
             lookupTopicResponse=api.CommandLookupTopicResponse(
                 request_id=request_id,
                 response=api.CommandLookupTopicResponse.Failed,
-                error=_code(server_error),
+                error=code(server_error),
                 message=message,
             ),
         )
@@ -259,7 +260,7 @@ def send_error(producer_id: int, sequence_id: int, server_error: int, message: s
         BaseCommand(
             type=BaseCommand.SEND_ERROR,
             send_error=api.CommandSendError(
-                producer_id=producer_id, sequence_id=sequence_id, error=_code(server_error), message=message
+                producer_id=producer_id, sequence_id=sequence_id, error=code(server_error), message=message
             ),
         )
     )
@@ -323,7 +324,7 @@ def ack_response(
             ackResponse=api.CommandAckResponse(
                 consumer_id=consumer_id,
                 request_id=request_id,
-                error=_code_or_none(server_error),
+                error=code_or_none(server_error),
                 message=message,
                 txnid_least_bits=txnid_least_bits,
                 txnid_most_bits=txnid_most_bits,
@@ -397,7 +398,7 @@ def consumer_stats_failed(request_id: int, server_error: int, message: str) -> b
         BaseCommand(
             type=BaseCommand.CONSUMER_STATS_RESPONSE,
             consumerStatsResponse=api.CommandConsumerStatsResponse(
-                request_id=request_id, error_code=_code(server_error), error_message=message
+                request_id=request_id, error_code=code(server_error), error_message=message
             ),
         )
     )
@@ -424,7 +425,7 @@ def get_schema_failed(request_id: int, server_error: int, message: str) -> bytes
         BaseCommand(
             type=BaseCommand.GET_SCHEMA_RESPONSE,
             getSchemaResponse=api.CommandGetSchemaResponse(
-                request_id=request_id, error_code=_code(server_error), error_message=message
+                request_id=request_id, error_code=code(server_error), error_message=message
             ),
         )
     )
@@ -448,154 +449,7 @@ def get_or_create_schema_failed(request_id: int, server_error: int, message: str
         BaseCommand(
             type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE,
             getOrCreateSchemaResponse=api.CommandGetOrCreateSchemaResponse(
-                request_id=request_id, error_code=_code(server_error), error_message=message
-            ),
-        )
-    )
-
-
-# Transactions --------------------------------------------------------------------------------------------------------
-
-
-def tc_client_connect_response(request_id: int, server_error: int | None = None, message: str | None = None) -> bytes:
-    """TC_CLIENT_CONNECT_RESPONSE; ``server_error`` None: the coordinator is here."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.TC_CLIENT_CONNECT_RESPONSE,
-            tcClientConnectResponse=api.CommandTcClientConnectResponse(
-                request_id=request_id, error=_code_or_none(server_error), message=message
-            ),
-        )
-    )
-
-
-def new_txn_response(
-    request_id: int,
-    txnid_least_bits: int,
-    txnid_most_bits: int,
-    server_error: int | None = None,
-    message: str | None = None,
-) -> bytes:
-    """NEW_TXN_RESPONSE: the id of the new transaction, or why there is none."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.NEW_TXN_RESPONSE,
-            newTxnResponse=api.CommandNewTxnResponse(
-                request_id=request_id,
-                txnid_least_bits=txnid_least_bits,
-                txnid_most_bits=txnid_most_bits,
-                error=_code_or_none(server_error),
-                message=message,
-            ),
-        )
-    )
-
-
-def add_partition_to_txn_response(
-    request_id: int,
-    txnid_least_bits: int,
-    txnid_most_bits: int,
-    server_error: int | None = None,
-    message: str | None = None,
-) -> bytes:
-    """ADD_PARTITION_TO_TXN_RESPONSE: the partitions take part in the transaction, or why not."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.ADD_PARTITION_TO_TXN_RESPONSE,
-            addPartitionToTxnResponse=api.CommandAddPartitionToTxnResponse(
-                request_id=request_id,
-                txnid_least_bits=txnid_least_bits,
-                txnid_most_bits=txnid_most_bits,
-                error=_code_or_none(server_error),
-                message=message,
-            ),
-        )
-    )
-
-
-def add_subscription_to_txn_response(
-    request_id: int,
-    txnid_least_bits: int,
-    txnid_most_bits: int,
-    server_error: int | None = None,
-    message: str | None = None,
-) -> bytes:
-    """ADD_SUBSCRIPTION_TO_TXN_RESPONSE: the subscriptions take part in the transaction, or why not."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
-            addSubscriptionToTxnResponse=api.CommandAddSubscriptionToTxnResponse(
-                request_id=request_id,
-                txnid_least_bits=txnid_least_bits,
-                txnid_most_bits=txnid_most_bits,
-                error=_code_or_none(server_error),
-                message=message,
-            ),
-        )
-    )
-
-
-def end_txn_response(
-    request_id: int,
-    txnid_least_bits: int,
-    txnid_most_bits: int,
-    server_error: int | None = None,
-    message: str | None = None,
-) -> bytes:
-    """END_TXN_RESPONSE: the transaction is committed or aborted, or why not."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.END_TXN_RESPONSE,
-            endTxnResponse=api.CommandEndTxnResponse(
-                request_id=request_id,
-                txnid_least_bits=txnid_least_bits,
-                txnid_most_bits=txnid_most_bits,
-                error=_code_or_none(server_error),
-                message=message,
-            ),
-        )
-    )
-
-
-def end_txn_on_partition_response(
-    request_id: int,
-    txnid_least_bits: int,
-    txnid_most_bits: int,
-    server_error: int | None = None,
-    message: str | None = None,
-) -> bytes:
-    """END_TXN_ON_PARTITION_RESPONSE: for another broker's coordinator."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.END_TXN_ON_PARTITION_RESPONSE,
-            endTxnOnPartitionResponse=api.CommandEndTxnOnPartitionResponse(
-                request_id=request_id,
-                txnid_least_bits=txnid_least_bits,
-                txnid_most_bits=txnid_most_bits,
-                error=_code_or_none(server_error),
-                message=message,
-            ),
-        )
-    )
-
-
-def end_txn_on_subscription_response(
-    request_id: int,
-    txnid_least_bits: int,
-    txnid_most_bits: int,
-    server_error: int | None = None,
-    message: str | None = None,
-) -> bytes:
-    """END_TXN_ON_SUBSCRIPTION_RESPONSE: for another broker's coordinator."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.END_TXN_ON_SUBSCRIPTION_RESPONSE,
-            endTxnOnSubscriptionResponse=api.CommandEndTxnOnSubscriptionResponse(
-                request_id=request_id,
-                txnid_least_bits=txnid_least_bits,
-                txnid_most_bits=txnid_most_bits,
-                error=_code_or_none(server_error),
-                message=message,
+                request_id=request_id, error_code=code(server_error), error_message=message
             ),
         )
     )

@@ -37,6 +37,7 @@ class SingleActiveDispatcher:
     def add(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.add."""
         if self._consumers and not self._failover:
+            self._consumers[0].cnx.check_alive(now)
             raise ConsumerBusy("Exclusive consumer is already connected")
         self._consumers.append(consumer)
         self._consumers.sort(key=lambda each: (each.priority_level, each.name))

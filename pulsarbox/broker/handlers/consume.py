@@ -155,6 +155,8 @@ def _opened(cnx: ServerCnx, command: CommandSubscribe, consumer: Consumer, now: 
         cnx.opening.discard(key)
         consumer.closed = True
         consumer.subscription.remove_consumer(consumer, now)
+        error = ServiceNotReady("The consumer was closed before it was open")
+        cnx.outbox.send(replies.error(command.request_id, error.server_error, str(error)))
         return
     cnx.opening.discard(key)
     cnx.consumers[command.consumer_id] = consumer

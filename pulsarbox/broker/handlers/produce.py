@@ -52,9 +52,12 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
 def _opened(cnx: ServerCnx, request_id: int, opened: Producer, schema: StoredSchema | None) -> None:
     key = ("producer", opened.producer_id)
     if cnx.state is State.CLOSED or key not in cnx.opening or opened.closed:
-        # The connection went, or the client closed it, before it was open.
+        # The connection went, or somebody closed it before it was open.
+        opened.closed = True
         opened.topic.remove_producer(opened)
         cnx.opening.discard(key)
+        error = ServiceNotReady("The producer was closed before it was open")
+        cnx.outbox.send(replies.error(request_id, error.server_error, str(error)))
         return
     cnx.opening.discard(key)
     cnx.producers[opened.producer_id] = opened

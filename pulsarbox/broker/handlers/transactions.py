@@ -3,7 +3,7 @@
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed
-from pulsarbox.protocol import replies
+from pulsarbox.protocol import transaction_replies as replies
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandAddPartitionToTxn,
     CommandAddSubscriptionToTxn,

@@ -8,7 +8,7 @@ import pytest
 
 from pulsarbox.errors import TopicNotFound
 from pulsarbox.protocol import PulsarApi_pb2 as api
-from pulsarbox.protocol import replies
+from pulsarbox.protocol import replies, transaction_replies
 from pulsarbox.protocol.commands import COMMANDS, Direction, parse_command
 from pulsarbox.protocol.frames import FrameDecoder
 from tests.unit.protocol.strategies import captured
@@ -55,12 +55,13 @@ EXAMPLES = [
     ("GET_SCHEMA_RESPONSE", replies.get_schema_failed(7, *WRONG), {"error_code": 11, "error_message": WRONG[1]}),
     ("GET_OR_CREATE_SCHEMA_RESPONSE", replies.get_or_create_schema_response(7, b"v"), {"schema_version": b"v"}),
     ("GET_OR_CREATE_SCHEMA_RESPONSE", replies.get_or_create_schema_failed(7, *WRONG), {"error_code": 11}),
-    ("TC_CLIENT_CONNECT_RESPONSE", replies.tc_client_connect_response(7, *WRONG), {"request_id": 7, "error": 11}),
+    ("TC_CLIENT_CONNECT_RESPONSE", transaction_replies.tc_client_connect_response(7, *WRONG),
+     {"request_id": 7, "error": 11}),
 ]  # fmt: skip
 TXN = ["NEW_TXN", "ADD_PARTITION_TO_TXN", "ADD_SUBSCRIPTION_TO_TXN", "END_TXN", "END_TXN_ON_PARTITION",
        "END_TXN_ON_SUBSCRIPTION"]  # fmt: skip
 for name in TXN:
-    reply = getattr(replies, f"{name.lower()}_response")
+    reply = getattr(transaction_replies, f"{name.lower()}_response")
     EXAMPLES.append((f"{name}_RESPONSE", reply(7, 1, 2), {"txnid_least_bits": 1, "txnid_most_bits": 2}))
     EXAMPLES.append((f"{name}_RESPONSE", reply(7, 1, 2, *WRONG), {"error": 11, "message": WRONG[1]}))
 
@@ -81,9 +82,11 @@ def test_every_command_to_a_client_has_its_reply() -> None:
     """But for the two with modules of their own, and the one that only clusters send."""
     outgoing = {spec.name for spec in COMMANDS.values() if spec.direction in (Direction.TO_CLIENT, Direction.BOTH)}
     assert outgoing - {name for name, *_ in EXAMPLES} == {"SEND_RECEIPT", "MESSAGE", "TOPIC_MIGRATED"}
-    functions = inspect.getmembers(replies, inspect.isfunction)
-    own = {name for name, function in functions if function.__module__ == replies.__name__ and name[0] != "_"}
-    assert len(own - {"message_id"}) == len(EXAMPLES) - len(TXN)
+    modules = (replies, transaction_replies)
+    functions = [pair for module in modules for pair in inspect.getmembers(module, inspect.isfunction)]
+    homes = {module.__name__ for module in modules}
+    own = {name for name, function in functions if function.__module__ in homes}
+    assert len(own - {"message_id", "code", "code_or_none"}) == len(EXAMPLES) - len(TXN)
 
 
 def test_the_real_broker_wrote_these_bytes_too() -> None:

@@ -1,0 +1,155 @@
+"""The replies to commands of transactions, as the bytes of their frames.
+
+A transaction id is two numbers, least and most significant 64 bits, in the order of the protocol's fields.
+"""
+
+from __future__ import annotations
+
+from pulsarbox.protocol import PulsarApi_pb2 as api
+from pulsarbox.protocol.commands import encode_frame
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
+from pulsarbox.protocol.replies import code_or_none
+
+
+def tc_client_connect_response(request_id: int, server_error: int | None = None, message: str | None = None) -> bytes:
+    """TC_CLIENT_CONNECT_RESPONSE; ``server_error`` None: the coordinator is here."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.TC_CLIENT_CONNECT_RESPONSE,
+            tcClientConnectResponse=api.CommandTcClientConnectResponse(
+                request_id=request_id, error=code_or_none(server_error), message=message
+            ),
+        )
+    )
+
+
+def new_txn_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """NEW_TXN_RESPONSE: the id of the new transaction, or why there is none."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.NEW_TXN_RESPONSE,
+            newTxnResponse=api.CommandNewTxnResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def add_partition_to_txn_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """ADD_PARTITION_TO_TXN_RESPONSE: the partitions take part in the transaction, or why not."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.ADD_PARTITION_TO_TXN_RESPONSE,
+            addPartitionToTxnResponse=api.CommandAddPartitionToTxnResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def add_subscription_to_txn_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """ADD_SUBSCRIPTION_TO_TXN_RESPONSE: the subscriptions take part in the transaction, or why not."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+            addSubscriptionToTxnResponse=api.CommandAddSubscriptionToTxnResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def end_txn_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """END_TXN_RESPONSE: the transaction is committed or aborted, or why not."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.END_TXN_RESPONSE,
+            endTxnResponse=api.CommandEndTxnResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def end_txn_on_partition_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """END_TXN_ON_PARTITION_RESPONSE: for another broker's coordinator."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.END_TXN_ON_PARTITION_RESPONSE,
+            endTxnOnPartitionResponse=api.CommandEndTxnOnPartitionResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
+
+
+def end_txn_on_subscription_response(
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """END_TXN_ON_SUBSCRIPTION_RESPONSE: for another broker's coordinator."""
+    return encode_frame(
+        BaseCommand(
+            type=BaseCommand.END_TXN_ON_SUBSCRIPTION_RESPONSE,
+            endTxnOnSubscriptionResponse=api.CommandEndTxnOnSubscriptionResponse(
+                request_id=request_id,
+                txnid_least_bits=txnid_least_bits,
+                txnid_most_bits=txnid_most_bits,
+                error=code_or_none(server_error),
+                message=message,
+            ),
+        )
+    )
