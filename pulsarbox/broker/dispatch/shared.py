@@ -102,10 +102,12 @@ class SharedDispatcher:
             consumer = self._next_consumer()
             if consumer is None:
                 return
-            room = min(self._turn, max(consumer.permits, 1))
-            entries = self._take_replay(room) if self._replay else []
+            room = consumer.permits
+            if self._max_unacked_consumer:
+                room = min(room, self._max_unacked_consumer - consumer.unacked)
+            entries = self._take_replay(min(self._turn, room)) if self._replay else []
             if not entries and not self._replay:
-                entries = self._source.take(self._turn, consumer.permits, now)
+                entries = self._source.take(self._turn, room, now)
             if not entries:
                 return
             self._next += 1

@@ -1,0 +1,212 @@
+"""Producers and publishing: ``broker.handlers.produce``, ``producer``, ``topic``, ``group_commit``."""
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
+from tests.unit.broker.playbook import TOPIC, Box
+
+
+def test_a_receipt_leaves_after_the_commit_and_not_before() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    box.auto = False
+    client.send(0)
+    client.send(1)
+    assert client.names() == []
+    assert box.commit()
+    first, second = client.take("send_receipt"), client.take("send_receipt")
+    assert (first.sequence_id, second.sequence_id) == (0, 1)
+    assert second.message_id.entryId == first.message_id.entryId + 1
+
+
+def test_nobody_sees_an_entry_before_its_commit() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    client.subscribe()
+    client.flow(10)
+    box.auto = False
+    client.send(0)
+    last = client.request("getLastMessageId", consumer_id=1)
+    assert last.last_message_id.entryId == 2**64 - 1
+    assert client.names() == []
+    box.commit()
+    assert client.names() == ["send_receipt", "message"]
+
+
+def test_what_gathers_during_a_commit_goes_together_with_the_next() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    box.auto = False
+    client.send(0)
+    batch = box.broker.take_batch(box.now)
+    assert batch is not None
+    client.send(1)
+    client.send(2)
+    assert box.broker.take_batch(box.now) is None
+    box.engine.commit(batch)
+    box.broker.committed(batch, box.now)
+    box.commit()
+    assert [client.take("send_receipt").sequence_id for _ in range(3)] == [0, 1, 2]
+
+
+def test_a_failed_commit_refuses_its_messages_and_those_behind_it_and_closes_the_producer() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    client.send(0)
+    client.take("send_receipt")
+    box.auto = False
+    client.send(1)
+    batch = box.broker.take_batch(box.now)
+    assert batch is not None
+    client.send(2)
+    box.broker.committed(batch, box.now, PersistenceError("no space left"))
+    box.flush()
+    for sequence_id in (1, 2):
+        error = client.take("send_error")
+        assert (error.sequence_id, error.error) == (sequence_id, 2)
+        assert "no space left" in error.message
+    assert client.take("close_producer").producer_id == 1
+    box.auto = True
+    box.advance(1)
+    client.producer(1)
+    client.send(1)
+    assert client.take("send_receipt").message_id.entryId == 1
+    reader = box.restart().client()
+    reader.subscribe()
+    reader.flow(10)
+    assert [entry for _, entry in reader.received()] == [0, 1]
+
+
+def test_metadata_in_a_failed_commit_is_tried_again() -> None:
+    box = Box(auto=False)
+    box.commit()
+    client = box.client()
+    client.ask("producer", topic=TOPIC, producer_id=1, request_id=1)
+    batch = box.broker.take_batch(box.now)
+    assert batch is not None
+    box.broker.committed(batch, box.now, PersistenceError("broken"))
+    box.flush()
+    assert client.names() == []
+    box.auto = True
+    box.advance(1)
+    assert client.names() == ["producer_success"]
+    assert len(list(box.restart().broker.topics)) == 1
+
+
+def test_generated_names_differ_over_restarts() -> None:
+    box = Box()
+    client = box.client()
+    names = {client.producer(i).producer_name for i in range(3)}
+    again = box.restart().client()
+    names |= {again.producer(i).producer_name for i in range(3)}
+    assert len(names) == 6
+
+
+def test_a_name_that_is_taken_is_refused_and_free_again_after_close() -> None:
+    box = Box()
+    one, two = box.client(), box.client()
+    assert one.producer(1, producer_name="n").producer_name == "n"
+    assert two.producer(1, producer_name="n").error == 16
+    one.names()
+    one.request("close_producer", producer_id=1)
+    assert two.producer(1, producer_name="n").producer_name == "n"
+
+
+def test_a_dead_connection_that_holds_a_name_is_closed() -> None:
+    box = Box()
+    one, two = box.client(), box.client()
+    one.producer(1, producer_name="n")
+    two.producer(1, producer_name="n")
+    box.advance(6)
+    assert one.closed
+    assert two.producer(1, producer_name="n").producer_name == "n"
+
+
+def test_a_client_that_comes_back_with_its_generated_name_takes_over() -> None:
+    box = Box()
+    one, two = box.client(), box.client()
+    name = one.producer(1).producer_name
+    back = two.producer(1, producer_name=name, user_provided_producer_name=False, epoch=1)
+    assert back.producer_name == name
+    assert one.take("close_producer").producer_id == 1
+
+
+def test_close_is_answered_after_the_last_receipt() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    box.auto = False
+    client.send(0)
+    client.ask("close_producer", producer_id=1, request_id=9)
+    assert client.names() == []
+    box.commit()
+    assert client.names() == ["send_receipt", "success"]
+
+
+def test_closing_what_is_not_open_succeeds() -> None:
+    client = Box().client()
+    client.ask("close_producer", producer_id=1, request_id=1)
+    client.ask("close_consumer", consumer_id=1, request_id=2)
+    assert client.names() == ["success", "success"]
+
+
+def test_a_producer_closed_while_it_opens_gets_its_answer() -> None:
+    box = Box(auto=False)
+    box.commit()
+    client = box.client()
+    client.ask("producer", topic=TOPIC, producer_id=1, request_id=1)
+    client.ask("close_producer", producer_id=1, request_id=2)
+    box.commit()
+    assert sorted(client.names()) == ["error", "success"]
+    assert not next(iter(box.broker.topics)).producers
+
+
+def test_refusals() -> None:
+    client = Box().client()
+    assert client.producer(1, "persistent://nobody/default/t").error == 11
+    assert client.producer(1, "persistent://public/nothing/t").error == 11
+    assert client.producer(1, "queue://public/default/t").error == 17
+    assert client.producer(1, producer_access_mode=ProducerAccessMode.Exclusive).error == 22
+    assert Box(allowAutoTopicCreation=False).client().producer(1).error == 11
+    assert Box(enablePersistentTopics=False).client().producer(1).error == 22
+
+
+def test_an_initial_subscription_is_there_from_the_first_message() -> None:
+    client = Box().client()
+    client.producer(1, initial_subscription_name="dlq")
+    client.send(0)
+    client.take("send_receipt")
+    client.subscribe("dlq", initialPosition=0)
+    client.flow(1)
+    assert len(client.received()) == 1
+
+
+def test_ledgers_roll_over_and_order_is_kept() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=10)
+    client = box.client()
+    sent = client.publish(35)
+    assert len({ledger for ledger, _ in sent}) == 4
+    assert sent == sorted(sent)
+    reader = box.restart().client()
+    reader.subscribe()
+    reader.flow(100)
+    assert reader.received() == sent
+
+
+def test_non_persistent_receipts_come_at_once_and_only_who_has_room_gets_the_message() -> None:
+    box = Box(auto=False)
+    box.commit()
+    client = box.client()
+    topic = "non-persistent://public/default/n"
+    client.producer(1, topic)
+    client.send(0)
+    assert client.take("send_receipt").message_id.entryId == 0
+    client.subscribe(topic=topic)
+    client.send(1, b"dropped")
+    client.flow(1)
+    client.send(2, b"kept")
+    client.send(3, b"dropped")
+    assert client.names() == ["send_receipt", "message", "send_receipt", "send_receipt"]
