@@ -165,7 +165,11 @@ class Client:
         """Publish one entry; ``batch`` messages in it where that is not 0."""
         if batch:
             metadata["num_messages_in_batch"] = batch
-        fields = {"producer_name": "p", "sequence_id": sequence_id, "publish_time": self.box.wall} | metadata
+        fields: dict[str, Any] = {
+            "producer_name": "p",
+            "sequence_id": sequence_id,
+            "publish_time": self.box.wall,
+        } | metadata
         send = CommandSend(producer_id=producer_id, sequence_id=sequence_id, num_messages=batch or 1)
         payload = encode_entry(MessageMetadata(**fields), body)
         self.raw(encode_payload_frame(BaseCommand(type=BaseCommand.SEND, send=send), payload))
