@@ -147,7 +147,7 @@ def measure(shape: str, interval: float, topics: int, seconds: float, folder: Pa
     else:
         store = EntryLog(path, shape == "multi")
     pipe = Pipe(store.commit)
-    committer = threading.Thread(target=pipe.run)
+    committer = threading.Thread(target=pipe.run, daemon=True)
     gc.collect()
     sys.setswitchinterval(interval)
     try:
