@@ -8,7 +8,8 @@ the next. Every write to LMDB gives the GIL up and has to get it back from the b
 
     entry     one value per entry, put with append=True
     multi     the same through one cursor.putmulti
-    batch     one value per batch: LmdbEngine itself, its index included
+    bare      one value per batch, and nothing else: what is to be compared with the two above, which have no index
+    batch     one value per batch: LmdbEngine itself, its index and its tables in memory included
 
 Rounds alternate between all combinations; medians are shown. The open batch is bounded, so that a slow committer
 slows the main thread down, as the broker's backpressure does: entries/s is what went through the whole.
@@ -37,7 +38,7 @@ from pulsarbox.storage.record import Entry, pack_entry
 BODY = bytes(range(256)) * 4
 BATCH_BYTES_MAX = 16 << 20
 INTERVALS = (0.005, 0.001, 0.0005, 0.0001)
-SHAPES = ("entry", "multi", "batch")
+SHAPES = ("entry", "multi", "bare", "batch")
 TOPICS = (1, 1000)
 KEY = struct.Struct(">QI")
 FIELDS = struct.Struct(">IIQQ")
@@ -53,22 +54,26 @@ class Result(NamedTuple):
     entries_per_commit: float
 
 
-class EntryLog:
-    """The other shape: a log keyed by batch and number, one value an entry; without any index."""
+class PlainLog:
+    """A log keyed by batch and number, without any index: one value an entry, or one a batch (``bare``)."""
 
-    def __init__(self, path: Path, multi: bool) -> None:
+    def __init__(self, path: Path, shape: str) -> None:
         self.env = lmdb.open(str(path), map_size=16 << 30, max_dbs=4)
         self.log = self.env.open_db(b"log")
-        self.multi = multi
+        self.shape = shape
 
     def commit(self, batch: Batch) -> None:
         """Write a batch: header and body of an entry make one value."""
         parts = batch.parts
         position = batch.position
+        if self.shape == "bare":
+            with self.env.begin(write=True, db=self.log) as txn:
+                txn.put(KEY.pack(position, 0), batch.value(), append=True)
+            return
         values = map(bytes.__add__, parts[::2], parts[1::2])
         pairs = ((KEY.pack(position, number), value) for number, value in enumerate(values))
         with self.env.begin(write=True, db=self.log) as txn:
-            if self.multi:
+            if self.shape == "multi":
                 with txn.cursor() as cursor:
                     cursor.putmulti(pairs, append=True)
             else:
@@ -140,14 +145,14 @@ def produce(pipe: Pipe, topics: int, seconds: float) -> float:
 def measure(shape: str, interval: float, topics: int, seconds: float, folder: Path) -> Result:
     """One run in a fresh directory."""
     path = Path(tempfile.mkdtemp(dir=folder))
-    store: EntryLog | LmdbEngine
+    store: PlainLog | LmdbEngine
     if shape == "batch":
         store = LmdbEngine(path)
         store.recover()
     else:
-        store = EntryLog(path, shape == "multi")
+        store = PlainLog(path, shape)
     pipe = Pipe(store.commit)
-    committer = threading.Thread(target=pipe.run)
+    committer = threading.Thread(target=pipe.run, daemon=True)
     gc.collect()
     sys.setswitchinterval(interval)
     try:
@@ -175,11 +180,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=SHAPES)
+    parser.add_argument("--topics", nargs="+", type=int, default=TOPICS)
+    parser.add_argument("--intervals", nargs="+", type=float, default=INTERVALS, help="in seconds")
     parser.add_argument("--json", type=Path, help="write all runs there")
     parser.add_argument("--dir", type=Path, help="folder on the disk to measure")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.dir))
-    cases = [(topics, interval, shape) for topics in TOPICS for interval in INTERVALS for shape in SHAPES]
+    cases = [
+        (topics, interval, shape)
+        for topics in options.topics
+        for interval in options.intervals
+        for shape in options.shapes
+    ]
     runs: dict[tuple[int, float, str], list[Result]] = {case: [] for case in cases}
     try:
         for number in range(options.rounds):

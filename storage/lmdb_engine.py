@@ -29,6 +29,7 @@ from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.volume import (
     INDEX_ROOM,
+    FlushAt,
     Volume,
     create_environment,
     failure,
@@ -183,15 +184,14 @@ class LmdbEngine:
     ) -> None:
         """A new volume is begun where the newest has grown beyond ``volume_size``; its map has ``map_size``.
 
-        The index is written when this many entries, or bytes of the log, are only known to memory: a restart reads
-        as much again.
+        The index begins to be written when this many entries, or bytes of the log, are only known to memory; a
+        restart after a crash reads up to twice as much of the log again.
         """
         self._path = Path(path)
         self._volume_size = volume_size
         # An index of one-entry rows can outgrow its log, so three times the volume; 16 MiB is the largest batch.
         self._map_size = 3 * volume_size + (32 << 20) + 2 * INDEX_ROOM if map_size is None else map_size
-        self._index_flush_entries = index_flush_entries
-        self._index_flush_bytes = index_flush_bytes
+        self._flush_at = FlushAt(index_flush_entries, index_flush_bytes)
         self._volumes = Pool(open_volumes_max, self._open_volume)
         self._metas = Pool(1, lambda _: MetaEnvironment(self._directory.meta))
         self._directory: DataDirectory
@@ -317,17 +317,13 @@ class LmdbEngine:
     def _open_volume(self, number: int) -> Volume:
         reopened = number == self._current and self._next_position > 0
         keep_until = self._next_position - 1 if reopened else None
-        return Volume(self._directory.volume(number), self._map_size, keep_until)
+        return Volume(self._directory.volume(number), self._map_size, self._flush_at, keep_until)
 
     def _append(self, batch: Batch, value: bytes) -> None:
         with self._volumes.using(self._current) as volume:
             full = volume.size >= self._volume_size or not volume.has_room(len(value))
             if not full or not volume.last_position:
-                flush = (
-                    volume.unindexed_entries >= self._index_flush_entries
-                    or volume.unindexed_bytes >= self._index_flush_bytes
-                )
-                volume.append(batch.position, value, batch.runs, flush)
+                volume.append(batch.position, value, batch.runs)
                 return
             volume.flush_index()
             with self._metas.using(0) as meta:
@@ -337,7 +333,7 @@ class LmdbEngine:
             create_environment(self._directory.volume(following), Volume.TABLES)
         with self._volumes.using(following) as volume:
             self._current = following
-            volume.append(batch.position, value, batch.runs, flush_index=False)
+            volume.append(batch.position, value, batch.runs)
 
     def _checkpoint(self) -> None:
         try:

@@ -4,13 +4,14 @@ import errno
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import lmdb
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.directory import NEW_SUFFIX, sync_directory, verify_environment
 from pulsarbox.storage.format import INDEX_KEY, LOG_KEY
-from pulsarbox.storage.index import Segment, UnindexedRuns, runs_of, unpack_row
+from pulsarbox.storage.index import IndexFlush, Segment, UnindexedRuns, runs_of, unpack_row
 from pulsarbox.storage.journal import Run
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import check_batch
@@ -65,6 +66,13 @@ def failure(what: str, error: Exception, path: Path, size: int = 0) -> Persisten
     return PersistenceError(f"{what}: the disk is full" if full else f"{what}: {error}")
 
 
+class FlushAt(NamedTuple):
+    """The rows of the index are due when this much of the log is only known to memory."""
+
+    entries: int
+    bytes: int
+
+
 class Volume:
     """An open volume. One thread appends, another may read beside it.
 
@@ -73,7 +81,7 @@ class Volume:
 
     TABLES = (b"log", b"index", b"mark")
 
-    def __init__(self, path: Path, map_size: int, keep_until: int | None = None) -> None:
+    def __init__(self, path: Path, map_size: int, flush: FlushAt, keep_until: int | None = None) -> None:
         """Open the volume at ``path`` and read the entries that its index does not cover yet.
 
         Batches after ``keep_until`` are dropped: a commit that failed at its very last step may have left one.
@@ -81,6 +89,7 @@ class Volume:
         """
         self.path = path
         self.map_size = map_size
+        self._flush_at = flush
         self._env = open_environment(path, map_size)
         try:
             self._log = self._env.open_db(b"log", create=False)
@@ -90,43 +99,54 @@ class Volume:
                 self._drop_after(keep_until)
             self.first_position, self.last_position, self.indexed = self._extent()
             self.size = self._file_size()
+            # New runs gather in one table while the rows of the one before are written.
             self._runs = UnindexedRuns()
-            self.unindexed_bytes = 0
+            self._unindexed_bytes = 0
+            self._flush: IndexFlush | None = None
             for position, value in self.batches(max(self.indexed + 1, self.first_position)):
                 self._runs.add(position, runs_of(value))
-                self.unindexed_bytes += len(value)
+                self._unindexed_bytes += len(value)
         except BaseException:
             self._env.close()
             raise
-
-    @property
-    def unindexed_entries(self) -> int:
-        """Entries that only memory can find."""
-        return self._runs.entries
 
     def has_room(self, size: int) -> bool:
         """Whether a batch of ``size`` bytes fits into the map, beside what its index may need."""
         return self.size + size + min(INDEX_ROOM, self.map_size // 4) <= self.map_size
 
-    def append(self, position: int, value: bytes, runs: Mapping[int, Run], flush_index: bool) -> None:
-        """Add a batch, and before it the index of those so far where asked to: one transaction, one sync.
+    def append(self, position: int, value: bytes, runs: Mapping[int, Run]) -> None:
+        """Add a batch, and some rows of the index where they are due: one transaction, one sync.
 
         Raises lmdb.Error, and PersistenceError where the log has grown beyond it; then nothing has changed.
         """
-        with self._env.begin(write=True) as txn:
-            if flush_index:
-                self._put_index(txn)
-            if not txn.put(LOG_KEY.pack(position), value, append=True, db=self._log):
-                raise PersistenceError(f"{self.path}: the log holds batch {position} already")
-        if flush_index:
-            self._forget_runs()
+        flush = self._due_flush()
+        rows: list[tuple[bytes, bytes]] = []
+        last = False
+        if flush is not None:
+            # Twice the share of the way to the next flush that this batch goes: this one is through before.
+            entries = sum([len(run.offsets) for run in runs.values()])
+            rows, last = flush.next_rows(2 * max(entries / self._flush_at.entries, len(value) / self._flush_at.bytes))
+        try:
+            with self._env.begin(write=True) as txn:
+                for key, row in rows:
+                    txn.put(key, row, db=self._index)
+                if flush is not None and last:
+                    txn.put(INDEXED, LOG_KEY.pack(flush.up_to), db=self._mark)
+                if not txn.put(LOG_KEY.pack(position), value, append=True, db=self._log):
+                    raise PersistenceError(f"{self.path}: the log holds batch {position} already")
+        except BaseException:
+            if flush is not None:
+                flush.give_back(rows)
+            raise
+        self.size += (len(value) // _PAGE + 2) * _PAGE
+        if flush is not None and last:
+            self._flush = None
+            self.indexed = flush.up_to
             self.size = self._file_size()
-        else:
-            self.size += (len(value) // _PAGE + 2) * _PAGE
         if not self.first_position:
             self.first_position = position
         self.last_position = position
-        self.unindexed_bytes += len(value)
+        self._unindexed_bytes += len(value)
         self._runs.add(position, runs)
 
     def flush_index(self) -> None:
@@ -134,8 +154,14 @@ class Volume:
         if self.indexed == self.last_position:
             return
         with self._env.begin(write=True) as txn:
-            self._put_index(txn)
-        self._forget_runs()
+            for flushed in (self._flush.runs if self._flush else UnindexedRuns(), self._runs):
+                for key, row in flushed.rows():
+                    txn.put(key, row, db=self._index)
+            txn.put(INDEXED, LOG_KEY.pack(self.last_position), db=self._mark)
+        self._flush = None
+        self._runs = UnindexedRuns()
+        self._unindexed_bytes = 0
+        self.indexed = self.last_position
 
     def take(self, answer: Answer, ledger_id: int) -> bool:
         """Feed ``answer`` from this volume; False where its next entry is not here.
@@ -144,7 +170,10 @@ class Volume:
         """
         # Memory is asked before the transaction begins: what it has forgotten by then, the transaction sees in the
         # index, and the batches it names are committed.
+        # The newer table is asked first: one that is not there any more has become the older one, or the index.
         segments = self._runs.find(ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
+        if not segments and (flush := self._flush) is not None:
+            segments = flush.runs.find(ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
         with self._env.begin(buffers=True) as txn:
             if not segments:
                 segments = self._find(txn, ledger_id, answer.next_entry)
@@ -199,15 +228,14 @@ class Volume:
                 return []
             return unpack_row(first, cursor.value(), entry)
 
-    def _put_index(self, txn: "lmdb.Transaction[bytes]") -> None:
-        for key, row in self._runs.rows():
-            txn.put(key, row, db=self._index)
-        txn.put(INDEXED, LOG_KEY.pack(self.last_position), db=self._mark)
-
-    def _forget_runs(self) -> None:
-        self._runs = UnindexedRuns()
-        self.unindexed_bytes = 0
-        self.indexed = self.last_position
+    def _due_flush(self) -> IndexFlush | None:
+        """The flush under way, or a new one where enough has gathered."""
+        due = self._runs.entries >= self._flush_at.entries or self._unindexed_bytes >= self._flush_at.bytes
+        if self._flush is None and due:
+            self._flush = IndexFlush(self._runs, self.last_position)
+            self._runs = UnindexedRuns()
+            self._unindexed_bytes = 0
+        return self._flush
 
     def _extent(self) -> tuple[int, int, int]:
         with self._env.begin() as txn:

@@ -435,10 +435,12 @@ def test_reading_beside_committing(small: LmdbStore) -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    for rounds in range(1, 400):
-        commit_rounds(engine, rounds, 1)
-        done = rounds
-    stop.set()
-    reader.join()
+    try:
+        for rounds in range(1, 400):
+            commit_rounds(engine, rounds, 1)
+            done = rounds
+    finally:
+        stop.set()
+        reader.join()
     assert not failures
     assert len(small.volumes()) > 5
