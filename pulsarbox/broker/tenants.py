@@ -131,7 +131,7 @@ def _bundles(asked: Any, default: int) -> Row:
         count = default  # as in Pulsar
     if count > BUNDLES_MAX:
         raise PreconditionFailed(f"Invalid number of bundles: {count}; at most {BUNDLES_MAX} are possible")
-    boundaries = [f"0x{(i * 0xFFFFFFFF) // count:08x}" for i in range(count + 1)]
+    boundaries = [f"0x{i * ((1 << 32) // count):08x}" for i in range(count)] + ["0xffffffff"]
     return {"boundaries": boundaries, "numBundles": count}
 
 

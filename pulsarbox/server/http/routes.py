@@ -29,7 +29,7 @@ class Permission(enum.Enum):
 
 
 class Route(NamedTuple):
-    """One endpoint. ``{domain}`` in the path stands for ``persistent`` and ``non-persistent``, other braces for names."""
+    """One endpoint. ``{domain}`` in its path is ``persistent`` or ``non-persistent``, other braces hold a name."""
 
     method: str
     path: str

@@ -2,7 +2,7 @@
 
 import json
 import struct
-from typing import Any
+from typing import Any, cast
 
 from pulsarbox.broker.schemas import StoredSchema
 from pulsarbox.errors import BadRequest, NotFound, Unprocessable
@@ -10,8 +10,8 @@ from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.server.http.call import Answer, Call, answer, kind_of, texts
 from pulsarbox.server.http.routes import Permission, Route
 
-NAMES = {
-    "NONE": Schema.Type.Value("None"),
+NAMES: dict[str, Schema.Type] = {
+    "NONE": cast("Schema.Type", Schema.Type.Value("None")),
     "STRING": Schema.String,
     "JSON": Schema.Json,
     "PROTOBUF": Schema.Protobuf,

@@ -1,6 +1,7 @@
 """A box without disk and binary port: an HttpServer over a real core, and a client to ask it."""
 
 import asyncio
+import io
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -75,7 +76,8 @@ class Box:
         headers = {"Content-Type": "application/json"} if data is not None else {}
         headers |= more.get("headers", {})
         url = URL(f"http://127.0.0.1:{self.port}{path}", encoded=True)
-        async with self._session.request(method, url, data=data, headers=headers) as response:
+        stream = None if data is None else io.BytesIO(data)
+        async with self._session.request(method, url, data=stream, headers=headers) as response:
             return Got(response.status, await response.text(), dict(response.headers))
 
     async def get(self, path: str) -> Got:
