@@ -47,7 +47,6 @@ class HttpServer:
         except OSError as error:
             await self.stop()
             raise OSError(
-                error.errno,
                 f"port {port} on {host} cannot be listened on ({error.strerror or error}):"
                 " stop what holds it, or choose another with --web-port",
             ) from None
