@@ -28,7 +28,10 @@
     ├── ProducerFenced                  409
     ├── Conflict                        409: exists already, or is still in use
     ├── NotFound                        404: a tenant, namespace or other named thing of the Admin API
-    └── PreconditionFailed              412: a bad name or value in a request of the Admin API
+    ├── PreconditionFailed              412: a bad name or value in a request of the Admin API
+    ├── BadRequest                      400: a request of the Admin API that cannot be read
+    ├── NotAcceptable                   406: a number of partitions that no topic can have
+    └── Unprocessable                   422: a value that can be read and makes no sense
 
 The wire codes are those of ServerError in the Pulsar protocol; the mapping from exception to code is the broker's
 (protocol reference, "Exception -> ServerError map").
@@ -217,3 +220,24 @@ class PreconditionFailed(PulsarBoxError):
 
     server_error = 1
     http_status = 412
+
+
+class BadRequest(PulsarBoxError):
+    """A request of the Admin API cannot be read: it is not JSON, or JSON of another form."""
+
+    server_error = 1
+    http_status = 400
+
+
+class NotAcceptable(PulsarBoxError):
+    """A number of partitions that no topic can have."""
+
+    server_error = 1
+    http_status = 406
+
+
+class Unprocessable(PulsarBoxError):
+    """A value in a request of the Admin API can be read and makes no sense."""
+
+    server_error = 1
+    http_status = 422

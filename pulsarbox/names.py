@@ -95,7 +95,7 @@ def is_entity_name(text: str) -> bool:
 def check_entity_name(what: str, text: str) -> str:
     """``text`` itself; raises PreconditionFailed where it cannot name a ``what``."""
     if not is_entity_name(text):
-        raise PreconditionFailed(f"{what} name {text!r} is not valid: use letters, digits, '-', '=', ':', '.' and '_'")
+        raise PreconditionFailed(f"{what} name is not valid: {text!r} has more than letters, digits and - = : . _")
     return text
 
 

@@ -3,12 +3,15 @@
 from typing import Any
 
 from pulsarbox.broker.core import Core
-from pulsarbox.errors import Conflict, NamespaceNotFound, NotFound, PreconditionFailed
+from pulsarbox.errors import BadRequest, Conflict, NamespaceNotFound, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name, parse_namespace
 from pulsarbox.storage.catalog import Row, namespace_key, tenant_key
 
 SHIPPED = {"public": ("default",), "pulsar": ("system",)}
 """Tenants and namespaces that every box starts with."""
+
+BUNDLES_MAX = 1 << 16
+"""Every bundle's boundary stands in the namespace's row."""
 
 
 class Tenants:
@@ -45,7 +48,8 @@ class Tenants:
 
     def update(self, tenant: str, info: Row | None) -> None:
         """Replace a tenant's info. Raises NotFound, PreconditionFailed."""
-        self.get(tenant)
+        if tenant_key(tenant) not in self._core.catalog:
+            raise NotFound(f"Tenant {tenant} not found")
         self._core.commits.put_row(tenant_key(tenant), self._checked(info))
 
     def delete(self, tenant: str) -> None:
@@ -56,18 +60,20 @@ class Tenants:
         self._core.commits.put_row(tenant_key(tenant), None)
 
     def _checked(self, info: Row | None) -> Row:
-        if not info:
-            raise PreconditionFailed("Clusters can not be empty: say which, as in {'allowedClusters': ['standalone']}")
+        if info is None:
+            raise PreconditionFailed("TenantInfo is null")
         roles = info.get("adminRoles") or []
-        clusters = info.get("allowedClusters") or []
+        clusters = info.get("allowedClusters")
+        if clusters is None:
+            raise PreconditionFailed("Clusters cannot be null: say which, as in {'allowedClusters': ['standalone']}")
         if not _is_strings(roles) or not _is_strings(clusters):
-            raise PreconditionFailed("adminRoles and allowedClusters must be lists of names")
-        if not clusters:
-            raise PreconditionFailed("Clusters can not be empty")
+            raise BadRequest("adminRoles and allowedClusters must be lists of names")
+        if not clusters or not all(cluster.strip() for cluster in clusters):
+            raise PreconditionFailed("Clusters cannot be empty or blank")
         unknown = sorted(set(clusters) - {self._cluster})
         if unknown:
             raise PreconditionFailed(f"Clusters do not exist: {', '.join(unknown)}; this box is '{self._cluster}'")
-        return {"adminRoles": sorted(set(roles)), "allowedClusters": clusters}
+        return {"adminRoles": sorted(set(roles) - {""}), "allowedClusters": sorted(set(clusters))}
 
     # Namespaces
 
@@ -116,12 +122,18 @@ class Tenants:
 
 def _bundles(asked: Any, default: int) -> Row:
     """The hash ranges of a namespace, evenly cut; with one broker they only matter to tools that print them."""
-    count = asked.get("numBundles", default) if isinstance(asked, dict) else default
-    if not isinstance(count, int) or not 0 < count <= 2**16:
-        raise PreconditionFailed(f"Invalid number of bundles: {count!r}. It must be in the range of 1 to 65536")
-    boundaries = [f"0x{(i * 0xFFFFFFFF) // count:08x}" for i in range(count + 1)]
+    if asked is not None and not isinstance(asked, dict):
+        raise BadRequest('bundles must be an object, as in {"numBundles": 4}')
+    count = asked.get("numBundles") if asked else None
+    if count is not None and type(count) is not int:
+        raise BadRequest("numBundles must be a whole number")
+    if count is None or count <= 0:
+        count = default  # as in Pulsar
+    if count > BUNDLES_MAX:
+        raise PreconditionFailed(f"Invalid number of bundles: {count}; at most {BUNDLES_MAX} are possible")
+    boundaries = [f"0x{i * ((1 << 32) // count):08x}" for i in range(count)] + ["0xffffffff"]
     return {"boundaries": boundaries, "numBundles": count}
 
 
 def _is_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -10,7 +10,7 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.clock import Now
-from pulsarbox.errors import Conflict, MetadataError, ProducerBusy
+from pulsarbox.errors import MetadataError, PreconditionFailed, ProducerBusy
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
@@ -92,12 +92,14 @@ class Topic:
             subscription.close(now)
 
     def check_idle(self) -> None:
-        """Raises Conflict where producers or consumers are connected."""
-        if self.producers:
-            raise Conflict(f"Topic {self.name} has {len(self.producers)} connected producers/consumers")
+        """Raises PreconditionFailed where producers or consumers are connected."""
+        producers = len(self.producers)
         consumers = sum(len(subscription.consumers) for subscription in self.all_subscriptions())
-        if consumers:
-            raise Conflict(f"Topic {self.name} has {consumers} connected producers/consumers")
+        if producers or consumers:
+            raise PreconditionFailed(
+                f"Topic {self.name} has {producers + consumers} connected producers/consumers:"
+                f" {consumers} consumers, {producers} producers"
+            )
 
 
 class PersistentTopic(Topic):

@@ -9,7 +9,16 @@ from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
-from pulsarbox.errors import Conflict, NotAllowed, NotFound, PreconditionFailed, ServiceNotReady, TopicNotFound
+from pulsarbox.errors import (
+    Conflict,
+    NotAcceptable,
+    NotAllowed,
+    NotFound,
+    PreconditionFailed,
+    ServiceNotReady,
+    TopicNotFound,
+    Unprocessable,
+)
 from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
 from pulsarbox.storage.catalog import ledger_key, ledger_row, partitions_key, topic_key
 from pulsarbox.storage.ledger import ManagedLedger
@@ -18,6 +27,9 @@ SYSTEM_NAMES = re.compile(
     r"__change_events|__transaction_.*|transaction_coordinator_assign|.*__transaction_pending_ack"
 )
 """Topics that Pulsar keeps for itself; they are not listed."""
+
+PARTITIONS_MAX = 10_000
+"""All partitions are made in one turn, in which nobody else is served."""
 
 
 class Topics:
@@ -85,10 +97,11 @@ class Topics:
             raise Conflict("This topic already exists")
         if self.partitions(name):
             raise Conflict("This topic already exists")
-        if name.base != name and not self.partitions(name.base):
-            raise PreconditionFailed(
-                f"'{name.local}' looks like a partition; create the partitioned topic {name.base} instead"
-            )
+        if name.base != name:
+            count = self.partitions(name.base)
+            if name.partition_index >= count:
+                what = f"it has {count} partitions" if count else "it is not partitioned"
+                raise PreconditionFailed(f"'{name.local}' cannot be a partition of {name.base}: {what}")
         return self._make(name, now, properties)
 
     def _make(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
@@ -107,15 +120,21 @@ class Topics:
         return topic
 
     def delete(self, name: TopicName, now: Now, *, force: bool) -> None:
-        """Delete a topic. Raises NotFound; without ``force`` Conflict while anybody is connected or subscribed."""
+        """Delete a topic and its subscriptions.
+
+        Raises NotFound, Conflict where it is partitioned; without ``force`` PreconditionFailed while anybody is
+        connected.
+        """
         topic = self._topics.get(str(name))
         if topic is None:
+            if self.partitions(name):
+                raise Conflict(
+                    f"{name} is a partitioned topic, instead of calling delete topic,"
+                    " please call delete-partitioned-topic."
+                )
             raise NotFound(f"Topic {name} not found")
         if not force:
             topic.check_idle()
-            durable = [each.name for each in topic.all_subscriptions() if each.durable]
-            if durable:
-                raise PreconditionFailed(f"Topic has subscriptions: {', '.join(sorted(durable))}")
         del self._topics[str(name)]
         if isinstance(topic, PersistentTopic):
             topic.delete(now)
@@ -136,14 +155,22 @@ class Topics:
         row = self._core.catalog.get(partitions_key(str(name)))
         return row["partitions"] if row else 0
 
+    def partitioned_properties(self, name: TopicName) -> dict[str, str]:
+        """The properties of a partitioned topic; none for a topic that is not partitioned."""
+        row = self._core.catalog.get(partitions_key(str(name)))
+        return row["properties"] if row else {}
+
     def create_partitioned(
         self, name: TopicName, count: int, now: Now, properties: dict[str, str] | None = None
     ) -> None:
-        """Create a partitioned topic with all its partitions. Raises Conflict, NotFound, PreconditionFailed."""
+        """Create a partitioned topic with all its partitions.
+
+        Raises Conflict, NotFound, PreconditionFailed, NotAcceptable for a number that cannot be.
+        """
         self._require_namespace(name)
         self._check_domain(name)
         if name.base != name:
-            raise PreconditionFailed(f"'{name.local}' looks like a partition: a partitioned topic may not end so")
+            raise PreconditionFailed(f"Partitioned Topic Name should not contain '-partition-': {name.local!r}")
         _check_count(count)
         if self.partitions(name) or str(name) in self._topics:
             raise Conflict("This topic already exists")
@@ -154,13 +181,18 @@ class Topics:
                 self._make(name.partition(i), now)
 
     def grow(self, name: TopicName, count: int, now: Now) -> None:
-        """Give a partitioned topic more partitions. Raises NotFound, PreconditionFailed for fewer."""
+        """Give a partitioned topic more partitions.
+
+        Raises Conflict where it is not partitioned, Unprocessable for fewer, NotAcceptable for too many.
+        """
         before = self.partitions(name)
         if not before:
-            raise Conflict("Topic is not partitioned topic")
-        _check_count(count)
+            raise Conflict(f"Topic {name} is not the partitioned topic.")
         if count < before:
-            raise PreconditionFailed(f"Number of partitions can only grow: {before} now, {count} asked for")
+            raise Unprocessable(f"Desired partitions {count} can't be less than the current partitions {before}.")
+        _check_count(count)
+        if count == before:
+            return
         row = self._core.catalog.get(partitions_key(str(name)))
         assert row is not None
         self._core.commits.put_row(partitions_key(str(name)), row | {"partitions": count})
@@ -169,16 +201,22 @@ class Topics:
                 self._make(name.partition(i), now)
 
     def delete_partitioned(self, name: TopicName, now: Now, *, force: bool) -> None:
-        """Delete a partitioned topic. Raises NotFound; without ``force`` as ``delete`` for each partition."""
+        """Delete a partitioned topic, its partitions and their subscriptions.
+
+        Raises NotFound, Conflict where it is not partitioned; without ``force`` as ``delete`` for each partition.
+        """
         count = self.partitions(name)
         if not count:
-            raise NotFound(f"Partitioned topic {name} not found")
+            if str(name) in self._topics:
+                raise Conflict(
+                    f"{name} is a non-partitioned topic. Instead of calling delete-partitioned-topic"
+                    " please call delete."
+                )
+            raise NotFound(f"Topic {name} not found.")
         existing = [topic for i in range(count) if (topic := self.find(name.partition(i))) is not None]
         if not force:
             for topic in existing:
                 topic.check_idle()
-                if any(each.durable for each in topic.all_subscriptions()):
-                    raise PreconditionFailed("Topic has subscriptions")
         for topic in existing:
             self.delete(topic.name, now, force=True)
         self._core.commits.put_row(partitions_key(str(name)), None)
@@ -256,4 +294,6 @@ class Topics:
 
 def _check_count(count: int) -> None:
     if count <= 0:
-        raise PreconditionFailed("Number of partitions should be more than 0")
+        raise NotAcceptable("Number of partitions should be more than 0")
+    if count > PARTITIONS_MAX:
+        raise NotAcceptable(f"Number of partitions should be less than or equal to {PARTITIONS_MAX}")

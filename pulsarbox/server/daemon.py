@@ -99,10 +99,8 @@ class Daemon:
         self.broker.endpoints = endpoints._replace(broker_url=f"pulsar://{host}:{port}")
         self.shell.start()
         log.info("serving pulsar://%s:%d after %.0f ms", host, port, (time.monotonic() - self._began) * 1000)
-        try:
-            from pulsarbox.server.http import HttpServer
-        except ImportError:
-            from pulsarbox.server.nohttp import HttpServer
+        from pulsarbox.server.http import HttpServer  # and aiohttp, which binary clients need not wait for
+
         self._http = HttpServer(self.shell)
         web_port = await self._http.start(settings.bindAddress, settings.webServicePort)
         self.broker.endpoints = self.broker.endpoints._replace(web_url=f"http://{host}:{web_port}")

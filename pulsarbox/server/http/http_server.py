@@ -1,0 +1,145 @@
+"""The HTTP port: reads a request, lets its handler change the core, waits for the disk, answers.
+
+No answer leaves before everything that the core has changed is durable, whatever the request was: what a client has
+been told, refusals such as "exists already" among it, is still so after a crash.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+
+from aiohttp import web
+
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotAllowed, NotFound, NotSupported, PulsarBoxError, ServiceNotReady
+from pulsarbox.server.http.call import Answer, Call, refusal
+from pulsarbox.server.http.routes import Match, split_path
+from pulsarbox.server.http.table import all_routes, is_pulsars
+from pulsarbox.server.shell import Shell
+
+log = logging.getLogger(__name__)
+
+BODY_BYTES_MAX = 1 << 20
+DURABLE_SECONDS_MAX = 30.0
+"""How long an answer waits for the disk: as long as clients wait for an answer."""
+SHUTDOWN_SECONDS_MAX = 1.0
+
+_METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
+
+
+class HttpServer:
+    """The Admin API of one broker."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._routes = all_routes()
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen on every address of the host, all on one port (0: any free one); gives the port. Raises OSError."""
+        # The library's own access log is off: what is worth a line is a change, and `_serve` writes it.
+        server = web.Server(self._serve, access_log=None, handler_cancellation=False)
+        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS_MAX)
+        await self._runner.setup()
+        try:
+            return await self._listen(self._runner, host, port)
+        except OSError as error:
+            await self.stop()
+            raise OSError(
+                f"port {port} on {host} cannot be listened on ({error.strerror or error}):"
+                " stop what holds it, or choose another with --web-port",
+            ) from None
+
+    async def _listen(self, runner: web.ServerRunner, host: str, port: int) -> int:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        bound = 0
+        for address in dict.fromkeys(info[4][0] for info in found):
+            try:
+                await web.TCPSite(runner, str(address), bound or port).start()
+            except OSError as error:
+                if error.errno == errno.EADDRNOTAVAIL and len(found) > 1:
+                    continue  # the name has an address of a family that this machine does not have
+                raise
+            bound = int(runner.addresses[-1][1])
+        if not bound:
+            raise OSError(errno.EADDRNOTAVAIL, "none of its addresses is on this machine")
+        return bound
+
+    async def stop(self) -> None:
+        """Close the port; requests under way get a moment to end."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _serve(self, request: web.BaseRequest) -> web.Response:
+        """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
+        try:
+            body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            given = refusal(413, f"The body is larger than {BODY_BYTES_MAX} bytes")
+        except web.RequestPayloadError as error:
+            given = refusal(400, f"The body cannot be read: {error}")
+        else:
+            given = await self._durable(self._given(request, body))
+        if request.method not in ("GET", "HEAD"):
+            log.info("%s %s %d %s", request.method, _printable(request.raw_path), given.status, request.remote)
+        # 204 has no body, and so no type of one.
+        headers = {"Server": "pulsarbox"} | ({} if given.status == 204 else {"Content-Type": given.content_type})
+        return web.Response(status=given.status, body=given.body or None, headers=headers)
+
+    def _given(self, request: web.BaseRequest, body: bytes) -> Answer:
+        """The handler's answer, or what its failure means to the client."""
+        try:
+            match = self._match(request.method, request.rel_url.raw_path)
+            call = Call(
+                self._shell.broker,
+                self._shell.now(),
+                match.path,
+                request.query,
+                body,
+                request.headers.get("Host", ""),
+            )
+            return match.route.handler(call)
+        except PulsarBoxError as error:
+            return refusal(error.http_status, str(error))
+        except Exception:
+            log.exception("%s %s failed", request.method, _printable(request.raw_path))
+            return refusal(500, "The broker failed to carry this out; its log says why")
+        finally:
+            self._shell.kick()
+
+    def _match(self, method: str, raw_path: str) -> Match:
+        if method not in _METHODS:
+            raise NotAllowed(f"{method} is not a method of this API")
+        segments = split_path(raw_path)
+        match = self._routes.find("GET" if method == "HEAD" else method, segments)
+        if match is None:
+            if is_pulsars(segments):
+                raise NotSupported(f"{method} {_printable(raw_path)} is not supported by this version of pulsarbox")
+            raise NotFound(f"There is nothing at {_printable(raw_path)}")
+        return match
+
+    async def _durable(self, given: Answer) -> Answer:
+        """The answer once everything is durable that the core has changed so far."""
+        future = asyncio.get_running_loop().create_future()
+
+        def durable(now: Now) -> None:
+            if not future.done():
+                future.set_result(None)
+
+        self._shell.broker.when_durable(durable, self._shell.now())
+        if not future.done():
+            self._shell.kick()
+            try:
+                async with asyncio.timeout(DURABLE_SECONDS_MAX):
+                    await future
+            except TimeoutError:
+                return refusal(ServiceNotReady.http_status, "The store did not take the change in time; it may yet")
+        return given
+
+
+def _printable(raw_path: str) -> str:
+    """A path as the client sent it, fit for one line of a log."""
+    return raw_path[:500].encode("ascii", "backslashreplace").decode()

@@ -1,0 +1,77 @@
+"""Partitioned topics, of both domains."""
+
+from typing import Any
+
+from pulsarbox.errors import BadRequest, NotFound
+from pulsarbox.server.http.call import DONE, Answer, Call, answer, kind_of, texts
+from pulsarbox.server.http.routes import Permission, Route
+
+
+def partitioned_topics(call: Call) -> Answer:
+    """The partitioned topics of a namespace, each once."""
+    return answer(call.broker.topics.partitioned_names(call.namespace(), call.path["domain"]))
+
+
+def get(call: Call) -> Answer:
+    """How many partitions a topic has: 0 where it is not partitioned.
+
+    With ``checkAllowAutoCreation``, which clients send before they connect, a missing topic that a client may create
+    counts as there, and a partitioned one is created.
+    """
+    topic, topics = call.topic(), call.broker.topics
+    if not call.broker.tenants.has_namespace(topic.namespace):
+        raise NotFound("Namespace not found")
+    allowed = call.flag("checkAllowAutoCreation") and call.broker.core.settings.allowAutoTopicCreation
+    metadata: dict[str, Any] = {"partitions": topics.metadata(topic, call.now, create=allowed), "deleted": False}
+    properties = topics.partitioned_properties(topic)
+    if properties:
+        metadata["properties"] = properties
+    return answer(metadata)
+
+
+def create(call: Call) -> Answer:
+    """Create a partitioned topic."""
+    topic, body = call.topic(), call.json()
+    properties = {}
+    if isinstance(body, dict):
+        properties = texts(body.get("properties"), "Properties of a topic")
+        body = body.get("partitions")
+    count = 0 if body is None else _count(body)
+    call.broker.topics.create_partitioned(topic, count, call.now, properties)
+    return DONE
+
+
+def grow(call: Call) -> Answer:
+    """Give a topic more partitions."""
+    topic, body = call.topic(), call.json()
+    call.broker.topics.grow(topic, _count(body.get("partitions") if isinstance(body, dict) else body), call.now)
+    return DONE
+
+
+def delete(call: Call) -> Answer:
+    """Delete a partitioned topic; while anybody is connected, by force only."""
+    call.broker.topics.delete_partitioned(call.topic(), call.now, force=call.flag("force"))
+    return DONE
+
+
+def _count(value: object) -> int:
+    """A number of partitions: a JSON number, or one in a JSON string, as the Rust client sends it."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            raise BadRequest(f"The number of partitions must be a whole number, not {value[:40]!r}") from None
+    if type(value) is not int:
+        raise BadRequest(f"The number of partitions must be a whole number, not {kind_of(value)}")
+    return value
+
+
+_TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions"
+
+ROUTES = (
+    Route("GET", "/admin/v2/{domain}/{tenant}/{namespace}/partitioned", Permission.NAMESPACE_USER, partitioned_topics),
+    Route("GET", _TOPIC, Permission.TOPIC_USER, get),
+    Route("PUT", _TOPIC, Permission.TENANT_ADMIN, create),
+    Route("POST", _TOPIC, Permission.TENANT_ADMIN, grow),
+    Route("DELETE", _TOPIC, Permission.TENANT_ADMIN, delete),
+)

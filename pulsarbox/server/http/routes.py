@@ -1,0 +1,117 @@
+"""The table of routes: method, path, permission, handler. A row without a permission does not register.
+
+Paths are matched segment by segment on what the client sent, and every segment is decoded on its own: a slash in a
+name comes as %2F and stays in the name. Where both fit, a word of the table wins over a variable.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from pulsarbox.errors import BadRequest
+from pulsarbox.names import DOMAINS
+from pulsarbox.server.http.call import Answer, Call
+
+Handler = Callable[[Call], Answer]
+
+
+class Permission(enum.Enum):
+    """Who may call an endpoint once authentication is on."""
+
+    ANYONE = "anyone, without a name too"
+    SUPERUSER = "superusers"
+    TENANT_ADMIN = "superusers and the admins of the tenant"
+    NAMESPACE_USER = "those, and who may do anything in the namespace"
+    TOPIC_USER = "those, and who may produce to the topic or consume from it"
+
+
+class Route(NamedTuple):
+    """One endpoint. ``{domain}`` in its path is ``persistent`` or ``non-persistent``, other braces hold a name."""
+
+    method: str
+    path: str
+    permission: Permission
+    handler: Handler
+
+
+class Match(NamedTuple):
+    """The route of a request, and the variable parts of its path."""
+
+    route: Route
+    path: dict[str, str]
+
+
+class _Node:
+    """What may follow a part of a path."""
+
+    __slots__ = ("names", "route", "variable", "words")
+
+    def __init__(self) -> None:
+        self.words: dict[str, _Node] = {}
+        self.variable: _Node | None = None
+        self.route: Route | None = None
+        self.names: tuple[str, ...] = ()
+        """The names of the variable parts, in order; ``domain`` is not among them."""
+
+
+class Routes:
+    """All routes, found by method and path."""
+
+    def __init__(self, rows: Iterable[Route]) -> None:
+        self.rows = tuple(rows)
+        self._roots: dict[str, _Node] = {}
+        for row in self.rows:
+            if not isinstance(row.permission, Permission):
+                raise TypeError(f"{row.method} {row.path} declares no permission")
+            for domain in DOMAINS if "{domain}" in row.path else ("",):
+                self._add(row, row.path.replace("{domain}", domain))
+
+    def _add(self, row: Route, path: str) -> None:
+        node = self._roots.setdefault(row.method, _Node())
+        names = []
+        for segment in path.strip("/").split("/"):
+            if segment.startswith("{"):
+                names.append(segment.strip("{}"))
+                node.variable = node = node.variable or _Node()
+            else:
+                node = node.words.setdefault(segment, _Node())
+        if node.route is not None:
+            raise ValueError(f"{row.method} {path} is registered twice")
+        node.route, node.names = row, tuple(names)
+
+    def find(self, method: str, segments: list[str]) -> Match | None:
+        """The route of a request, None where there is none."""
+        root = self._roots.get(method)
+        found = _walk(root, segments, 0, ()) if root else None
+        if found is None:
+            return None
+        node, values = found
+        assert node.route is not None
+        path = dict(zip(node.names, values, strict=True))
+        if "{domain}" in node.route.path:
+            path["domain"] = next(segment for segment in segments if segment in DOMAINS)
+        return Match(node.route, path)
+
+
+def _walk(node: _Node, segments: list[str], i: int, values: tuple[str, ...]) -> tuple[_Node, tuple[str, ...]] | None:
+    if i == len(segments):
+        return (node, values) if node.route else None
+    word = node.words.get(segments[i])
+    found = _walk(word, segments, i + 1, values) if word else None
+    if found is None and node.variable is not None and segments[i]:
+        found = _walk(node.variable, segments, i + 1, (*values, segments[i]))
+    return found
+
+
+def split_path(raw: str) -> list[str]:
+    """The decoded segments of a path as it was sent; a slash at its end does not count. Raises BadRequest."""
+    try:
+        segments = [unquote(segment, errors="strict") for segment in raw.removeprefix("/").split("/")]
+    except UnicodeDecodeError:
+        raise BadRequest("The path is not UTF-8") from None
+    if len(segments) > 1 and not segments[-1]:
+        segments.pop()
+    return segments

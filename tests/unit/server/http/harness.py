@@ -1,0 +1,113 @@
+"""A box without disk and binary port: an HttpServer over a real core, and a client to ask it."""
+
+import asyncio
+import io
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import aiohttp
+from yarl import URL
+
+from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.server.http import HttpServer
+from pulsarbox.storage.memory_engine import MemoryEngine
+
+ADMIN = "/admin/v2"
+BROKER_URL = "pulsar://box:6650"
+WEB_URL = "http://box:8080"
+
+
+class InstantShell:
+    """Commits at every kick, as long as the disk is not held up."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.engine = MemoryEngine()
+        self.broker = Broker(settings, self.engine.recover(), Endpoints(BROKER_URL, WEB_URL), self.now())
+        self.held = False
+        self.kick()
+
+    def now(self) -> Now:
+        """A clock that stands."""
+        return Now(0.0, 1_700_000_000_000)
+
+    def kick(self) -> None:
+        """Commit everything that waits."""
+        while not self.held and (batch := self.broker.take_batch(self.now())) is not None:
+            self.engine.commit(batch)
+            self.broker.committed(batch, self.now())
+        self.broker.take_waiting()
+
+
+class Got(NamedTuple):
+    """An answer."""
+
+    status: int
+    text: str
+    headers: dict[str, str]
+
+    @property
+    def value(self) -> Any:
+        """The body, which must be JSON."""
+        return json.loads(self.text)
+
+    @property
+    def reason(self) -> str:
+        """What an error says."""
+        reason = self.value["reason"]
+        assert isinstance(reason, str)
+        return reason
+
+
+class Box:
+    """What a test talks to."""
+
+    def __init__(self, shell: InstantShell, session: aiohttp.ClientSession, port: int) -> None:
+        self.shell = shell
+        self.broker = shell.broker
+        self.port = port
+        self._session = session
+
+    async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Got:
+        """Send a request. A body of bytes goes as it is, any other as JSON; the path goes as it is."""
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"} if data is not None else {}
+        headers |= more.get("headers", {})
+        url = URL(f"http://127.0.0.1:{self.port}{path}", encoded=True)
+        stream = None if data is None else io.BytesIO(data)
+        async with self._session.request(method, url, data=stream, headers=headers) as response:
+            return Got(response.status, await response.text(), dict(response.headers))
+
+    async def get(self, path: str) -> Got:
+        """GET below /admin/v2."""
+        return await self.ask("GET", ADMIN + path)
+
+    async def put(self, path: str, body: Any = None) -> Got:
+        """PUT below /admin/v2."""
+        return await self.ask("PUT", ADMIN + path, body)
+
+    async def post(self, path: str, body: Any = None) -> Got:
+        """POST below /admin/v2."""
+        return await self.ask("POST", ADMIN + path, body)
+
+    async def delete(self, path: str) -> Got:
+        """DELETE below /admin/v2."""
+        return await self.ask("DELETE", ADMIN + path)
+
+
+def with_box(scenario: Callable[[Box], Awaitable[None]], settings: Settings | None = None) -> None:
+    """Run a scenario against a fresh box."""
+
+    async def run() -> None:
+        shell = InstantShell(settings or Settings())
+        server = HttpServer(shell)
+        port = await server.start("127.0.0.1", 0)
+        try:
+            async with aiohttp.ClientSession() as session:
+                await scenario(Box(shell, session, port))
+        finally:
+            await server.stop()
+
+    asyncio.run(run())

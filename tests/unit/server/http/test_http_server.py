@@ -1,0 +1,174 @@
+"""The port itself: errors, limits, the log, and that no answer overtakes the disk."""
+
+import asyncio
+import logging
+import socket
+
+import pytest
+
+from pulsarbox.config import Settings
+from pulsarbox.server.http import HttpServer, http_server
+from tests.unit.server.http.harness import ADMIN, Box, InstantShell, with_box
+
+
+def test_no_answer_before_the_change_is_durable() -> None:
+    async def scenario(box: Box) -> None:
+        box.shell.held = True
+        asked = [
+            asyncio.ensure_future(request)  # noqa: TID251 - of the test's own
+            for request in (
+                box.put("/persistent/public/default/t"),
+                box.get("/persistent/public/default"),
+                box.get("/brokers/health"),
+            )
+        ]
+        done, _ = await asyncio.wait(asked, timeout=0.2)
+        assert not done
+        box.shell.held = False
+        box.shell.kick()
+        assert [got.status for got in await asyncio.gather(*asked)] == [204, 200, 200]
+        assert box.shell.engine.disk.log
+
+    with_box(scenario)
+
+
+def test_a_refusal_that_tells_of_a_change_waits_for_it_too() -> None:
+    async def scenario(box: Box) -> None:
+        box.shell.held = True
+        first = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - of the test's own
+        await asyncio.wait([first], timeout=0.1)
+        second = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - of the test's own
+        done, _ = await asyncio.wait([second], timeout=0.2)
+        assert not done
+        box.shell.held = False
+        box.shell.kick()
+        assert [(await first).status, (await second).status] == [204, 409]
+
+    with_box(scenario)
+
+
+def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(box: Box) -> None:
+        box.shell.held = True
+        got = await box.put("/persistent/public/default/t")
+        assert (got.status, got.reason) == (503, "The store did not take the change in time; it may yet")
+        box.shell.held = False
+        box.shell.kick()
+        assert (await box.get("/persistent/public/default")).value == ["persistent://public/default/t"]
+
+    monkeypatch.setattr(http_server, "DURABLE_SECONDS_MAX", 0.05)
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "reason"),
+    [
+        (
+            "GET",
+            "/admin/v2/functions/public/default",
+            501,
+            "GET /admin/v2/functions/public/default is not supported by",
+        ),
+        ("POST", "/admin/v2/namespaces/public/default/retention", 501, "POST /admin/v2/namespaces/public/default/ret"),
+        ("GET", "/admin/v2/persistent/public/default/t/stats", 501, "GET /admin/v2/persistent/public/default/t/stats"),
+        ("PUT", "/admin/v2/clusters/c", 501, "PUT /admin/v2/clusters/c is not supported by this version of pulsarbox"),
+        ("GET", "/admin/v3/transactions/coordinators", 501, "GET /admin/v3/transactions/coordinators is not"),
+        ("GET", "/admin/v2/other", 404, "There is nothing at /admin/v2/other"),
+        ("GET", "/admin/v2", 404, "There is nothing at /admin/v2"),
+        ("GET", "/", 404, "There is nothing at /"),
+        ("GET", "//admin/v2/tenants", 404, "There is nothing at //admin/v2/tenants"),
+        ("PATCH", "/admin/v2/tenants/public", 405, "PATCH is not a method of this API"),
+    ],
+)
+def test_what_is_not_there(method: str, path: str, status: int, reason: str) -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.ask(method, path)
+        assert got.status == status
+        assert got.reason.startswith(reason)
+        assert got.headers["Content-Type"] == "application/json"
+
+    with_box(scenario)
+
+
+def test_head_is_get_without_the_body() -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.ask("HEAD", "/admin/v2/tenants")
+        assert (got.status, got.text, got.headers["Content-Length"]) == (200, "", "19")
+
+    with_box(scenario)
+
+
+def test_a_body_has_a_limit() -> None:
+    async def scenario(box: Box) -> None:
+        fits, exceeds = b" " * http_server.BODY_BYTES_MAX, b" " * (http_server.BODY_BYTES_MAX + 1)
+        assert (await box.put("/persistent/public/default/t", fits)).status == 204
+        got = await box.put("/persistent/public/default/u", exceeds)
+        assert (got.status, got.reason) == (413, "The body is larger than 1048576 bytes")
+        assert len(list(box.broker.topics)) == 1
+
+    with_box(scenario)
+
+
+def test_a_deep_body() -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.put("/persistent/public/default/t", b"[" * 500_000)
+        assert (got.status, got.reason) == (400, "The body is nested too deep")
+
+    with_box(scenario)
+
+
+def test_a_failure_is_logged_and_not_shown(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(box: Box) -> None:
+        monkeypatch.setattr(box.broker, "tenants", None)
+        got = await box.get("/tenants")
+        assert (got.status, got.reason) == (500, "The broker failed to carry this out; its log says why")
+
+    with_box(scenario)
+    assert "AttributeError" in caplog.text
+
+
+def test_changes_are_logged_and_questions_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(box: Box) -> None:
+        await box.get("/tenants")
+        await box.put("/persistent/public/default/a%0Ab")
+        await box.delete("/tenants/x")
+
+    caplog.set_level(logging.INFO)
+    with_box(scenario)
+    assert caplog.messages == [
+        f"PUT {ADMIN}/persistent/public/default/a%0Ab 204 127.0.0.1",
+        f"DELETE {ADMIN}/tenants/x 404 127.0.0.1",
+    ]
+
+
+def test_a_port_that_is_taken_says_so_and_stopping_is_always_allowed() -> None:
+    async def scenario() -> None:
+        server = HttpServer(InstantShell(Settings()))
+        await server.stop()
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(OSError, match=f"port {port} on 127.0.0.1 cannot be listened on"):
+                await server.start("127.0.0.1", port)
+        await server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_all_addresses_of_a_host_get_the_same_port() -> None:
+    async def scenario() -> None:
+        server = HttpServer(InstantShell(Settings()))
+        port = await server.start("localhost", 0)
+        found = await asyncio.get_running_loop().getaddrinfo("localhost", port, type=socket.SOCK_STREAM)
+        opened = 0
+        for *_, address in found:
+            try:
+                _, writer = await asyncio.open_connection(str(address[0]), port)
+            except OSError:
+                continue  # a family that this machine does not have
+            opened += 1
+            writer.close()
+            await writer.wait_closed()
+        await server.stop()
+        assert opened
+
+    asyncio.run(scenario())

@@ -1,0 +1,66 @@
+"""HTTP lookup."""
+
+import pytest
+
+from pulsarbox.config import Settings
+from tests.unit.server.http.harness import BROKER_URL, WEB_URL, Box, with_box
+
+TOPIC = "/lookup/v2/topic/persistent/public/default/t"
+
+
+@pytest.mark.parametrize(
+    ("host", "name"), [("a.example:80", "a.example"), ("[::1]:8080", "[::1]"), ("127.0.0.1", "127.0.0.1"), ("", "box")]
+)
+def test_the_broker_is_where_the_client_found_it(host: str, name: str) -> None:
+    async def scenario(box: Box) -> None:
+        for topic in (TOPIC, TOPIC.replace("persistent", "non-persistent")):
+            got = await box.ask("GET", topic, headers={"Host": host})
+            assert got.status == 200
+            assert got.value == {
+                "brokerUrl": f"pulsar://{name}:6650",
+                "httpUrl": f"http://{name}:8080",
+                "nativeUrl": f"pulsar://{name}:6650",
+                "brokerUrlSsl": "",
+            }
+
+    with_box(scenario)
+
+
+def test_an_advertised_address_wins() -> None:
+    async def scenario(box: Box) -> None:
+        got = (await box.ask("GET", TOPIC, headers={"Host": "other:80"})).value
+        assert (got["brokerUrl"], got["httpUrl"]) == (BROKER_URL, WEB_URL)
+
+    with_box(scenario, Settings(advertisedAddress="box"))
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason"),
+    [
+        (f"{TOPIC}?listenerName=test", 503, "the broker do not have test listener"),
+        ("/lookup/v2/topic/persistent/public/nope/t", 404, "Namespace not found"),
+        ("/lookup/v2/topic/persistent/nope/nope/t/bundle", 404, "Namespace not found"),
+        ("/lookup/v2/topic/persistent/public/default/a%2Fb", 412, "Topic name is not valid"),
+        ("/lookup/v2/topic/other/public/default/t", 404, "There is nothing at"),
+        ("/lookup/v2/topic/persistent/public/default", 404, "There is nothing at"),
+    ],
+)
+def test_refusals(path: str, status: int, reason: str) -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.ask("GET", path)
+        assert got.status == status
+        assert got.reason.startswith(reason)
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "bundle"),
+    [("alpha", "0x00000000_0x40000000"), ("beta", "0xc0000000_0xffffffff"), ("gamma", "0x00000000_0x40000000")],
+)
+def test_the_bundle_of_a_topic(name: str, bundle: str) -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.ask("GET", f"/lookup/v2/topic/persistent/public/default/{name}/bundle")
+        assert (got.status, got.text) == (200, bundle)
+
+    with_box(scenario)

@@ -1,0 +1,113 @@
+"""The table of routes: what each row permits, and how a path finds its row."""
+
+from typing import cast
+
+import pytest
+
+from pulsarbox.errors import BadRequest
+from pulsarbox.server.http.call import DONE, Answer, Call
+from pulsarbox.server.http.routes import Permission, Route, Routes, split_path
+from pulsarbox.server.http.table import PULSAR_RESOURCES, all_routes, is_pulsars
+
+PERMISSIONS = {
+    "GET /admin/v2/brokers/health": "ANYONE",
+    "GET /admin/v2/brokers/ready": "ANYONE",
+    "GET /admin/v2/brokers/version": "ANYONE",
+    "GET /admin/v2/brokers": "SUPERUSER",
+    "GET /admin/v2/brokers/{cluster}": "SUPERUSER",
+    "GET /admin/v2/clusters": "ANYONE",
+    "GET /admin/v2/clusters/{cluster}": "SUPERUSER",
+    "GET /admin/v2/tenants": "SUPERUSER",
+    "GET /admin/v2/tenants/{tenant}": "SUPERUSER",
+    "PUT /admin/v2/tenants/{tenant}": "SUPERUSER",
+    "POST /admin/v2/tenants/{tenant}": "SUPERUSER",
+    "DELETE /admin/v2/tenants/{tenant}": "SUPERUSER",
+    "GET /admin/v2/namespaces/{tenant}": "TENANT_ADMIN",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}": "TENANT_ADMIN",
+    "PUT /admin/v2/namespaces/{tenant}/{namespace}": "TENANT_ADMIN",
+    "DELETE /admin/v2/namespaces/{tenant}/{namespace}": "TENANT_ADMIN",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/topics": "NAMESPACE_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}": "NAMESPACE_USER",
+    "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}": "TENANT_ADMIN",
+    "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}": "TENANT_ADMIN",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscriptions": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/partitioned": "NAMESPACE_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions": "TOPIC_USER",
+    "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions": "TENANT_ADMIN",
+    "POST /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions": "TENANT_ADMIN",
+    "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions": "TENANT_ADMIN",
+    "GET /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema": "TOPIC_USER",
+    "GET /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema/{version}": "TOPIC_USER",
+    "GET /admin/v2/schemas/{tenant}/{namespace}/{topic}/schemas": "TOPIC_USER",
+    "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema": "TENANT_ADMIN",
+    "DELETE /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema": "TENANT_ADMIN",
+    "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}": "TOPIC_USER",
+    "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}/bundle": "TOPIC_USER",
+}
+
+
+def nothing(call: Call) -> Answer:
+    return DONE
+
+
+def routes(*paths: str) -> Routes:
+    return Routes(Route("GET", path, Permission.ANYONE, nothing) for path in paths)
+
+
+def test_the_permission_of_every_route() -> None:
+    assert {f"{row.method} {row.path}": row.permission.name for row in all_routes().rows} == PERMISSIONS
+
+
+@pytest.mark.parametrize("permission", [None, "", "SUPERUSER"])
+def test_a_route_without_a_permission_does_not_register(permission: object) -> None:
+    with pytest.raises(TypeError, match="GET /x declares no permission"):
+        Routes([Route("GET", "/x", cast("Permission", permission), nothing)])
+
+
+def test_a_route_registers_once() -> None:
+    with pytest.raises(ValueError, match=r"GET /a/\{y\} is registered twice"):
+        routes("/a/{x}", "/a/{y}")
+
+
+def test_a_word_wins_over_a_variable_and_leads_nowhere_else() -> None:
+    table = routes("/a/{x}/c", "/a/b", "/a/{x}")
+    found = {path: table.find("GET", split_path(path)) for path in ("/a/b", "/a/b/c", "/a/d", "/a", "/a/b/d", "/b")}
+    assert {path: match and (match.route.path, match.path) for path, match in found.items()} == {
+        "/a/b": ("/a/b", {}),
+        "/a/b/c": ("/a/{x}/c", {"x": "b"}),
+        "/a/d": ("/a/{x}", {"x": "d"}),
+        "/a": None,
+        "/a/b/d": None,
+        "/b": None,
+    }
+
+
+def test_a_domain_is_one_of_two() -> None:
+    table = routes("/{domain}/{x}")
+    found = [table.find("GET", [domain, "persistent"]) for domain in ("persistent", "non-persistent", "other")]
+    assert [match and match.path for match in found] == [
+        {"domain": "persistent", "x": "persistent"},
+        {"domain": "non-persistent", "x": "persistent"},
+        None,
+    ]
+
+
+def test_segments_are_decoded_one_by_one() -> None:
+    assert split_path("/a%2Fb/%E2%82%AC/a%20b+c/%25") == ["a/b", "€", "a b+c", "%"]
+    assert split_path("/a/b/") == ["a", "b"]
+    assert split_path("/") == [""]
+    with pytest.raises(BadRequest):
+        split_path("/%FF")
+
+
+def test_what_pulsar_has_beyond_the_table() -> None:
+    assert is_pulsars(["admin", "v2", "functions"])
+    assert is_pulsars(["admin", "v3", "transactions", "coordinators"])
+    assert not is_pulsars(["admin", "v3", "tenants"])
+    assert not is_pulsars(["admin", "v2", "nothing"])
+    assert not is_pulsars(["admin", "v2"])
+    assert not is_pulsars(["lookup", "v2", "persistent"])
+    assert {row.path.split("/")[3] for row in all_routes().rows if row.path.startswith("/admin/v2")} <= {
+        *PULSAR_RESOURCES["v2"],
+        "{domain}",
+    }

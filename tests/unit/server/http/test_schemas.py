@@ -1,0 +1,136 @@
+"""Schemas over HTTP: how their definitions are shown, and what is none."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from tests.unit.server.http.harness import Box, with_box
+
+S = "/schemas/public/default/s"
+RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}'
+COMPACT = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
+
+
+def test_the_life_of_a_schema() -> None:
+    async def scenario(box: Box) -> None:
+        assert (await box.get(f"{S}/schemas")).value == {"getSchemaResponses": []}
+        first = {"type": "AVRO", "schema": RECORD, "properties": {"k": "v"}}
+        second = {"type": "AVRO", "schema": COMPACT}
+        for body, version in ((first, 0), (second, 1), (first, 0)):
+            got = await box.post(f"{S}/schema", body)
+            assert (got.status, got.value) == (200, {"version": {"version": version}})
+        shown = [
+            {"version": 0, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": RECORD, "properties": {"k": "v"}},
+            {"version": 1, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": COMPACT, "properties": {}},
+        ]
+        assert (await box.get(f"{S}/schema")).value == shown[1]
+        assert (await box.get(f"{S}/schema/0")).value == shown[0]
+        assert (await box.get(f"{S}-partition-3/schema/1")).value == shown[1]
+        assert (await box.get(f"{S}/schemas")).value == {"getSchemaResponses": shown}
+        assert (await box.delete(f"{S}/schema")).value == {"version": 2}
+        assert (await box.get(f"{S}/schemas")).value == {"getSchemaResponses": []}
+        assert (await box.delete(f"{S}/schema?force=true")).value == {"version": -1}
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize("path", ["s/schema", "s/schema/0", "s/schema/-1", f"s/schema/{2**70}"])
+def test_missing(path: str) -> None:
+    async def scenario(box: Box) -> None:
+        for namespace in ("default", "nope"):
+            got = await box.get(f"/schemas/public/{namespace}/{path}")
+            assert (got.status, got.reason) == (404, "Schema not found")
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        (f'{{"key":{COMPACT},"value":{COMPACT}}}', b"\0\0\0D" + COMPACT.encode() + b"\0\0\0D" + COMPACT.encode()),
+        (f'{{"key":"","value":{COMPACT}}}', b"\0\0\0\0\0\0\0D" + COMPACT.encode()),
+        ('{"key":"","value":""}', bytes(8)),
+    ],
+)
+def test_a_key_value_definition_is_two(text: str, data: bytes) -> None:
+    async def scenario(box: Box) -> None:
+        body = {"type": "KEY_VALUE", "schema": json.dumps(json.loads(text)), "properties": {"key.schema.type": "JSON"}}
+        assert (await box.post(f"{S}/schema", body)).status == 200
+        stored = box.broker.schemas.get(parse_topic("s"))
+        assert stored is not None and stored.schema.schema_data == data
+        assert (await box.get(f"{S}/schema")).value["data"] == text
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xff\xff\xff\xff\0\0\0\2{}", '{"key":"","value":{}}'),
+        (b"\0\0\0\1x\0\0\0\0", '{"key":"x","value":""}'),
+        (b"ab", "ab"),
+    ],
+)
+def test_key_value_definitions_of_clients(data: bytes, text: str) -> None:
+    async def scenario(box: Box) -> None:
+        schema = Schema(name="s", schema_data=data, type=Schema.Type.KeyValue)
+        box.broker.schemas.put(parse_topic("s"), schema, 1)
+        assert (await box.get(f"{S}/schema")).value["data"] == text
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"), [("STRING", "STRING"), ("BYTES", "NONE"), ("INT32", "INT32"), ("LOCAL_DATE_TIME",) * 2]
+)
+def test_types_without_a_definition(given: str, shown: str) -> None:
+    async def scenario(box: Box) -> None:
+        body = {"type": given, "schema": "", "properties": {"a": "b"}}
+        assert (await box.post(f"{S}/schema", body)).status == 200
+        got = (await box.get(f"{S}/schema")).value
+        assert (got["type"], got["data"], got["properties"]) == (shown, "", {"a": "b"})
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        (None, 400, "The body must hold a schema"),
+        (b"{bad", 400, "The body is not JSON"),
+        ({}, 400, "type and schema must be texts, not null and null"),
+        ({"type": "STRING", "schema": "", "properties": [1]}, 400, "Properties of a schema must be a JSON object"),
+        ({"type": "NOPE", "schema": ""}, 422, "There is no schema type 'NOPE'"),
+        ({"type": "AUTO_CONSUME", "schema": ""}, 422, "Schema AUTO_CONSUME is a client-side schema type"),
+        ({"type": "AVRO", "schema": "not avro"}, 422, "Invalid schema definition data for AVRO schema"),
+        ({"type": "JSON", "schema": "[]"}, 422, "Invalid schema definition data for JSON schema"),
+        ({"type": "INT32", "schema": "junk"}, 422, "Invalid schema definition data for INT32 schema"),
+        ({"type": "KEY_VALUE", "schema": "{}"}, 422, "Invalid schema definition data for KEY_VALUE schema"),
+        (
+            {"type": "KEY_VALUE", "schema": '{"key":"a","value":""}'},
+            422,
+            "Invalid schema definition data for KEY_VALUE",
+        ),
+    ],
+)
+def test_what_is_no_schema(body: Any, status: int, reason: str) -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.post(f"{S}/schema", body)
+        assert got.status == status
+        assert got.reason.startswith(reason)
+        assert (await box.get(f"{S}/schemas")).value == {"getSchemaResponses": []}
+
+    with_box(scenario)
+
+
+def test_places_that_have_none() -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.post("/schemas/public/nope/s/schema", {"type": "STRING", "schema": ""})
+        assert (got.status, got.reason) == (404, "Namespace does not exist")
+        assert (await box.get(f"{S}/schema/x")).status == 400
+        assert (await box.get("/schemas/public/default/a%2Fb/schema")).status == 412
+
+    with_box(scenario)
