@@ -237,7 +237,10 @@ class Subscription:
         """Start again at the first entry that was published at ``publish_time`` (ms since 1970) or later."""
 
         def found(position: Position, when: Now) -> None:
-            self.seek(position, [], done, failed, when)
+            try:
+                self.seek(position, [], done, failed, when)
+            except PersistenceError as error:
+                failed(error)
 
         find_first_since(self.topic, publish_time, found, failed, now)
 

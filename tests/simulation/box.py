@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.simulation.model import Model
 
 OUTBOX_LIMIT = 3_000
+READ_BYTES = 6_000
+"""Bytes that one read, or one delivery, brings at most: and the entry that goes beyond."""
 MAX_ROUNDS = 1_000
 """Rounds of one turn: the core is to come to rest."""
 

@@ -15,7 +15,7 @@ class Violation(AssertionError):
 class History:
     """The events of one run."""
 
-    def __init__(self, keep: int = 120) -> None:
+    def __init__(self, keep: int = 300) -> None:
         self.recent: deque[str] = deque(maxlen=keep)
         self.count = 0
         self._hash = blake2b(digest_size=16)

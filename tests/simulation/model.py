@@ -170,8 +170,8 @@ class Model:
             conn.aborted = True
             return
         spec = COMMANDS[command.type]
-        self.world.note("in", end.link.number, spec.name)
         body = getattr(command, spec.field)
+        self.world.note("in", end.link.number, spec.name, *_brief(spec.name, body))
         request_id = getattr(body, "request_id", None)
         if request_id is not None and (spec.name != "ACK" or body.HasField("request_id")):
             conn.requests[request_id] = Request(spec.name)
@@ -277,14 +277,15 @@ class Model:
         consumer = conn.consumers.get(body.consumer_id)
         if consumer is not None:
             request = conn.requests[body.request_id]
-            request.sub = consumer.sub
             consumer.sub.seeks += 1
             consumer.sub.rewound = True
             consumer.sub.exact_counts = False
             consumer.sub.sure.clear()
             for each in [r for c in self.conns.values() for r in c.requests.values() if r.sub is consumer.sub]:
                 each.acks.clear()
-            if body.HasField("message_id") and not body.message_id.ack_set:
+                each.start = None
+            request.sub = consumer.sub
+            if consumer.sub.seeks == 1 and body.HasField("message_id") and not body.message_id.ack_set:
                 request.start = position_of(body.message_id)
 
     def _unsubscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
@@ -322,7 +323,7 @@ class Model:
         sub.set(entry, sub.left.get(position, 0) & unacked)
         if not held:
             sub.unsure.add(position)
-        if position not in sub.left:
+        elif position not in sub.left:
             sub.owner.pop(position, None)
             sub.counts.pop(position, None)
 
@@ -366,6 +367,7 @@ class Model:
                     checker.sought(sub, request.start)
         elif request.kind == "UNSUBSCRIBE" and sub is not None and ok:
             sub.removal_answered = True
+            self._deleted(conn, sub)
         elif request.kind == "ACK" and sub is not None and ok and not sub.seeks:
             for position, bits in request.acks:
                 sub.sure[position] = sub.sure.get(position, 0) | bits
@@ -444,6 +446,11 @@ def _brief(name: str, body: Any) -> tuple[object, ...]:
     if name == "MESSAGE":
         message_id = body.message_id
         return body.consumer_id, f"{message_id.ledgerId}:{message_id.entryId}", body.redelivery_count
+    if name == "ACK":
+        ids = [f"{each.ledgerId}:{each.entryId}{list(each.ack_set) or ''}" for each in body.message_id]
+        return body.consumer_id, body.ack_type, *ids
+    if name == "SUBSCRIBE":
+        return body.subscription, body.subType
     if name in ("SEND_RECEIPT", "SEND_ERROR"):
         return body.producer_id, body.sequence_id
     return ()

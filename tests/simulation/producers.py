@@ -47,7 +47,7 @@ class SimulatedProducer(Client):
         self._opening = self._closing = 0
 
     def _open(self) -> None:
-        if self.ready and not self.open and not self._opening:
+        if self.ready and not self.open and not self._opening and not self._closing:
             self.session += 1
             names: dict[str, Any] = {"producer_name": self._assigned} if self._assigned else {}
             self._opening = self.request(

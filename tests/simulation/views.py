@@ -121,6 +121,9 @@ class SubView:
             partly = cursor.batch_acks.get(position)
             bits = 0 if cursor.is_acked(*position) else partly[1] if partly is not None else entry.all_bits
             self.set(entry, bits)
+            if not bits:
+                self.owner.pop(position, None)
+                self.counts.pop(position, None)
         self.unsure.clear()
 
 

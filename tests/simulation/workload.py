@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from pulsarbox.config import Settings
-from tests.simulation.box import Box
+from tests.simulation.box import READ_BYTES, Box
 from tests.simulation.checkers import CHECKERS
 from tests.simulation.clients import Client
 from tests.simulation.consumers import EXCLUSIVE, FAILOVER, SHARED, SimulatedConsumer, SimulatedReader, Verifier
@@ -25,6 +25,7 @@ def settings_of(random: Random) -> Settings:
         connectionLivenessCheckTimeoutMillis=500,
         dispatcherMaxReadBatchSize=random.choice((2, 10, 100)),
         dispatcherMaxRoundRobinBatchSize=random.choice((1, 3, 20)),
+        dispatcherMaxReadSizeBytes=READ_BYTES,
         maxUnackedMessagesPerConsumer=random.choice((0, 25)),
         maxUnackedMessagesPerSubscription=random.choice((0, 30)),
         managedLedgerMaxEntriesPerLedger=random.choice((1, 7, 40, 1000)),

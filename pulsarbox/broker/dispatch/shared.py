@@ -131,13 +131,14 @@ class SharedDispatcher:
     def _take_replay(self, room: int) -> list[Entry]:
         """The oldest entries that wait to be sent again, as far as they are in memory; asks for the others.
 
-        No more of them once ``room`` messages are reached.
+        No more of them once ``room`` messages or the bytes of one read are reached.
         """
         entries: list[Entry] = []
+        size = 0
         tail = self._cursor.ledger.tail
         used = 0
         for position in self._replay:
-            if len(entries) == self._turn or room <= 0:
+            if len(entries) == self._turn or room <= 0 or size >= self._max_bytes:
                 break
             if self._cursor.is_acked(*position):
                 self._replay_read.pop(position, None)
@@ -148,6 +149,7 @@ class SharedDispatcher:
                 break
             entries.append(entry)
             room -= entry[3]
+            size += len(entry[11])
             used += 1
         missing = self._replay[used] if used < len(self._replay) and not entries else None
         del self._replay[:used]
