@@ -61,6 +61,7 @@ class SharedDispatcher:
         consumer.unacked = 0
         if not self._consumers:
             self.rewind()
+        self.acknowledged(consumer)
         self.dispatch(now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
