@@ -68,6 +68,9 @@ class Store:
                 info.closed = row["closed"]
                 if not info.entries:  # what stood before it was given up with a failed commit
                     info.messages_before, info.bytes_before = row["messages_before"], row["bytes_before"]
+                    if info is ledger.current:
+                        ledger.total_messages = ledger.confirmed_messages = info.messages_before
+                        ledger.total_bytes = ledger.confirmed_bytes = info.bytes_before
             else:
                 restore_ledger(ledger, ledger_id, row)
         elif kind == "cursor":

@@ -149,9 +149,11 @@ class Subscription:
             if left == 0:
                 self._settled(consumer, done, when)
 
+        cumulative = apply == self._apply_cumulative
         for message_id in ids:
             position = Position(message_id.ledgerId, message_id.entryId)
-            if self.cursor.is_acked(*position):
+            # Before an entry that is acknowledged by itself there may be others that are not.
+            if position <= self.cursor.mark_delete or (not cumulative and self.cursor.is_acked(*position)):
                 found(message_id, None, now)
             else:
                 self.topic.look_up(position, partial(found, message_id), now)
@@ -235,7 +237,10 @@ class Subscription:
         """Start again at the first entry that was published at ``publish_time`` (ms since 1970) or later."""
 
         def found(position: Position, when: Now) -> None:
-            self.seek(position, [], done, failed, when)
+            try:
+                self.seek(position, [], done, failed, when)
+            except PersistenceError as error:
+                failed(error)
 
         find_first_since(self.topic, publish_time, found, failed, now)
 

@@ -61,6 +61,7 @@ class SharedDispatcher:
         consumer.unacked = 0
         if not self._consumers:
             self.rewind()
+        self.acknowledged(consumer)
         self.dispatch(now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
@@ -105,7 +106,7 @@ class SharedDispatcher:
             room = consumer.permits
             if self._max_unacked_consumer:
                 room = min(room, self._max_unacked_consumer - consumer.unacked)
-            entries = self._take_replay(min(self._turn, room)) if self._replay else []
+            entries = self._take_replay(room) if self._replay else []
             if not entries and not self._replay:
                 entries = self._source.take(self._turn, room, now)
             if not entries:
@@ -129,22 +130,29 @@ class SharedDispatcher:
         return best
 
     def _take_replay(self, room: int) -> list[Entry]:
-        """The oldest entries that wait to be sent again, as far as they are in memory; asks for the others."""
+        """The oldest entries that wait to be sent again, as far as they are in memory; asks for the others.
+
+        No more of them once ``room`` messages or the bytes of one read are reached.
+        """
         entries: list[Entry] = []
+        size = 0
         tail = self._cursor.ledger.tail
         used = 0
         for position in self._replay:
-            if len(entries) == room:
+            if len(entries) == self._turn or room <= 0 or size >= self._max_bytes:
                 break
             if self._cursor.is_acked(*position):
+                self._replay_read.pop(position, None)
                 used += 1
                 continue
             entry = tail.get(position[0], {}).get(position[1]) or self._replay_read.pop(position, None)
             if entry is None:
                 break
             entries.append(entry)
+            room -= entry[3]
+            size += len(entry[11])
             used += 1
-        missing = self._replay[used] if used < len(self._replay) and len(entries) < room else None
+        missing = self._replay[used] if used < len(self._replay) and not entries else None
         del self._replay[:used]
         if missing is not None and not self._reading:
             self._read(missing)

@@ -51,7 +51,8 @@ class EntrySource:
         self._reading = self._starved = False
 
     def take(self, max_entries: int, max_messages: int, now: Now) -> list[Entry]:
-        """The next entries: up to ``max_entries`` of them, and no more once ``max_messages`` are reached.
+        """The next entries: up to ``max_entries`` of them, and no more once ``max_messages`` or the bytes of one read
+        are reached.
 
         An empty list where there is none, or none yet.
         """
@@ -59,6 +60,7 @@ class EntrySource:
         cursor, ahead = self._cursor, self._ahead
         ledger_id, entry_id = self.position
         tail = self._ledger.tail.get(ledger_id)
+        enough = 0
         check = bool(cursor.ranges) or (ledger_id, entry_id) <= cursor.mark_delete
         while len(taken) < max_entries and max_messages > 0:
             if ahead:
@@ -75,8 +77,12 @@ class EntrySource:
             ledger_id, entry_id = entry[0], entry[1] + 1
             if check and cursor.is_acked(ledger_id, entry_id - 1):
                 continue
+            if not taken:
+                enough = entry[5] + self._max_bytes
             taken.append(entry)
             max_messages -= entry[3]
+            if entry[5] >= enough:
+                break
         self.position = Position(ledger_id, entry_id)
         if not self._reading and len(ahead) < self._max_entries // 2:
             self._read_ahead()

@@ -1,0 +1,266 @@
+"""The shell around the broker, as the daemon has one, in virtual time: and the power switch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.config import Settings
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.commands import parse_command
+from pulsarbox.protocol.frames import Frame, FrameDecoder, max_frame_size
+from pulsarbox.storage.engine import ReadRequest
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.record import Entry
+from tests.simulation.disk import SimulatedDisk
+from tests.simulation.history import Violation
+from tests.simulation.network import Link, Peer
+from tests.simulation.world import World
+
+if TYPE_CHECKING:
+    from tests.simulation.model import Model
+
+OUTBOX_LIMIT = 3_000
+READ_BYTES = 6_000
+"""Bytes that one read, or one delivery, brings at most: and the entry that goes beyond."""
+MAX_ROUNDS = 1_000
+"""Rounds of one turn: the core is to come to rest."""
+
+
+class Tap(Outbox):
+    """An outbox that shows the model every frame at the moment it is put in."""
+
+    __slots__ = ("end",)
+
+    def __init__(self, waiting: list[Outbox], end: BoxEnd) -> None:
+        super().__init__(waiting, OUTBOX_LIMIT)
+        self.end = end
+
+    def send(self, data: bytes) -> None:
+        """See Outbox.send."""
+        super().send(data)
+        self.end.box.model.sent(self.end, parse_command(data[8 : 8 + int.from_bytes(data[4:8], "big")]))
+
+    def send_parts(self, parts: list[bytes], size: int) -> None:
+        """See Outbox.send_parts."""
+        super().send_parts(parts, size)
+        for head in parts[::2]:
+            self.end.box.model.sent(self.end, parse_command(head[8 : 8 + int.from_bytes(head[4:8], "big")]))
+
+
+class BoxEnd:
+    """The box's end of one connection."""
+
+    def __init__(self, box: Box, link: Link) -> None:
+        self.box = box
+        self.link = link
+        self.decoder = FrameDecoder(max_frame_size(box.settings.maxMessageSize))
+        self.outbox = Tap(box.broker.waiting_list(), self)
+        self.cnx: ServerCnx = box.broker.connected(self.outbox, f"client-{link.number}", box.world.now)
+        self.held_back: list[bytes] = []
+        """What came in while the box would read nothing."""
+
+    def receive(self, frame: Frame) -> None:
+        """One frame for the core."""
+        self.box.model.received(self, frame)
+        self.cnx.receive(frame, self.box.world.now)
+        self.box.model.after_received(self, frame)
+
+    def flush(self) -> None:
+        """Write what the core has for this client."""
+        outbox = self.outbox
+        self.box.model.outbox_taken(self)
+        was_full = outbox.full
+        data = outbox.take()
+        if data:
+            self.link.from_box(data)
+        if outbox.close_reason is not None:
+            self.box.let_go(self)
+            self.link.closed_by_box()
+        elif self.link.congested:
+            outbox.blocked = outbox.full = True
+        elif was_full:
+            self.cnx.writable(self.box.world.now)
+
+
+class SimulatedBroker(Broker):
+    """The broker, with a way to give it outboxes of another class."""
+
+    def waiting_list(self) -> list[Outbox]:
+        """The list of outboxes that have something to send."""
+        return self._waiting
+
+
+class Box:
+    """The process: one life after another on the same disk."""
+
+    def __init__(self, world: World, settings: Settings, model: Model, cache_bytes: int, checkpoint_bytes: int) -> None:
+        self.world = world
+        self.settings = settings
+        self.model = model
+        self.disk = SimulatedDisk(world)
+        self.running = False
+        self.ends: dict[Link, BoxEnd] = {}
+        self.life = 0
+        self._cache_bytes = cache_bytes
+        self._checkpoint_bytes = checkpoint_bytes
+        self._links = 0
+        self._timer: float | None = None
+
+    # Life
+
+    def start(self) -> None:
+        """Recover what the disk holds, and serve."""
+        self.life += 1
+        recovery = self.disk.start().recover()
+        endpoints = Endpoints("pulsar://box:6650", "http://box:8080")
+        self.broker = SimulatedBroker(self.settings, recovery, endpoints, self.world.now)
+        commits = self.broker.core.commits
+        commits.tail_cache.limit = self._cache_bytes
+        commits._checkpoint_every = self._checkpoint_bytes
+        commits._max_batch = 20_000
+        self.ends = {}
+        self.running = True
+        self._timer = None
+        self.world.note("start", self.life)
+        self.model.started()
+        self.turn()
+
+    def crash(self, pause: float) -> None:
+        """Cut the power, come back after a while."""
+        if not self.running:
+            return
+        self.world.note("crash")
+        self.running = False
+        self.disk.crash()
+        self.model.crashed()
+        for link in list(self.ends):
+            link.box_open = False
+            link.silent = True
+            self.world.after(self.world.soon(0.02), link.close_client_end)
+        self.ends = {}
+        self.world.after(pause, self.start)
+
+    def topic(self, name: str) -> PersistentTopic | None:
+        """A topic of the core."""
+        topic = self.broker.topics.find(parse_topic(name))
+        return topic if isinstance(topic, PersistentTopic) else None
+
+    # The network
+
+    def connect(self, client: Peer) -> Link | None:
+        """A client connects; None while the box is down."""
+        if not self.running:
+            return None
+        self._links += 1
+        link = Link(self.world, self._links, client, self, self._relieved)
+        end = self.ends[link] = BoxEnd(self, link)
+        self.model.connected(end)
+        self.turn()
+        return link
+
+    def bytes_came(self, link: Link, data: bytes) -> None:
+        """See Peer."""
+        end = self.ends.get(link)
+        if end is None:
+            return
+        if self.broker.full or end.held_back:
+            end.held_back.append(data)
+            return
+        self._feed(end, data)
+        self.turn()
+
+    def _feed(self, end: BoxEnd, data: bytes) -> None:
+        for frame in end.decoder.feed(data):
+            end.receive(frame)
+        if end.decoder.error is not None:
+            self.model.aborted(end)
+            end.cnx.broken(end.decoder.error)
+
+    def link_is_gone(self, link: Link) -> None:
+        """See Peer."""
+        end = self.ends.get(link)
+        if end is not None:
+            self.let_go(end)
+            self.turn()
+
+    def let_go(self, end: BoxEnd) -> None:
+        """The connection is over."""
+        if self.ends.pop(end.link, None) is not None:
+            self.world.note("closed", end.link.number, end.outbox.close_reason or "")
+            self.model.disconnected(end)
+            end.cnx.closed(self.world.now)
+
+    def _relieved(self, link: Link) -> None:
+        end = self.ends.get(link)
+        if end is not None:
+            end.outbox.blocked = end.outbox.full = False
+            end.cnx.writable(self.world.now)
+            self.turn()
+
+    # The turn
+
+    def turn(self) -> None:
+        """Carry out what the core asks for until it asks for nothing more."""
+        broker, now = self.broker, self.world.now
+        for _ in range(MAX_ROUNDS):
+            waiting = broker.take_waiting()
+            for outbox in waiting:
+                assert isinstance(outbox, Tap)
+                if outbox.end.link in self.ends:
+                    outbox.end.flush()
+            batch = broker.take_batch(now)
+            if batch is not None:
+                self.disk.commit(batch, self._committed)
+            reads = broker.take_reads()
+            for request in reads:
+                self.disk.read(request, self._read_done)
+            if not waiting and batch is None and not reads and not self._read_on():
+                break
+        else:
+            raise Violation("liveness", "the core does not come to rest in one turn")
+        self._set_timer()
+        self.model.turn()
+
+    def _read_on(self) -> bool:
+        if self.broker.full:
+            return False
+        held = [end for end in self.ends.values() if end.held_back]
+        for end in held:
+            data, end.held_back = b"".join(end.held_back), []
+            self._feed(end, data)
+        return bool(held)
+
+    def _committed(self, batch: Batch, error: Exception | None) -> None:
+        if error is None:
+            self.model.committed(batch)
+        self.world.note("committed", batch.position, "failed" if error else "")
+        self.broker.committed(batch, self.world.now, error)
+        self.turn()
+
+    def _read_done(self, request: ReadRequest, entries: list[Entry], error: Exception | None) -> None:
+        self.world.note("read", request.ledger_id, request.first, len(entries))
+        self.broker.read_done(request.token, entries, self.world.now, error)
+        self.turn()
+
+    def _set_timer(self) -> None:
+        deadlines = self.broker.next_timer()
+        due = [when for when in (deadlines.monotonic,) if when is not None]
+        if deadlines.wall is not None:
+            due.append(self.world.monotonic + max(0, deadlines.wall - self.world.now.wall) / 1000)
+        when = min(due, default=None)
+        if when is None or (self._timer is not None and self._timer <= when):
+            return
+        self._timer = when
+        life = self.life
+
+        def ring() -> None:
+            if life == self.life and self.running and self._timer == when:
+                self._timer = None
+                self.broker.on_timer(self.world.now)
+                self.turn()
+
+        self.world.after(max(0.0, when - self.world.monotonic), ring)

@@ -1,0 +1,464 @@
+"""The rules. Each has a name, looks at what the model shows it, and raises a Violation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsarbox.broker.consumer import Consumer, ack_set_bits
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.record import Position, unpack_records
+from pulsarbox.storage.recovery import Store
+from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
+from tests.simulation.history import Violation
+from tests.simulation.model import Model
+from tests.simulation.views import (
+    SHARED,
+    ConnView,
+    ConsumerView,
+    MessageKey,
+    Pending,
+    ProducerView,
+    Request,
+    SubView,
+)
+
+
+class Checker:
+    """A rule that sees everything and minds nothing: the others override what they look at."""
+
+    rule = ""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def check(self, holds: bool, text: str, *details: object) -> None:
+        """Raise a Violation where it does not hold."""
+        if not holds:
+            raise Violation(self.rule, " ".join([text, *map(str, details)]))
+
+    def turn(self) -> None:
+        """The box has come to rest."""
+
+    def recovered(self, sub: SubView) -> None:
+        """A subscription was recovered; the view still says what was before."""
+
+    def lost_subscription(self, sub: SubView) -> None:
+        """A subscription was not recovered."""
+
+    def revived_subscription(self, sub: SubView) -> None:
+        """A subscription is there again that a client was told is deleted."""
+
+    def outbox_taken(self, end: BoxEnd) -> None:
+        """The shell is about to take what waits in an outbox."""
+
+    def subscribed(self, conn: ConnView, request: Request, sub: SubView | None) -> None:
+        """A consumer was opened."""
+
+    def sought(self, sub: SubView, start: Position | None) -> None:
+        """A seek was answered; to a message id where ``start`` is given."""
+
+    def replied(self, conn: ConnView, request_id: int, request: Request | None, name: str) -> None:
+        """A request was answered; None where there was none."""
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """An entry goes to a consumer."""
+
+    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
+        """A SEND was answered; None as the position is an error."""
+
+    def settled_nothing(self, conn: ConnView, sequence_id: int) -> None:
+        """A receipt for nothing that was sent."""
+
+    def last_message_id(self, position: Position) -> None:
+        """A client was told the last message of a topic."""
+
+    def read_back(self, topic: str, entries: dict[Position, list[MessageKey]]) -> None:
+        """At the end: what a fresh consumer has read of a topic, in order."""
+
+    def finished(self) -> None:
+        """At the end, after a while without faults in which everything was consumed."""
+
+
+class NothingLost(Checker):
+    """Whatever has a receipt is read back, where the receipt says, once; and nothing that was never sent."""
+
+    rule = "nothing-lost"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self.receipts: dict[str, dict[Position, list[MessageKey]]] = {}
+
+    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
+        """See Checker."""
+        if position is not None:
+            self.receipts.setdefault(producer.topic.name, {})[position] = pending.keys
+
+    def read_back(self, topic: str, entries: dict[Position, list[MessageKey]]) -> None:
+        """See Checker."""
+        for position, keys in self.receipts.get(topic, {}).items():
+            self.check(position in entries, "an entry with a receipt cannot be read back:", topic, position)
+            self.check(entries[position] == keys, "an entry reads as another one:", topic, position)
+        copies: set[MessageKey] = set()
+        for position, keys in entries.items():
+            self.check(not copies & set(keys), "one copy of a message is there twice:", topic, position, keys[0])
+            copies.update(keys)
+
+
+class Order(Checker):
+    """The log has each producer's messages in the order sent; one consumer alone gets the log in its order."""
+
+    rule = "order"
+
+    def read_back(self, topic: str, entries: dict[Position, list[MessageKey]]) -> None:
+        """See Checker."""
+        last: dict[str, tuple[int, int]] = {}
+        for position, keys in entries.items():
+            for key in keys:
+                before = last.get(key.producer, (-1, -1))
+                self.check(before < (key.session, key.sequence), "messages changed places:", position, key, before)
+                last[key.producer] = (key.session, key.sequence)
+
+    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
+        """See Checker."""
+        self.check(in_order or position is None, "a receipt overtakes another:", pending.sequence_id)
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """See Checker."""
+        if consumer is None or consumer.sub.type == SHARED or consumer.sub.seeks:
+            return
+        topic, last = consumer.sub.topic, consumer.last
+        entry = topic.entries.get(position)
+        if entry is None:
+            return
+        fresh = last is None or consumer.may_rewind
+        self.check(fresh or (last is not None and last < position), "delivered backwards:", last, position)
+        start = 0 if fresh or last is None else topic.entries[last].index + 1
+        for index in range(start, entry.index):
+            skipped = topic.order[index]
+            known = skipped in consumer.sub.left and skipped not in consumer.sub.unsure
+            self.check(not known, "an entry is left out:", skipped, "before", position, consumer.sub.name)
+
+
+class Permits(Checker):
+    """No consumer is sent more than it asked for; one entry may go beyond by its batch."""
+
+    rule = "permits"
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """See Checker."""
+        self.check(consumer is not None, "delivered to a consumer that is not open:", body.consumer_id)
+        if consumer is not None:
+            self.check(consumer.permits > 0, "delivered without a permit:", position, consumer.permits)
+
+
+class Liveness(Checker):
+    """Where there is backlog and somebody who can take it, it flows; at the end everything is consumed."""
+
+    rule = "liveness"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._turns = 0
+
+    def turn(self) -> None:
+        """See Checker."""
+        self._turns += 1
+        disk, world = self.model.box.disk, self.model.world
+        if self._turns % 8 or disk.reads_under_way or world.monotonic - disk.last_read_failure < 1.5:
+            return
+        for view in self.model.subs():
+            core = self.model.box.topic(view.topic.name)
+            sub = core.subscriptions.get(view.name) if core is not None else None
+            if sub is not None and sub.cursor is view.cursor and not view.seeks and not view.unsure:
+                self._check_flow(view, sub)
+
+    def _check_flow(self, view: SubView, sub: Subscription) -> None:
+        consumers: list[Consumer] = sub.consumers
+        if sub.type != SHARED:
+            consumers = [sub.active_consumer] if sub.active_consumer is not None else []
+        ready = [c for c in consumers if c.permits > 0 and not c.blocked and not c.outbox.full and not c.closed]
+        held = {position for c in consumers for position in c.held}
+        if not ready or sum(c.unacked for c in consumers) >= 10:  # the limit of the simulation's settings, halved
+            return
+        waiting = [position for position in view.left if position not in held]
+        self.check(not waiting, "nothing flows:", view.topic.name, view.name, ready[0].permits, waiting[:3])
+
+    def finished(self) -> None:
+        """See Checker."""
+        for sub in self.model.subs():
+            alive = any(c.sub is sub for conn in self.model.conns.values() for c in conn.consumers.values())
+            self.check(not alive or not sub.left, "never consumed:", sub.topic.name, sub.name, list(sub.left)[:5])
+
+
+class OneHolder(Checker):
+    """An entry of a Shared subscription is with one consumer at a time, until that one goes or gives it back."""
+
+    rule = "one-holder"
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """See Checker."""
+        if consumer is not None and consumer.sub.type == SHARED and not consumer.sub.seeks:
+            owner = consumer.sub.owner.get(position)
+            self.check(owner is None, "delivered while it is pending:", position, consumer.sub.name)
+
+
+class AckedStays(Checker):
+    """What is acknowledged is not delivered again: after the answer never, before it only after a crash."""
+
+    rule = "acked-stays"
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """See Checker."""
+        if consumer is None or consumer.sub.seeks or position not in consumer.sub.topic.entries:
+            return
+        sub = consumer.sub
+        entry = sub.topic.entries[position]
+        bits = ack_set_bits(list(body.ack_set)) or entry.all_bits
+        self.check(not bits & sub.sure.get(position, 0), "delivered after the answer to its ack:", position, sub.name)
+        if position not in sub.unsure:
+            self.check(bits == sub.left.get(position, 0), "delivered after its ack:", position, sub.name, bin(bits))
+
+    def recovered(self, sub: SubView) -> None:
+        """See Checker."""
+        if sub.seeks:
+            return
+        for position, bits in sub.sure.items():
+            entry = sub.topic.entries[position]
+            partly = sub.cursor.batch_acks.get(position)
+            left = 0 if sub.cursor.is_acked(*position) else partly[1] if partly is not None else entry.all_bits
+            self.check(not left & bits, "an answered ack is forgotten by a crash:", position, sub.name)
+        for position, bits in sub.left.items():
+            partly = sub.cursor.batch_acks.get(position)
+            left = 0 if sub.cursor.is_acked(*position) else partly[1] if partly is not None else bits
+            kept = position in sub.unsure or not bits & ~left
+            self.check(kept, "a crash acknowledges what nobody has:", position, sub.name)
+
+    def lost_subscription(self, sub: SubView) -> None:
+        """See Checker."""
+        self.check(not sub.durable or not sub.answered, "a subscription is lost:", sub.topic.name, sub.name)
+
+    def revived_subscription(self, sub: SubView) -> None:
+        """See Checker."""
+        self.check(False, "a deleted subscription is back:", sub.topic.name, sub.name)
+
+
+class Visibility(Checker):
+    """Nobody sees an entry, its receipt or its id before its commit has returned."""
+
+    rule = "visibility"
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """See Checker."""
+        if consumer is not None:
+            self.check(position in consumer.sub.topic.entries, "delivered before it is durable:", position)
+
+    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
+        """See Checker."""
+        if position is not None:
+            entry = producer.topic.entries.get(position)
+            self.check(entry is not None, "a receipt before it is durable:", position)
+            self.check(entry is not None and entry.keys == pending.keys, "a receipt for another entry:", position)
+
+    def last_message_id(self, position: Position) -> None:
+        """See Checker."""
+        known = any(position in topic.entries for topic in self.model.topics.values())
+        self.check(known or position.entry_id < 0, "a last message id before it is durable:", position)
+
+
+class Backlog(Checker):
+    """Backlog = published - acknowledged: in messages, entries and bytes, after a recovery as well."""
+
+    rule = "backlog"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._turns = 0
+
+    def turn(self) -> None:
+        """See Checker."""
+        self._turns += 1
+        if self._turns % 3 == 0:
+            self._check_all()
+
+    def _check_all(self) -> None:
+        for view in self.model.subs():
+            core = self.model.box.topic(view.topic.name)
+            sub = core.subscriptions.get(view.name) if core is not None else None
+            if sub is None or sub.cursor is not view.cursor or view.seeks or view.unsure:
+                continue
+            cursor = sub.cursor
+            found = (cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes)
+            right = (view.messages, len(view.left), view.bytes)
+            self.check(found == right, "backlog", view.topic.name, view.name, found, "should be", right)
+
+    def recovered(self, sub: SubView) -> None:
+        """See Checker: the totals of the recovered cursor against its own acknowledgements."""
+        left = SubView(sub.topic, sub.name, sub.cursor)
+        left.adopt()
+        found = (sub.cursor.backlog_messages, sub.cursor.backlog_entries, sub.cursor.backlog_bytes)
+        right = (left.messages, len(left.left), left.bytes)
+        self.check(found == right, "backlog after a recovery", sub.topic.name, sub.name, found, "should be", right)
+
+    def finished(self) -> None:
+        """See Checker."""
+        self._check_all()
+
+
+class RedeliveryCounts(Checker):
+    """The redelivery count of a delivery is the number of times that its holder asked for it again."""
+
+    rule = "redelivery-counts"
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """See Checker."""
+        if consumer is None:
+            return
+        right = consumer.sub.counts.get(position, 0) if consumer.sub.type == SHARED else 0
+        found = body.redelivery_count
+        self.check(found <= right, "redelivery count", position, found, "should be", right)
+        if consumer.sub.exact_counts:
+            self.check(found == right, "redelivery count", position, found, "should be", right)
+
+
+class OneReply(Checker):
+    """Every request gets one reply, or its connection closes."""
+
+    rule = "one-reply"
+
+    def replied(self, conn: ConnView, request_id: int, request: Request | None, name: str) -> None:
+        """See Checker."""
+        known = request is not None or conn.aborted
+        self.check(known, "a reply to no request, or a second one:", name, request_id)
+        if request is not None:
+            self.check(not request.given_up or name != "SUCCESS", "opened after it was closed:", request.kind)
+
+    def settled_nothing(self, conn: ConnView, sequence_id: int) -> None:
+        """See Checker."""
+        self.check(conn.aborted, "a receipt for no message:", sequence_id)
+
+    def finished(self) -> None:
+        """See Checker."""
+        for conn in self.model.conns.values():
+            waiting = [request for request in conn.requests.values() if not request.given_up]
+            self.check(not waiting, "requests without a reply:", [request.kind for request in waiting])
+            for producer in conn.producers.values():
+                self.check(not producer.pending, "messages without a receipt:", producer.name, len(producer.pending))
+
+
+class Memory(Checker):
+    """What the box holds for its clients is bounded."""
+
+    rule = "memory"
+
+    def outbox_taken(self, end: BoxEnd) -> None:
+        """See Checker."""
+        size = end.outbox.size
+        self.check(size <= OUTBOX_LIMIT + READ_BYTES + 6_000, "an outbox of", size, "bytes")
+
+    def turn(self) -> None:
+        """See Checker."""
+        broker = self.model.box.broker
+        commits = broker.core.commits
+        self.check(commits.open.batch.size <= commits._max_batch + 60_000, "a batch of", commits.open.batch.size)
+        tail, limit = commits.tail_cache.size, commits.tail_cache.limit
+        self.check(tail <= limit or len(commits.tail_cache._spans) == 1, "a tail cache of", tail)
+        for end in self.model.box.ends.values():
+            self.check(end.decoder.allocated <= 256 * 1024, "a decoder of", end.decoder.allocated)
+
+
+class MarkDelete(Checker):
+    """Mark-delete only moves forward, but for a seek."""
+
+    rule = "mark-delete"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._last: dict[SubView, Position] = {}
+
+    def turn(self) -> None:
+        """See Checker."""
+        for sub in self.model.subs():
+            mark = sub.cursor.mark_delete
+            last = self._last.get(sub)
+            if last is not None and not sub.rewound and not sub.seeks:
+                self.check(mark >= last, "mark-delete went back:", sub.name, last, mark)
+            self._last[sub] = mark
+            sub.rewound = sub.rewound and bool(sub.seeks)
+
+    def sought(self, sub: SubView, start: Position | None) -> None:
+        """See Checker."""
+        sub.rewound = True
+        if start is not None and (not sub.topic.order or start <= sub.topic.order[-1]):
+            wrong = [position for position in sub.left if position < start]
+            self.check(not wrong, "a seek leaves unacknowledged what lies before it:", start, wrong[:3])
+
+
+class Recovered(Checker):
+    """What a recovery would give now is what the box has, whenever nothing waits to be written."""
+
+    rule = "recovered"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._turns = 0
+
+    def turn(self) -> None:
+        """See Checker."""
+        self._turns += 1
+        if self._turns % 40 == 0:
+            self.compare()
+
+    def compare(self) -> None:
+        """Recover beside the box, from the same disk."""
+        box = self.model.box
+        if not box.broker.core.commits.idle:
+            return
+        live, recovered = box.broker.core.store, Store(box.disk.engine.recover())
+        self.check(live.ledgers.keys() == recovered.ledgers.keys(), "topics differ")
+        for topic_id, ledger in live.ledgers.items():
+            found, right = _ledger_state(recovered.ledgers[topic_id]), _ledger_state(ledger)
+            self.check(found == right, "ledgers differ:", found, "should be", right)
+        self.check(live.cursors.keys() == recovered.cursors.keys(), "cursors differ")
+        for cursor_id, cursor in live.cursors.items():
+            ours, theirs = cursor.pack(), recovered.cursors[cursor_id].pack()
+            same = _records(ours) == _records(theirs)
+            self.check(same, "cursors differ:", cursor.name, _records(theirs), "should be", _records(ours))
+        for key in {*live.catalog.keys(""), *recovered.catalog.keys("")}:
+            if key.partition("/")[0] not in ("acks", "ledger"):
+                same = live.catalog.get(key) == recovered.catalog.get(key)
+                self.check(same, "rows differ:", key, recovered.catalog.get(key), "should be", live.catalog.get(key))
+        keys = [[key for key in store.catalog.keys("ledger/")] for store in (live, recovered)]
+        self.check(keys[0] == keys[1], "ledgers in the catalog differ")
+
+    def finished(self) -> None:
+        """See Checker."""
+        self.compare()
+
+
+def _records(packed: bytes) -> set[str]:
+    return {str(record) for _, record in unpack_records(packed)}
+
+
+def _ledger_state(ledger: ManagedLedger) -> list[object]:
+    fields = ("ledger_id", "created", "closed", "messages_before", "bytes_before", "entries", "confirmed", "size")
+    state: list[object] = [tuple(getattr(info, name) for name in fields) for info in ledger.ledgers.values()]
+    totals = ("total_messages", "total_bytes", "last_confirmed", "confirmed_messages", "confirmed_bytes", "last_batch")
+    return state + [f"{name}={getattr(ledger, name)}" for name in totals]
+
+
+CHECKERS: tuple[type[Checker], ...] = (
+    Visibility,
+    NothingLost,
+    Order,
+    Permits,
+    OneHolder,
+    AckedStays,
+    RedeliveryCounts,
+    OneReply,
+    Memory,
+    MarkDelete,
+    Backlog,
+    Recovered,
+    Liveness,
+)

@@ -1,0 +1,232 @@
+"""Consumers and readers that acknowledge, ask again, seek, unsubscribe, close, and sometimes just go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsarbox.broker.consumer import ack_set_bits, ack_set_words
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
+from pulsarbox.storage.record import Position
+from tests.simulation.box import Box
+from tests.simulation.clients import Client
+from tests.simulation.model import position_of
+from tests.simulation.views import MessageKey, message_keys
+from tests.simulation.world import World
+
+EXCLUSIVE, SHARED, FAILOVER = CommandSubscribe.Exclusive, CommandSubscribe.Shared, CommandSubscribe.Failover
+
+
+class SimulatedConsumer(Client):
+    """One consumer of one subscription."""
+
+    durable = True
+
+    def __init__(self, world: World, box: Box, name: str, topic: str, subscription: str, sub_type: int) -> None:
+        super().__init__(world, box, name)
+        self.topic = topic
+        self.subscription = subscription
+        self.type = sub_type
+        self.open = False
+        self.inbox: dict[Position, tuple[int, int]] = {}
+        """What is not acknowledged: messages in the entry, and a bit for each that is left."""
+        self.past: list[Position] = []
+        """Entries seen before, for seeks and for acknowledgements out of the blue."""
+        self._window = world.random.choice((1, 5, 20, 100))
+        self._used = 0
+        self._opening = 0
+        self._priority = world.random.choice((0, 0, 1))
+        self._earliest = world.chance(0.7)
+
+    def connected(self) -> None:
+        """See Client."""
+        self._subscribe()
+
+    def lost(self) -> None:
+        """See Client."""
+        self.open = False
+        self._opening = 0
+        self.inbox.clear()
+
+    def _subscribe(self) -> None:
+        if self.ready and not self.open and not self._opening:
+            earliest = CommandSubscribe.Earliest if self._earliest else CommandSubscribe.Latest
+            self._opening = self.request(
+                "SUBSCRIBE",
+                topic=self.topic,
+                subscription=self.subscription,
+                subType=self.type,
+                consumer_id=1,
+                consumer_name=self.name,
+                priority_level=self._priority,
+                durable=self.durable,
+                initialPosition=earliest,
+                **self._start(),
+            )
+
+    def _start(self) -> dict[str, Any]:
+        return {}
+
+    # Input
+
+    def on(self, name: str, body: Any, payload: bytes) -> None:
+        """See Client."""
+        if name in ("SUCCESS", "ERROR") and body.request_id == self._opening:
+            self._opening = 0
+            if name == "SUCCESS":
+                self.open = True
+                self.inbox.clear()
+                self._used = 0
+                self.send("FLOW", consumer_id=1, messagePermits=self._window)
+        elif name == "CLOSE_CONSUMER":
+            self.open = False
+            self._opening = 0
+            self.inbox.clear()
+        elif name == "MESSAGE" and self.open:
+            self._message(body, payload)
+
+    def _message(self, body: Any, payload: bytes) -> None:
+        position = position_of(body.message_id)
+        keys = message_keys(payload)
+        left = ack_set_bits(list(body.ack_set)) or (1 << len(keys)) - 1
+        self.inbox[position] = (len(keys), left)
+        if not self.past or position > self.past[-1]:
+            self.past.append(position)
+        self._used += left.bit_count()
+        self.took(position, keys)
+        if self._used * 2 >= self._window:
+            self.send("FLOW", consumer_id=1, messagePermits=self._used)
+            self._used = 0
+
+    def took(self, position: Position, keys: list[MessageKey]) -> None:
+        """An entry came."""
+
+    # Steps
+
+    def act(self) -> None:
+        """See Client."""
+        if not self.open:
+            self._subscribe()
+            return
+        random = self.world.random
+        chance = random.random()
+        if self.calm or chance < 0.8:
+            self._acknowledge()
+        elif chance < 0.84:
+            self._redeliver()
+        elif chance < 0.86 and self.past:
+            self._seek()
+        elif chance < 0.868:
+            self.request("UNSUBSCRIBE", consumer_id=1)
+        elif chance < 0.89:
+            self.open = False
+            self.inbox.clear()
+            self.request("CLOSE_CONSUMER", consumer_id=1)
+        elif chance < 0.9:
+            self.give_up()
+        elif chance < 0.92:
+            self.request("GET_LAST_MESSAGE_ID", consumer_id=1)
+        elif chance < 0.93:
+            self.request("CONSUMER_STATS", consumer_id=1)
+        elif chance < 0.95 and self.past:
+            self._ack([self._id(random.choice(self.past), 0)], CommandAck.Individual)
+
+    def _acknowledge(self) -> None:
+        random = self.world.random
+        if not self.inbox:
+            return
+        if self.type != SHARED and not self.calm and random.random() < 0.4:
+            position = random.choice(list(self.inbox))
+            left = self._some_left(position)
+            self._ack([self._id(position, left)], CommandAck.Cumulative)
+            for each in [p for p in self.inbox if p < position]:
+                del self.inbox[each]
+            self._left(position, left)
+            return
+        count = len(self.inbox) if self.calm else random.choice((1, 1, 2, 5))
+        chosen = random.sample(list(self.inbox), min(count, len(self.inbox)))
+        ids = []
+        for position in chosen:
+            left = 0 if self.calm else self._some_left(position)
+            ids.append(self._id(position, left))
+            self._left(position, left)
+        self._ack(ids, CommandAck.Individual)
+
+    def _some_left(self, position: Position) -> int:
+        count, left = self.inbox[position]
+        if count == 1 or self.world.chance(0.6):
+            return 0
+        return left & self.world.random.getrandbits(count)
+
+    def _left(self, position: Position, left: int) -> None:
+        if left:
+            self.inbox[position] = (self.inbox[position][0], left)
+        else:
+            self.inbox.pop(position, None)
+
+    def _id(self, position: Position, left: int) -> MessageIdData:
+        count = self.inbox.get(position, (1, 0))[0]
+        words = ack_set_words(count, left) if left else ()
+        return MessageIdData(ledgerId=position.ledger_id, entryId=position.entry_id, ack_set=words)
+
+    def _ack(self, ids: list[MessageIdData], ack_type: int) -> None:
+        if self.calm or self.world.chance(0.5):
+            self.request("ACK", consumer_id=1, ack_type=ack_type, message_id=ids)
+        else:
+            self.send("ACK", consumer_id=1, ack_type=ack_type, message_id=ids)
+
+    def _redeliver(self) -> None:
+        ids = []
+        if self.type == SHARED and self.inbox and self.world.chance(0.7):
+            chosen = self.world.random.sample(list(self.inbox), min(3, len(self.inbox)))
+            ids = [self._id(position, 0) for position in chosen]
+            for position in chosen:
+                del self.inbox[position]
+        else:
+            self.inbox.clear()
+        self.send("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=1, message_ids=ids)
+
+    def _seek(self) -> None:
+        random = self.world.random
+        how = random.random()
+        if how < 0.3:
+            self.request("SEEK", consumer_id=1, message_publish_time=self.world.now.wall - random.randrange(3000))
+        elif how < 0.4:
+            edge = random.choice((MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1), _LATEST))
+            self.request("SEEK", consumer_id=1, message_id=edge)
+        else:
+            self.request("SEEK", consumer_id=1, message_id=self._id(random.choice(self.past), 0))
+
+
+_LATEST = MessageIdData(ledgerId=2**63 - 1, entryId=2**63 - 1)
+
+
+class SimulatedReader(SimulatedConsumer):
+    """A reader: not durable, goes on behind what it saw last, acknowledges as it goes."""
+
+    durable = False
+
+    def _start(self) -> dict[str, Any]:
+        if not self.past:
+            return {}
+        return {"start_message_id": MessageIdData(ledgerId=self.past[-1].ledger_id, entryId=self.past[-1].entry_id)}
+
+
+class Verifier(SimulatedConsumer):
+    """Reads a topic from its beginning, at the end of a run."""
+
+    pace = 0.2
+
+    def __init__(self, world: World, box: Box, topic: str) -> None:
+        super().__init__(world, box, "verifier", topic, "verification", EXCLUSIVE)
+        self._earliest = True
+        self._window = 1000
+        self.entries: dict[Position, list[MessageKey]] = {}
+
+    def act(self) -> None:
+        """See Client."""
+        if not self.open:
+            self._subscribe()
+
+    def took(self, position: Position, keys: list[MessageKey]) -> None:
+        """See SimulatedConsumer."""
+        self.entries[position] = keys

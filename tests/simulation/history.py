@@ -1,0 +1,32 @@
+"""What happened, in order: a hash of all of it, and the last events for people."""
+
+from collections import deque
+from hashlib import blake2b
+
+
+class Violation(AssertionError):
+    """A rule of a checker was broken."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+
+
+class History:
+    """The events of one run."""
+
+    def __init__(self, keep: int = 300) -> None:
+        self.recent: deque[str] = deque(maxlen=keep)
+        self.count = 0
+        self._hash = blake2b(digest_size=16)
+
+    def note(self, when: float, *what: object) -> None:
+        """Write down one event at a virtual instant."""
+        line = f"{when:10.4f} " + " ".join(map(str, what))
+        self._hash.update(line.encode())
+        self.recent.append(line)
+        self.count += 1
+
+    def digest(self) -> str:
+        """A hash of everything so far: equal where two runs were the same."""
+        return self._hash.hexdigest()

@@ -1,0 +1,479 @@
+"""The model beside the box: it sees every frame at the box's boundary and every batch, and tells the checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pulsarbox.broker.consumer import ack_set_bits
+from pulsarbox.protocol.commands import COMMANDS, parse_command
+from pulsarbox.protocol.frames import Frame
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, CommandSubscribe, MessageIdData
+from pulsarbox.protocol.violations import ProtocolError
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.record import Entry, Position, unpack_batch
+from tests.simulation.box import Box, BoxEnd
+from tests.simulation.views import (
+    SHARED,
+    ConnView,
+    ConsumerView,
+    EntryView,
+    Pending,
+    ProducerView,
+    Request,
+    SubView,
+    TopicView,
+    message_keys,
+)
+from tests.simulation.world import World
+
+if TYPE_CHECKING:
+    from tests.simulation.checkers import Checker
+
+NO_REQUEST = 2**64 - 1
+
+
+def signed(word: int) -> int:
+    """Unsigned 64 bits as Java reads them."""
+    return word - 2**64 if word >> 63 else word
+
+
+def position_of(message_id: MessageIdData) -> Position:
+    """The entry of a message id."""
+    return Position(signed(message_id.ledgerId), signed(message_id.entryId))
+
+
+class Model:
+    """The state that the box should be in, as far as frames and batches tell."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.box: Box
+        self.checkers: list[Checker] = []
+        self.topics: dict[str, TopicView] = {}
+        self.conns: dict[BoxEnd, ConnView] = {}
+        self.confirmed_through = 0
+        """Batches whose commit has returned, or that a recovery has found."""
+        self.deliveries = 0
+
+    def topic(self, name: str) -> TopicView:
+        """A topic, from its first mention on."""
+        return self.topics.setdefault(name, TopicView(name))
+
+    def subs(self) -> list[SubView]:
+        """All subscriptions."""
+        return [sub for topic in self.topics.values() for sub in topic.subs.values()]
+
+    # The box's life
+
+    def started(self) -> None:
+        """The box has recovered."""
+        log = self.box.disk.memory.log
+        for position in range(self.confirmed_through + 1, len(log) + 1):
+            self._confirm(log[position])
+        self.confirmed_through = len(log)
+        for topic in self.topics.values():
+            self._recover(topic)
+
+    def _recover(self, topic: TopicView) -> None:
+        core = self.box.topic(topic.name)
+        found = {} if core is None else dict(core.subscriptions)
+        for view in [*topic.subs.values()]:
+            if not view.durable or view.name not in found:
+                for checker in self.checkers:
+                    checker.lost_subscription(view)
+                del topic.subs[view.name]
+        for name, subscription in found.items():
+            known = topic.subs.get(name)
+            if known is None:
+                known = topic.subs[name] = topic.removed.get(name) or SubView(topic, name, subscription.cursor)
+                if known.removal_answered:
+                    for checker in self.checkers:
+                        checker.revived_subscription(known)
+                known.seeks = 1
+            known.cursor = subscription.cursor
+            for checker in self.checkers:
+                checker.recovered(known)
+            known.adopt()
+            known.owner.clear()
+            known.counts.clear()
+            known.seeks, known.rewound, known.exact_counts = 0, True, True
+        topic.removed.clear()
+
+    def crashed(self) -> None:
+        """The power is gone."""
+        self.conns.clear()
+
+    def committed(self, batch: Batch) -> None:
+        """A commit is about to be reported to the core."""
+        self.confirmed_through = batch.position
+        self._confirm(self.box.disk.memory.log[batch.position])
+
+    def _confirm(self, value: bytes) -> None:
+        for _, record in unpack_batch(value):
+            if isinstance(record, Entry):
+                keys = message_keys(record.body)
+                topic = self.topic(keys[0].topic)
+                entry = EntryView(record.position, len(record.body), keys, len(topic.order))
+                topic.entries[entry.position] = entry
+                topic.order.append(entry.position)
+                for sub in topic.subs.values():
+                    sub.add(entry)
+
+    def turn(self) -> None:
+        """The box has come to rest."""
+        if self.box.disk.reads_under_way == 0:
+            for sub in self.subs():
+                if sub.unsure:
+                    sub.adopt()
+        for checker in self.checkers:
+            checker.turn()
+
+    # Connections
+
+    def connected(self, end: BoxEnd) -> None:
+        """A connection."""
+        self.conns[end] = ConnView(end)
+
+    def disconnected(self, end: BoxEnd) -> None:
+        """It is over, as the core is told right now."""
+        conn = self.conns.pop(end)
+        for consumer in list(conn.consumers.values()):
+            self._close(consumer)
+
+    def aborted(self, end: BoxEnd) -> None:
+        """It broke the protocol."""
+        self.conns[end].aborted = True
+
+    def outbox_taken(self, end: BoxEnd) -> None:
+        """The shell is about to take what waits."""
+        for checker in self.checkers:
+            checker.outbox_taken(end)
+
+    def _close(self, consumer: ConsumerView) -> None:
+        consumer.open = False
+        consumer.conn.consumers.pop(consumer.consumer_id, None)
+        sub = consumer.sub
+        for position in [p for p, owner in sub.owner.items() if owner is consumer]:
+            del sub.owner[position]
+
+    # Frames in
+
+    def received(self, end: BoxEnd, frame: Frame) -> None:
+        """The core is about to be given a frame."""
+        conn = self.conns.get(end)
+        if conn is None or end.outbox.close_reason is not None:
+            return
+        try:
+            command = parse_command(frame[0])
+        except ProtocolError:
+            conn.aborted = True
+            return
+        spec = COMMANDS[command.type]
+        body = getattr(command, spec.field)
+        self.world.note("in", end.link.number, spec.name, *_brief(spec.name, body))
+        request_id = getattr(body, "request_id", None)
+        if request_id is not None and (spec.name != "ACK" or body.HasField("request_id")):
+            conn.requests[request_id] = Request(spec.name)
+        handler = _IN.get(spec.name)
+        if handler is not None:
+            handler(self, conn, body, frame[1])
+
+    def after_received(self, end: BoxEnd, frame: Frame) -> None:
+        """The core has dealt with the frame."""
+        conn = self.conns.get(end)
+        if conn is None or end.outbox.close_reason is not None:
+            return
+        for request in conn.requests.values():
+            if request.kind == "SUBSCRIBE":
+                self._created(request)
+            elif request.kind == "UNSUBSCRIBE" and request.sub is not None:
+                self._deleted(conn, request.sub)
+
+    def _created(self, request: Request) -> None:
+        """Whether the core has the subscription that is asked for, and it is new."""
+        topic = self.topic(request.topic)
+        core = self.box.topic(request.topic)
+        subscription = core.subscriptions.get(request.name) if core is not None else None
+        if subscription is None:
+            return
+        view = topic.subs.get(request.name)
+        if view is not None and view.cursor is subscription.cursor:
+            return
+        if view is not None and view.durable:
+            topic.removed[view.name] = view
+        view = topic.subs[request.name] = SubView(topic, request.name, subscription.cursor, durable=request.durable)
+        for i, position in enumerate(topic.order):
+            if i >= request.known or (request.start is not None and position >= request.start):
+                view.add(topic.entries[position])
+
+    def _deleted(self, conn: ConnView, sub: SubView) -> None:
+        core = self.box.topic(sub.topic.name)
+        if core is not None and sub.name in core.subscriptions:
+            return
+        if sub.topic.subs.get(sub.name) is sub:
+            del sub.topic.subs[sub.name]
+            sub.topic.removed[sub.name] = sub
+            for other in list(self.conns.values()):
+                for consumer in list(other.consumers.values()):
+                    if consumer.sub is sub:
+                        self._close(consumer)
+
+    def _producer(self, conn: ConnView, body: Any, payload: bytes) -> None:
+        request = conn.requests[body.request_id]
+        request.topic, request.object_id = body.topic, body.producer_id
+
+    def _send(self, conn: ConnView, body: Any, payload: bytes) -> None:
+        producer = conn.producers.get(body.producer_id)
+        if producer is not None:
+            try:
+                producer.pending.append(Pending(body.sequence_id, message_keys(payload)))
+            except (ProtocolError, ValueError):
+                producer.pending.append(Pending(body.sequence_id, []))
+
+    def _subscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
+        request = conn.requests[body.request_id]
+        request.topic, request.name, request.object_id = body.topic, body.subscription, body.consumer_id
+        request.type, request.durable = body.subType, body.durable
+        request.known = len(self.topic(body.topic).order)
+        if body.HasField("start_message_id"):
+            request.start = position_of(body.start_message_id)
+        elif body.initialPosition == CommandSubscribe.Earliest:
+            request.start = Position(-1, -1)
+
+    def _close_producer(self, conn: ConnView, body: Any, payload: bytes) -> None:
+        self._producer_closed(conn, body)
+
+    def _close_consumer(self, conn: ConnView, body: Any, payload: bytes) -> None:
+        consumer = conn.consumers.get(body.consumer_id)
+        if consumer is not None:
+            self._close(consumer)
+        self._give_up(conn, "SUBSCRIBE", body.consumer_id)
+
+    def _give_up(self, conn: ConnView, kind: str, object_id: int) -> None:
+        for request in conn.requests.values():
+            if request.kind == kind and request.object_id == object_id:
+                request.given_up = True
+
+    def _flow(self, conn: ConnView, body: Any, payload: bytes) -> None:
+        consumer = conn.consumers.get(body.consumer_id)
+        if consumer is not None:
+            consumer.permits += body.messagePermits
+
+    def _redeliver(self, conn: ConnView, body: Any, payload: bytes) -> None:
+        consumer = conn.consumers.get(body.consumer_id)
+        if consumer is None:
+            return
+        sub = consumer.sub
+        if sub.type != SHARED:
+            consumer.may_rewind = True
+            return
+        named = {position_of(each) for each in body.message_ids}
+        for position in [p for p, owner in sub.owner.items() if owner is consumer and (not named or p in named)]:
+            del sub.owner[position]
+            sub.counts[position] = sub.counts.get(position, 0) + 1
+
+    def _seek(self, conn: ConnView, body: Any, payload: bytes) -> None:
+        consumer = conn.consumers.get(body.consumer_id)
+        if consumer is not None:
+            request = conn.requests[body.request_id]
+            consumer.sub.seeks += 1
+            consumer.sub.rewound = True
+            consumer.sub.exact_counts = False
+            consumer.sub.sure.clear()
+            for each in [r for c in self.conns.values() for r in c.requests.values() if r.sub is consumer.sub]:
+                each.acks.clear()
+                each.start = None
+            request.sub = consumer.sub
+            if consumer.sub.seeks == 1 and body.HasField("message_id") and not body.message_id.ack_set:
+                request.start = position_of(body.message_id)
+
+    def _unsubscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
+        consumer = conn.consumers.get(body.consumer_id)
+        if consumer is not None:
+            conn.requests[body.request_id].sub = consumer.sub
+
+    def _ack(self, conn: ConnView, body: CommandAck, payload: bytes) -> None:
+        consumer = conn.consumers.get(body.consumer_id)
+        if consumer is None:
+            return
+        sub = consumer.sub
+        request = conn.requests.get(body.request_id) if body.HasField("request_id") else None
+        if request is not None:
+            request.sub = sub
+        if body.ack_type == CommandAck.Cumulative and sub.type == SHARED:
+            return
+        core = conn.end.cnx.consumers[body.consumer_id]
+        for message_id in body.message_id:
+            position = position_of(message_id)
+            held = (position in core.held) or sub.cursor.is_acked(*position)
+            named = [(position, ack_set_bits(list(message_id.ack_set)))]
+            if position not in sub.topic.entries:
+                continue
+            if body.ack_type == CommandAck.Cumulative:
+                named += [(p, 0) for p in sub.left if p < position]
+                named += [(p, 0) for p in sub.sure if p < position and p not in sub.left]
+            for each, unacked in named:
+                self._acked(sub, each, unacked, held, request)
+
+    def _acked(self, sub: SubView, position: Position, unacked: int, held: bool, request: Request | None) -> None:
+        entry = sub.topic.entries[position]
+        if request is not None:
+            request.acks.append((position, entry.all_bits & ~unacked))
+        sub.set(entry, sub.left.get(position, 0) & unacked)
+        if not held:
+            sub.unsure.add(position)
+        elif position not in sub.left:
+            sub.owner.pop(position, None)
+            sub.counts.pop(position, None)
+
+    # Frames out
+
+    def sent(self, end: BoxEnd, command: BaseCommand) -> None:
+        """The core has put a frame into an outbox."""
+        conn = self.conns.get(end)
+        if conn is None:
+            return
+        spec = COMMANDS[command.type]
+        body = getattr(command, spec.field)
+        self.world.note("out", end.link.number, spec.name, *_brief(spec.name, body))
+        handler = _OUT.get(spec.name)
+        if handler is not None:
+            handler(self, conn, body)
+        request_id = getattr(body, "request_id", None)
+        if request_id is not None and request_id != NO_REQUEST:
+            request = conn.requests.pop(request_id, None)
+            for checker in self.checkers:
+                checker.replied(conn, request_id, request, spec.name)
+            if request is not None:
+                self._answered(conn, request, spec.name, body)
+
+    def _answered(self, conn: ConnView, request: Request, name: str, body: Any) -> None:
+        ok = name in ("SUCCESS", "PRODUCER_SUCCESS") or (name == "ACK_RESPONSE" and not body.HasField("error"))
+        sub = request.sub
+        if request.kind == "PRODUCER" and ok and request.object_id not in conn.producers:
+            topic = self.topic(request.topic)
+            conn.producers[request.object_id] = ProducerView(conn, request.object_id, body.producer_name, topic)
+        elif request.kind == "SUBSCRIBE" and ok:
+            self._created(request)
+            if request.object_id not in conn.consumers:
+                self._subscribed(conn, request)
+        elif request.kind == "SEEK" and sub is not None:
+            sub.seeks -= 1
+            sub.adopt()
+            if ok:
+                sub.owner.clear()
+                for checker in self.checkers:
+                    checker.sought(sub, request.start)
+        elif request.kind == "UNSUBSCRIBE" and sub is not None and ok:
+            sub.removal_answered = True
+            self._deleted(conn, sub)
+        elif request.kind == "ACK" and sub is not None and ok and not sub.seeks:
+            for position, bits in request.acks:
+                sub.sure[position] = sub.sure.get(position, 0) | bits
+                if bits == sub.topic.entries[position].all_bits:
+                    sub.unsure.discard(position)
+
+    def _subscribed(self, conn: ConnView, request: Request) -> None:
+        sub = self.topic(request.topic).subs.get(request.name)
+        for checker in self.checkers:
+            checker.subscribed(conn, request, sub)
+        if sub is None:
+            return
+        if request.type != sub.type:
+            sub.type = request.type
+            sub.counts.clear()
+        sub.answered = True
+        conn.consumers[request.object_id] = ConsumerView(conn, request.object_id, sub)
+
+    def _message(self, conn: ConnView, body: Any) -> None:
+        consumer = conn.consumers.get(body.consumer_id)
+        position = position_of(body.message_id)
+        self.deliveries += 1
+        for checker in self.checkers:
+            checker.delivered(conn, consumer, position, body)
+        if consumer is None:
+            return
+        entry = consumer.sub.topic.entries[position]
+        bits = ack_set_bits(list(body.ack_set)) or entry.all_bits
+        consumer.permits -= bits.bit_count()
+        consumer.last, consumer.may_rewind = position, False
+        if consumer.sub.type == SHARED:
+            consumer.sub.owner[position] = consumer
+
+    def _send_receipt(self, conn: ConnView, body: Any) -> None:
+        self._settle_send(conn, body, position_of(body.message_id))
+
+    def _send_error(self, conn: ConnView, body: Any) -> None:
+        self._settle_send(conn, body, None)
+
+    def _settle_send(self, conn: ConnView, body: Any, position: Position | None) -> None:
+        for producer in (*conn.closing, *conn.producers.values()):
+            if producer.producer_id != body.producer_id:
+                continue
+            for pending in producer.pending:
+                if pending.sequence_id == body.sequence_id:
+                    in_order = pending is producer.pending[0]
+                    producer.pending.remove(pending)
+                    for checker in self.checkers:
+                        checker.settled(producer, pending, position, in_order)
+                    return
+        for checker in self.checkers:
+            checker.settled_nothing(conn, body.sequence_id)
+
+    def _producer_closed(self, conn: ConnView, body: Any) -> None:
+        producer = conn.producers.pop(body.producer_id, None)
+        if producer is not None:
+            conn.closing.append(producer)
+        self._give_up(conn, "PRODUCER", body.producer_id)
+
+    def _consumer_closed(self, conn: ConnView, body: Any) -> None:
+        consumer = conn.consumers.get(body.consumer_id)
+        if consumer is not None:
+            self._close(consumer)
+
+    def _active_change(self, conn: ConnView, body: Any) -> None:
+        consumer = conn.consumers.get(body.consumer_id)
+        if consumer is not None:
+            consumer.may_rewind = True
+
+    def _last_message_id(self, conn: ConnView, body: Any) -> None:
+        for checker in self.checkers:
+            checker.last_message_id(position_of(body.last_message_id))
+
+
+def _brief(name: str, body: Any) -> tuple[object, ...]:
+    if name == "MESSAGE":
+        message_id = body.message_id
+        return body.consumer_id, f"{message_id.ledgerId}:{message_id.entryId}", body.redelivery_count
+    if name == "ACK":
+        ids = [f"{each.ledgerId}:{each.entryId}{list(each.ack_set) or ''}" for each in body.message_id]
+        return body.consumer_id, body.ack_type, *ids
+    if name == "SUBSCRIBE":
+        return body.subscription, body.subType
+    if name in ("SEND_RECEIPT", "SEND_ERROR"):
+        return body.producer_id, body.sequence_id
+    return ()
+
+
+_IN: dict[str, Callable[[Model, ConnView, Any, bytes], None]] = {
+    "PRODUCER": Model._producer,
+    "SEND": Model._send,
+    "SUBSCRIBE": Model._subscribe,
+    "CLOSE_PRODUCER": Model._close_producer,
+    "CLOSE_CONSUMER": Model._close_consumer,
+    "FLOW": Model._flow,
+    "REDELIVER_UNACKNOWLEDGED_MESSAGES": Model._redeliver,
+    "SEEK": Model._seek,
+    "UNSUBSCRIBE": Model._unsubscribe,
+    "ACK": Model._ack,
+}
+_OUT: dict[str, Callable[[Model, ConnView, Any], None]] = {
+    "MESSAGE": Model._message,
+    "SEND_RECEIPT": Model._send_receipt,
+    "SEND_ERROR": Model._send_error,
+    "CLOSE_PRODUCER": Model._producer_closed,
+    "CLOSE_CONSUMER": Model._consumer_closed,
+    "ACTIVE_CONSUMER_CHANGE": Model._active_change,
+    "GET_LAST_MESSAGE_ID_RESPONSE": Model._last_message_id,
+}

@@ -1,0 +1,145 @@
+"""One run: settings, clients and faults drawn from the seed; then calm, and the last checks."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pulsarbox.config import Settings
+from tests.simulation.box import READ_BYTES, Box
+from tests.simulation.checkers import CHECKERS
+from tests.simulation.clients import Client
+from tests.simulation.consumers import EXCLUSIVE, FAILOVER, SHARED, SimulatedConsumer, SimulatedReader, Verifier
+from tests.simulation.misfits import Glutton, Mute, Vandal
+from tests.simulation.model import Model
+from tests.simulation.producers import SimulatedProducer
+from tests.simulation.world import Faults, World
+
+TOPICS = tuple(f"persistent://public/default/{name}" for name in ("one", "two", "three-partition-1"))
+DEFAULT_STEPS = 3000
+
+
+def settings_of(random: Random) -> Settings:
+    """Settings that make every limit matter."""
+    return Settings(
+        keepAliveIntervalSeconds=5,
+        connectionLivenessCheckTimeoutMillis=500,
+        dispatcherMaxReadBatchSize=random.choice((2, 10, 100)),
+        dispatcherMaxRoundRobinBatchSize=random.choice((1, 3, 20)),
+        dispatcherMaxReadSizeBytes=READ_BYTES,
+        maxUnackedMessagesPerConsumer=random.choice((0, 25)),
+        maxUnackedMessagesPerSubscription=random.choice((0, 30)),
+        managedLedgerMaxEntriesPerLedger=random.choice((1, 7, 40, 1000)),
+        managedLedgerMaxLedgerRolloverTimeMinutes=random.choice((1, 240)),
+    )
+
+
+def faults_of(random: Random) -> Faults:
+    """Some seeds are gentle, some are rough."""
+    return Faults(
+        drop=random.choice((0.0, 0.001, 0.01)),
+        silence=random.choice((0.0, 0.0, 0.002)),
+        congestion=random.choice((0.0, 0.3)),
+        commit_fails=random.choice((0.0, 0.0, 0.05)),
+        read_fails=random.choice((0.0, 0.0, 0.1)),
+        commit_delay=random.choice((0.001, 0.01, 0.1)),
+        read_delay=random.choice((0.001, 0.02, 0.2)),
+    )
+
+
+class Run:
+    """Everything that one seed makes."""
+
+    def __init__(self, seed: int) -> None:
+        self.world = world = World(seed)
+        random = world.random
+        self.model = Model(world)
+        self.model.checkers = [checker(self.model) for checker in CHECKERS]
+        cache, checkpoint = random.choice((1, 5_000, 1 << 20)), random.choice((2_000, 50_000))
+        self.box = self.model.box = Box(world, settings_of(random), self.model, cache, checkpoint)
+        self.topics = TOPICS[: random.choice((1, 2, 3))]
+        self.clients = self._make_clients()
+        self._crash_every = random.choice((0.0, 3.0, 8.0))
+        self._faults = faults_of(random)
+
+    def _make_clients(self) -> list[Client]:
+        random, world, box = self.world.random, self.world, self.box
+        clients: list[Client] = []
+        for number, topic in enumerate(self.topics):
+            for i in range(random.choice((1, 2))):
+                name = f"producer-{number}-{i}"
+                padding = random.choice((0, 10, 300))
+                clients.append(SimulatedProducer(world, box, name, topic, named=random.random() < 0.5, padding=padding))
+            for kind, count in ((EXCLUSIVE, 2), (FAILOVER, 3), (SHARED, 3)):
+                for i in range(random.randrange(count + 1)):
+                    kind_of = kind if random.random() < 0.9 else random.choice((EXCLUSIVE, SHARED))
+                    name = f"consumer-{number}-{kind}-{i}"
+                    clients.append(SimulatedConsumer(world, box, name, topic, f"sub-{kind}", kind_of))
+            if random.random() < 0.5:
+                clients.append(SimulatedReader(world, box, f"reader-{number}", topic, f"reader-{number}", EXCLUSIVE))
+        for misfit in (Vandal, Glutton):
+            if random.random() < 0.4:
+                clients.append(misfit(world, box, misfit.__name__.lower(), self.topics[0]))
+        if random.random() < 0.3:
+            clients.append(Mute(world, box, "mute"))
+        return clients
+
+    def run(self, steps: int = DEFAULT_STEPS) -> None:
+        """All of it. Raises Violation."""
+        world = self.world
+        self.box.start()
+        world.faults = self._faults
+        for client in self.clients:
+            client.start()
+        self._crash_later()
+        self._jump_later()
+        world.run(events=steps)
+        self._calm_down()
+        self._verify()
+
+    def _crash_later(self) -> None:
+        if self._crash_every:
+            self.world.after(self.world.soon(self._crash_every), self._crash)
+
+    def _crash(self) -> None:
+        if self._crash_every:
+            self.box.crash(self.world.soon(0.3))
+            self._crash_later()
+
+    def _jump_later(self) -> None:
+        self.world.after(self.world.soon(5.0), self._jump)
+
+    def _jump(self) -> None:
+        jump = self.world.random.choice((-3_000, 50, 100_000, 864_000_000))
+        self.world.note("the wall clock jumps by", jump)
+        self.world.wall_offset += jump
+        if self._crash_every:
+            self._jump_later()
+
+    def _calm_down(self) -> None:
+        world = self.world
+        world.note("calm")
+        self._crash_every = 0.0
+        world.faults = Faults()
+        for client in self.clients:
+            client.calm = True
+            if client.link is not None:
+                client.link.slow = False
+            if isinstance(client, Glutton | Mute | Vandal):
+                client.stopped = True
+                client.give_up()
+        world.run(until=world.monotonic + 40)
+        for client in self.clients:
+            client.stopped = True
+        world.run(until=world.monotonic + 3)
+
+    def _verify(self) -> None:
+        world = self.world
+        for checker in self.model.checkers:
+            checker.finished()
+        for topic in self.topics:
+            verifier = Verifier(world, self.box, topic)
+            verifier.start()
+            world.run(until=world.monotonic + 5)
+            verifier.stopped = True
+            for checker in self.model.checkers:
+                checker.read_back(topic, verifier.entries)

@@ -1,0 +1,86 @@
+"""The scheduler: one heap of events, a monotonic clock that only moves with them, a wall clock that may jump.
+
+Everything random comes from one ``Random(seed)``, and events of the same instant happen in the order they were asked
+for: the same seed is the same history.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from random import Random
+
+from pulsarbox.clock import Now
+from tests.simulation.history import History
+
+EPOCH = 1_700_000_000_000
+"""The wall clock at the start, in milliseconds."""
+
+
+@dataclass
+class Faults:
+    """How rough the world is. Rates are chances per occasion."""
+
+    drop: float = 0.0
+    """A client's step drops its connection."""
+    silence: float = 0.0
+    """A client's step cuts its connection without a word to either side."""
+    congestion: float = 0.0
+    """A connection is a slow one."""
+    commit_fails: float = 0.0
+    read_fails: float = 0.0
+    commit_delay: float = 0.004
+    """Mean, in seconds."""
+    read_delay: float = 0.002
+
+
+class World:
+    """Time, chance and the list of what is to happen."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.history = History()
+        self.faults = Faults()
+        self.monotonic = 0.0
+        self.wall_offset = 0
+        self.events = 0
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+
+    @property
+    def now(self) -> Now:
+        """Both clocks."""
+        return Now(self.monotonic, EPOCH + self.wall_offset + int(self.monotonic * 1000))
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Let something happen later."""
+        self._count += 1
+        heappush(self._heap, (self.monotonic + seconds, self._count, action))
+
+    def soon(self, mean: float) -> float:
+        """A random delay, in seconds."""
+        return self.random.expovariate(1 / mean) if mean else 0.0
+
+    def chance(self, rate: float) -> bool:
+        """Whether it happens this time."""
+        return rate > 0 and self.random.random() < rate
+
+    def note(self, *what: object) -> None:
+        """Write down an event."""
+        self.history.note(self.monotonic, *what)
+
+    def run(self, *, events: int | None = None, until: float | None = None) -> None:
+        """Let the next events happen: so many of them, or all up to an instant."""
+        left = events
+        while self._heap and (left is None or left > 0):
+            when, _, action = self._heap[0]
+            if until is not None and when > until:
+                break
+            heappop(self._heap)
+            self.monotonic = max(self.monotonic, when)
+            self.events += 1
+            action()
+            if left is not None:
+                left -= 1
+        if until is not None:
+            self.monotonic = max(self.monotonic, until)
