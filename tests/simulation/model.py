@@ -362,7 +362,6 @@ class Model:
             sub.seeks -= 1
             sub.adopt()
             if ok:
-                sub.owner.clear()
                 for checker in self.checkers:
                     checker.sought(sub, request.start)
         elif request.kind == "UNSUBSCRIBE" and sub is not None and ok:
