@@ -306,7 +306,9 @@ class Model:
         core = conn.end.cnx.consumers[body.consumer_id]
         for message_id in body.message_id:
             position = position_of(message_id)
-            held = (position in core.held) or sub.cursor.is_acked(*position)
+            alone = body.ack_type == CommandAck.Individual
+            done = sub.cursor.is_acked(*position) if alone else position <= sub.cursor.mark_delete
+            held = position in core.held or done
             named = [(position, ack_set_bits(list(message_id.ack_set)))]
             if position not in sub.topic.entries:
                 continue
