@@ -22,6 +22,9 @@ class Store:
         self.ledgers: dict[int, ManagedLedger] = {}
         self.cursors: dict[int, ManagedCursor] = {}
         self.next_position = recovery.next_position
+        self.replayed_ledgers: dict[ManagedLedger, None] = {}
+        """What the log changed behind the checkpoint: the next checkpoint has to hold it."""
+        self.replayed_cursors: dict[ManagedCursor, None] = {}
         self._by_ledger_id: dict[int, ManagedLedger] = {}
         for kind in ("ledger/", "cursor/"):
             for key in self.catalog.keys(kind):
@@ -45,6 +48,7 @@ class Store:
                     f" {ledger.ledgers[record.ledger_id].entries} should come next"
                 )
             ledger.replay(record)
+            self.replayed_ledgers[ledger] = None
         elif isinstance(record, Meta):
             key = record.key.decode()
             self.catalog.apply(key, record.value)
@@ -56,6 +60,7 @@ class Store:
             cursor = self.cursors.get(record.cursor_id)
             if cursor is not None:
                 cursor.replay(record)
+                self.replayed_cursors[cursor] = None
 
     def _exists(self, key: str, row: Row) -> None:
         kind, _, rest = key.partition("/")
@@ -84,10 +89,14 @@ class Store:
         if kind == "ledger":
             topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
             self._by_ledger_id.pop(ledger_id, None)
-            self.ledgers.pop(topic_id, None)
+            ledger = self.ledgers.pop(topic_id, None)
+            if ledger is not None:
+                self.replayed_ledgers.pop(ledger, None)
         elif kind == "cursor":
             cursor_id = int(rest.split("/")[1], 16)
-            self.cursors.pop(cursor_id, None)
+            cursor = self.cursors.pop(cursor_id, None)
+            if cursor is not None:
+                self.replayed_cursors.pop(cursor, None)
             self.catalog.apply(acks_key(cursor_id), None)
 
     def ids(self) -> Row:

@@ -68,8 +68,8 @@ class GroupCommit:
         self._checkpoint_every = settings.journalCheckpointMbytes << 20
         self._since_checkpoint = 0
         self._not_before = 0.0
-        self._dirty_ledgers: dict[ManagedLedger, None] = {}
-        self._dirty_cursors: dict[ManagedCursor, None] = {}
+        self._dirty_ledgers = store.replayed_ledgers
+        self._dirty_cursors = store.replayed_cursors
         self._checkpoint_asked = False
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.open = Group(store.next_position)
@@ -160,7 +160,9 @@ class GroupCommit:
             self._store.catalog.put(batch, IDS, {"next": self._next_id, "boot": self.boot})
             self._ids_changed = False
         batch.wall = now.wall
-        self._dirty_ledgers.update(dict.fromkeys(topic.ledger for topic in group.appended))
+        for topic in group.appended:
+            if topic.ledger.topic_id in self._store.ledgers:  # it may have been deleted since
+                self._dirty_ledgers[topic.ledger] = None
         self._since_checkpoint += batch.size
         if self._since_checkpoint >= self._checkpoint_every or self._checkpoint_asked:
             batch.checkpoint = self._checkpoint()
@@ -220,7 +222,10 @@ class GroupCommit:
         self._timers.at(self._not_before, _wake)
         refusal = PersistenceError(f"The message could not be stored: {error}")
         for topic in group.appended | behind.appended:
-            for info in topic.ledger.roll_back():
+            changed = topic.ledger.roll_back()
+            if topic.ledger.topic_id not in self._store.ledgers:
+                continue  # deleted since
+            for info in changed:
                 self.put_row(ledger_key(topic.ledger.topic_id, info.ledger_id), ledger_row(topic.ledger, info))
         for producer, sequence_id, _, _, _ in group.receipts + behind.receipts:
             producer.refuse(sequence_id, refusal)

@@ -1,5 +1,6 @@
 """A subscription of a persistent topic: its cursor, its consumers, the dispatcher of its type."""
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +20,10 @@ from pulsarbox.storage.record import Position
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
 
+log = logging.getLogger(__name__)
+
 Done = Callable[[Now], None]
+Failed = Callable[[Exception], None]
 Apply = Callable[[Consumer, MessageIdData, Held], None]
 
 TYPE_NAMES = {0: "Exclusive", 1: "Shared", 2: "Failover", 3: "Key_Shared"}
@@ -113,8 +117,10 @@ class Subscription:
 
     # Acknowledging
 
-    def acknowledge(self, consumer: Consumer, ack: CommandAck, now: Now, done: Done | None) -> None:
-        """Acknowledge what a command names; ``done`` is called when all of it is durable.
+    def acknowledge(
+        self, consumer: Consumer, ack: CommandAck, now: Now, done: Done | None, failed: Failed | None = None
+    ) -> None:
+        """Acknowledge what a command names; ``done`` is called when all of it is durable, ``failed`` where not all is.
 
         An entry of which nothing is known any more (it was delivered to an earlier consumer) is read first.
         """
@@ -133,13 +139,22 @@ class Subscription:
             else:
                 unknown.append(message_id)
         if unknown:
-            self._look_up(consumer, unknown, apply, done, now)
+            self._look_up(consumer, unknown, apply, (done, failed), now)
         else:
             self._settled(consumer, done, now)
 
-    def _look_up(self, consumer: Consumer, ids: list[MessageIdData], apply: Apply, done: Done | None, now: Now) -> None:
+    def _look_up(
+        self,
+        consumer: Consumer,
+        ids: list[MessageIdData],
+        apply: Apply,
+        answers: tuple[Done | None, Failed | None],
+        now: Now,
+    ) -> None:
         epoch = self._epoch
         left = len(ids)
+        done, failed = answers
+        errors: list[Exception] = []
 
         def found(message_id: MessageIdData, held: Held | None, when: Now) -> None:
             nonlocal left
@@ -147,7 +162,13 @@ class Subscription:
             if held is not None and epoch == self._epoch:  # a reset in between has made a new start
                 apply(consumer, message_id, held)
             if left == 0:
-                self._settled(consumer, done, when)
+                self._settled(consumer, None if errors else done, when)
+                if errors and failed is not None:
+                    failed(errors[0])
+
+        def unread(message_id: MessageIdData, error: Exception) -> None:
+            errors.append(error)
+            found(message_id, None, now)
 
         cumulative = apply == self._apply_cumulative
         for message_id in ids:
@@ -156,7 +177,7 @@ class Subscription:
             if position <= self.cursor.mark_delete or (not cumulative and self.cursor.is_acked(*position)):
                 found(message_id, None, now)
             else:
-                self.topic.look_up(position, partial(found, message_id), now)
+                self.topic.look_up(position, partial(found, message_id), partial(unread, message_id), now)
 
     def _settled(self, consumer: Consumer, done: Done | None, now: Now) -> None:
         """What a command acknowledges is applied: have it written, and go on with what it made room for."""
@@ -250,7 +271,10 @@ class Subscription:
                 self.cursor.acknowledge_batch(position, held.batch_size, ack_set_bits(ack_set))
                 self.topic.core.commits.cursor_changed(self.cursor, when)
 
-        self.topic.look_up(position, found, now)
+        def unread(error: Exception) -> None:
+            log.error("subscription %s starts at the whole batch %s: %s", self.name, position, error)
+
+        self.topic.look_up(position, found, unread, now)
 
     def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
         """Delete the subscription. Raises MetadataError where the consumer is not the only one, unless forced."""

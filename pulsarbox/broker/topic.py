@@ -261,13 +261,19 @@ class PersistentTopic(Topic):
 
         self.core.reads.ask(position.ledger_id, position.entry_id, position.entry_id, 1, answer)
 
-    def look_up(self, position: Position, found: Callable[[Held | None, Now], None], now: Now) -> None:
-        """What an acknowledgement needs to know of an entry; None where there is none, or it cannot be read."""
+    def look_up(
+        self,
+        position: Position,
+        found: Callable[[Held | None, Now], None],
+        failed: Callable[[Exception], None],
+        now: Now,
+    ) -> None:
+        """What an acknowledgement needs to know of an entry; None where there is none."""
         info = self.ledger.ledgers.get(position.ledger_id)
         if info is None or not 0 <= position.entry_id < info.confirmed:
             found(None, now)
             return
-        self.read_entry(position, lambda entry, when: found(_held(entry), when), lambda error: found(None, now), now)
+        self.read_entry(position, lambda entry, when: found(_held(entry), when), failed, now)
 
     def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
         """The mark-delete right before ``position``, or before the nearest entry there is, with its totals."""
@@ -288,7 +294,7 @@ class PersistentTopic(Topic):
                 mark = Position(at.ledger_id, at.entry_id - 1)
                 located(mark, held.total_messages - held.batch_size, held.total_bytes - held.size, when)
 
-        self.look_up(at, found, now)
+        self.look_up(at, found, lost, now)
 
     # Life
 

@@ -188,7 +188,7 @@ class Liveness(Checker):
         """See Checker."""
         for sub in self.model.subs():
             alive = any(c.sub is sub for conn in self.model.conns.values() for c in conn.consumers.values())
-            self.check(not alive or not sub.left, "never consumed:", sub.topic.name, sub.name, list(sub.left)[:5])
+            self.check(not alive or not sub.left, "never consumed:", sub.topic.name, sub.name, list(sub.left.items())[:5])
 
 
 class OneHolder(Checker):
@@ -412,8 +412,8 @@ class Recovered(Checker):
     def compare(self) -> None:
         """Recover beside the box, from the same disk."""
         box = self.model.box
-        if not box.broker.core.commits.idle:
-            return
+        if not box.broker.core.commits.idle or box.disk.reads_under_way:
+            return  # an acknowledgement of many entries may be applied in part
         live, recovered = box.broker.core.store, Store(box.disk.engine.recover())
         self.check(live.ledgers.keys() == recovered.ledgers.keys(), "topics differ")
         for topic_id, ledger in live.ledgers.items():

@@ -306,7 +306,9 @@ class Model:
         core = conn.end.cnx.consumers[body.consumer_id]
         for message_id in body.message_id:
             position = position_of(message_id)
-            held = (position in core.held) or sub.cursor.is_acked(*position)
+            alone = body.ack_type == CommandAck.Individual
+            done = sub.cursor.is_acked(*position) if alone else position <= sub.cursor.mark_delete
+            held = position in core.held or done
             named = [(position, ack_set_bits(list(message_id.ack_set)))]
             if position not in sub.topic.entries:
                 continue
@@ -362,7 +364,6 @@ class Model:
             sub.seeks -= 1
             sub.adopt()
             if ok:
-                sub.owner.clear()
                 for checker in self.checkers:
                     checker.sought(sub, request.start)
         elif request.kind == "UNSUBSCRIBE" and sub is not None and ok:

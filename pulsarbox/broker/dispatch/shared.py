@@ -49,7 +49,7 @@ class SharedDispatcher:
     def add(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.add."""
         if not self._consumers:
-            self.rewind()
+            self._restart()
         self._consumers.append(consumer)
 
     def remove(self, consumer: Consumer, now: Now) -> None:
@@ -60,7 +60,7 @@ class SharedDispatcher:
         consumer.held.clear()
         consumer.unacked = 0
         if not self._consumers:
-            self.rewind()
+            self._restart()
         self.acknowledged(consumer)
         self.dispatch(now)
 
@@ -75,6 +75,10 @@ class SharedDispatcher:
 
     def rewind(self) -> None:
         """See Dispatcher.rewind."""
+        self.redelivered.clear()
+        self._restart()
+
+    def _restart(self) -> None:
         for consumer in self._consumers:
             consumer.held.clear()
             consumer.unacked = 0

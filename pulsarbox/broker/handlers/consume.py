@@ -12,6 +12,7 @@ from pulsarbox.errors import (
     NamingError,
     NotAllowed,
     NotSupported,
+    PersistenceError,
     PulsarBoxError,
     ServiceNotReady,
     SubscriptionNotFound,
@@ -184,13 +185,21 @@ def ack(cnx: ServerCnx, command: CommandAck, now: Now) -> None:
             code, text = refusal.server_error, str(refusal)
             cnx.outbox.send(replies.ack_response(command.consumer_id, command.request_id, code, text))
         return
-    done = None
+    done = failed = None
     if wants_answer:
-        reply = replies.ack_response(command.consumer_id, command.request_id)
-        done = lambda when: cnx.outbox.send(reply)  # noqa: E731
+        consumer_id, request_id = command.consumer_id, command.request_id
+        reply = replies.ack_response(consumer_id, request_id)
+
+        def done(when: Now) -> None:
+            cnx.outbox.send(reply)
+
+        def failed(error: Exception) -> None:
+            code = PersistenceError.server_error
+            cnx.outbox.send(replies.ack_response(consumer_id, request_id, code, f"Not acknowledged: {error}"))
+
     subscription = consumer.subscription
     if isinstance(subscription, Subscription):
-        subscription.acknowledge(consumer, command, now, done)
+        subscription.acknowledge(consumer, command, now, done, failed)
     elif done is not None:
         done(now)
 
