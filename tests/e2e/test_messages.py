@@ -41,8 +41,9 @@ def test_a_batch_is_one_entry(client: Any, topic: str) -> None:
 
 def test_order_is_kept_over_a_thousand(client: Any, topic: str) -> None:
     consumer = client.subscribe(topic, "s")
-    send_all(client.create_producer(topic, batching_enabled=True), numbered(1000))
-    send_all(client.create_producer(topic), numbered(1000, start=1000))
+    batching = client.create_producer(topic, batching_enabled=True, block_if_queue_full=True)
+    send_all(batching, numbered(1000))
+    send_all(client.create_producer(topic, block_if_queue_full=True), numbered(1000, start=1000))
     assert take(consumer, 2000) == numbered(2000)
 
 

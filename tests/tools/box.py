@@ -55,6 +55,7 @@ class Box:
         self.port, self.web_port = free_ports(2)
         self.log = log or data.with_name(f"{data.name}.log")
         self.process: subprocess.Popen[bytes] | None = None
+        self.waits_for_web = False
         self._command = shlex.split(command) if isinstance(command, str) else list(command)
 
     @property
@@ -85,13 +86,19 @@ class Box:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, start_new_session=True
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.data.parent,  # away from any pulsarbox.toml
+                env=environ,
+                start_new_session=True,
             )
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
-        """Return when both ports accept connections."""
+        """Return when the ports accept connections."""
         deadline = time.monotonic() + seconds
-        for port in (self.port, self.web_port):
+        for port in (self.port, self.web_port) if self.waits_for_web else (self.port,):
             while not accepts(port):
                 if self.process is not None and self.process.poll() is not None:
                     raise BoxError(f"ended with {self.process.returncode}:\n{self.said()}")
