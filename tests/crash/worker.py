@@ -6,6 +6,7 @@ The Python client does not show receipts of acknowledgements, so there are no ``
 import argparse
 import itertools
 import json
+import os
 import sys
 import threading
 import time
@@ -58,7 +59,7 @@ class Worker:
             plan["url"],
             operation_timeout_seconds=5,
             connection_timeout_ms=2000,
-            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Fatal),
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
         )
         self._stopping, self._drained = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
@@ -225,15 +226,18 @@ def main() -> None:
     parser.add_argument("-plan", type=Path)
     parser.add_argument("-history", type=Path)
     arguments = parser.parse_args()
+    # The client logs to stdout, where the answers go.
+    answers_to = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     with arguments.history.open("w") as out:
         worker = Worker(json.loads(arguments.plan.read_text()), History(out))
         worker.run()
-        print("running", flush=True)
+        print("running", file=answers_to, flush=True)
         answers = {"drain": (worker.drain, "drained"), "audit": (worker.audit, "audited")}
         for line in sys.stdin:
             obey, answer = answers[line.strip()]
             obey()
-            print(answer, flush=True)
+            print(answer, file=answers_to, flush=True)
         worker.close()
 
 
