@@ -1,0 +1,229 @@
+"""Measures a broker, or two against each other, through the official Go client.
+
+``make bench`` starts a box of its own; ``make bench URL=pulsar://... VERSUS=pulsar://...`` takes what is running. Two are
+measured by turns, row by row, in rounds, because a machine has moods; medians are shown. Client and broker share the
+machine: read the figures as ratios. Table on stdout, progress on stderr, everything in a JSON file.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pulsar
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.rows import CPU, MEMORY, ROWS, START, Figure, Row
+from tests.tools.box import PULSARBOX, Box
+from tests.tools.go import BUILT, GoError, build
+
+REST_SECONDS: Final = 4.0
+DRIVER_SECONDS: Final = 150.0
+
+
+@dataclass
+class Target:
+    """A broker that is measured. ``pid`` is known if memory and processor can be looked at."""
+
+    name: str
+    url: str
+    pid: int | None = None
+    # (row, figure) -> one value a round
+    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def add(self, row: Row, figures: dict[str, float]) -> None:
+        for key, value in figures.items():
+            self.values.setdefault(row.name, {}).setdefault(key, []).append(value)
+
+    def median(self, row: Row, figure: Figure) -> float | None:
+        values = self.values.get(row.name, {}).get(figure.key)
+        return statistics.median(values) if values else None
+
+
+def say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def driver(kind: str) -> list[str]:
+    """The program that measures a row: the Go one where it can be had."""
+    if kind != "python":
+        try:
+            return [str(build(Path(__file__).parent / "driver"))]
+        except GoError as error:
+            if kind == "go" or "not installed" not in str(error):
+                raise
+            say(f"{error}: measuring with the Python client, which is slower than a broker should be")
+    return [sys.executable, "-m", "benchmarks.python_driver"]
+
+
+def measure(command: Sequence[str], job: dict[str, Any]) -> dict[str, float] | None:
+    done = subprocess.run(
+        command, input=json.dumps(job), capture_output=True, text=True, timeout=DRIVER_SECONDS, check=False
+    )
+    if done.returncode != 0:
+        say(f"{job['row']} failed: {done.stderr.strip()[-500:]}")
+        return None
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])  # before it, what the Python client logged
+    return figures
+
+
+def rest(pid: int) -> Iterator[tuple[Row, dict[str, float]]]:
+    """Memory and processor time of a process and its children while nothing happens."""
+    root = psutil.Process(pid)
+    processes = [root, *root.children(recursive=True)]
+
+    def busy() -> float:
+        return sum(sum(process.cpu_times()[:2]) for process in processes)
+
+    before, begin = busy(), time.monotonic()
+    time.sleep(REST_SECONDS)
+    yield CPU, {"percent": 100 * (busy() - before) / (time.monotonic() - begin)}
+    yield MEMORY, {"mib": sum(process.memory_full_info().pss for process in processes) / 2**20}
+
+
+def first_message(box: Box) -> float:
+    """Start the box; seconds until a client has its first receipt."""
+    begin = time.monotonic()
+    box.start()
+    client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    client.create_producer("bench-first").send(b"first")
+    seconds = time.monotonic() - begin
+    client.close()
+    return seconds
+
+
+@contextmanager
+def own_box(rounds: int, start_cmd: Sequence[str] | str) -> Iterator[Target]:
+    """A box on a fresh directory, started once a round to see how long that takes."""
+    with tempfile.TemporaryDirectory(prefix="pulsarbox-bench-") as folder:
+        box = Box(Path(folder) / "data", start_cmd)
+        try:
+            starts = []
+            for _ in range(rounds):
+                box.kill()
+                starts.append(first_message(box))
+            target = Target("box", box.url, box.pid)
+            for seconds in starts:
+                target.add(START, {"seconds": seconds})
+            yield target
+        finally:
+            box.kill()
+
+
+def run(targets: Sequence[Target], rows: Sequence[Row], rounds: int, scale: float, command: Sequence[str]) -> None:
+    for target in targets:
+        if target.pid is not None:
+            for row, figures in rest(target.pid):
+                target.add(row, figures)
+    label = uuid.uuid4().hex[:8]
+    for number in range(rounds):
+        for row in rows:
+            # Who goes first changes with the round.
+            for target in targets if number % 2 == 0 else targets[::-1]:
+                topic = f"persistent://public/default/bench-{label}-{row.name}-{number}"
+                figures = measure(command, row.job_for(target.url, topic, scale))
+                if figures is not None:
+                    target.add(row, figures)
+                    shown = ", ".join(f"{figures[each.key]:,.2f} {each.unit}" for each in row.figures)
+                    say(f"round {number + 1}/{rounds} {target.name}: {row.title}: {shown}")
+
+
+def text_of(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:,.2f}"
+
+
+def show(targets: Sequence[Target], rows: Sequence[Row], rounds: int) -> None:
+    table = Table(title=f"medians of {rounds} round(s), 1 KiB messages")
+    table.add_column("measure")
+    table.add_column("unit")
+    for target in targets:
+        table.add_column(target.name, justify="right")
+    if len(targets) == 2:
+        table.add_column("ratio", justify="right")
+        table.add_column("better")
+    for row in rows:
+        for number, figure in enumerate(row.figures):
+            medians = [target.median(row, figure) for target in targets]
+            if any(median is not None for median in medians):
+                cells = [row.title if number == 0 else "", figure.unit, *map(text_of, medians)]
+                table.add_row(*cells, *compare(targets, medians, figure))
+    Console().print(table)
+
+
+def compare(targets: Sequence[Target], medians: Sequence[float | None], figure: Figure) -> list[str]:
+    """The first by the second, and who is better."""
+    if len(targets) != 2:
+        return []
+    first, second = medians
+    if not first or not second:
+        return ["-", ""]
+    better = targets[0] if (first > second) == figure.more_is_better else targets[1]
+    return [f"{first / second:.2f}", better.name]
+
+
+def write(path: Path, targets: Sequence[Target], arguments: argparse.Namespace) -> None:
+    found = {
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "rounds": arguments.rounds,
+        "scale": arguments.scale,
+        "targets": [{"name": target.name, "url": target.url, "values": target.values} for target in targets],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n")
+    say(f"all values are in {path}")
+
+
+def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", help="service URL; without it, a box is started")
+    parser.add_argument("--versus", help="service URL of a second broker")
+    parser.add_argument("--pid", type=int, help="process of the first broker, for memory and processor")
+    parser.add_argument("--versus-pid", type=int, help="process of the second broker")
+    parser.add_argument("--start-cmd", default=PULSARBOX, help="command that starts the box")
+    parser.add_argument("--rows", nargs="*", choices=[row.name for row in ROWS], help="only these rows")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies the numbers of messages")
+    parser.add_argument("--driver", choices=["auto", "go", "python"], default="auto")
+    parser.add_argument("--json", type=Path, default=BUILT.parent / "bench.json")
+    return parser.parse_args(words)
+
+
+def bench(arguments: argparse.Namespace, first: Target, command: Sequence[str]) -> None:
+    targets = [first]
+    if arguments.versus:
+        targets.append(Target("versus", arguments.versus, arguments.versus_pid))
+    rows = [row for row in ROWS if not arguments.rows or row.name in arguments.rows]
+    run(targets, rows, arguments.rounds, arguments.scale, command)
+    show(targets, [*rows, START, MEMORY, CPU], arguments.rounds)
+    write(arguments.json, targets, arguments)
+
+
+def main() -> None:
+    arguments = arguments_of()
+    command = driver(arguments.driver)
+    if arguments.url:
+        bench(arguments, Target("url", arguments.url, arguments.pid), command)
+        return
+    with own_box(arguments.rounds, arguments.start_cmd) as target:
+        bench(arguments, target, command)
+
+
+if __name__ == "__main__":
+    main()

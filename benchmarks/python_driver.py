@@ -1,0 +1,178 @@
+"""What driver/main.go measures, with processes of the official Python client: for machines without Go.
+
+It reads the same job from stdin and prints the same figures. The client is slower than the Go one, so the numbers say
+less about the broker; they can be compared with each other only.
+"""
+
+import json
+import multiprocessing
+import random
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import pulsar
+
+PROCESSES: Final = 2
+WAIT_MS: Final = 30_000
+
+Job = dict[str, Any]
+
+
+def connect(job: Job) -> Any:
+    return pulsar.Client(job["url"], logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+
+
+def make_producer(client: Any, job: Job) -> Any:
+    return client.create_producer(
+        job["topic"],
+        batching_enabled=job.get("batched", False),
+        batching_max_publish_delay_ms=1,
+        max_pending_messages=job["pending"],
+        block_if_queue_full=True,
+        send_timeout_millis=0,
+    )
+
+
+def subscribe(client: Any, job: Job, name: str) -> Any:
+    kind = pulsar.ConsumerType.Shared if job.get("shared") else pulsar.ConsumerType.Exclusive
+    return client.subscribe(job["topic"], name, kind, initial_position=pulsar.InitialPosition.Earliest)
+
+
+def percentiles(samples: list[float]) -> dict[str, float]:
+    cuts = statistics.quantiles(samples, n=1000, method="inclusive")
+    return {"p50_ms": cuts[499], "p99_ms": cuts[989], "p999_ms": cuts[998]}
+
+
+def noise(job: Job) -> bytes:
+    return random.Random(1).randbytes(job["size"])
+
+
+def publish(job: Job, results: Any = None) -> list[float]:
+    """Send all as fast as the pending ones allow; milliseconds to each receipt."""
+    client = connect(job)
+    producer, body, waits, done = make_producer(client, job), noise(job), [], threading.Event()
+    count = job["messages"]
+
+    def send() -> None:
+        sent = time.perf_counter()
+
+        def receipted(result: Any, _: Any) -> None:
+            waits.append((time.perf_counter() - sent) * 1000)
+            if len(waits) == count:
+                done.set()
+
+        producer.send_async(body, receipted)
+
+    for _ in range(count):
+        send()
+    producer.flush()
+    done.wait()
+    client.close()
+    if results is not None:
+        results.put(waits)
+    return waits
+
+
+def receive(job: Job, name: str, count: int, results: Any = None) -> list[float]:
+    """Take and acknowledge ``count`` messages; for those that say when they were sent, the milliseconds since."""
+    client = connect(job)
+    consumer, waits = subscribe(client, job, name), []
+    for _ in range(count):
+        message = consumer.receive(WAIT_MS)
+        if job.get("rate"):
+            waits.append((time.time_ns() - int.from_bytes(message.data()[:8], "big")) / 1e6)
+        consumer.acknowledge(message)
+    client.close()
+    if results is not None:
+        results.put(waits)
+    return waits
+
+
+def in_processes(target: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[list[float]]:
+    context = multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    processes = [context.Process(target=target, args=(*each, results)) for each in arguments]
+    for process in processes:
+        process.start()
+    gathered = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return gathered
+
+
+def publish_row(job: Job) -> dict[str, float]:
+    share = {**job, "messages": job["messages"] // PROCESSES}
+    begin = time.perf_counter()
+    waits = in_processes(publish, [(share,)] * PROCESSES)
+    rate = share["messages"] * PROCESSES / (time.perf_counter() - begin)
+    return {"rate": rate, **percentiles([wait for each in waits for wait in each])}
+
+
+def roundtrip_row(job: Job) -> dict[str, float]:
+    client = connect(job)
+    producer, body, waits = make_producer(client, job), noise(job), []
+    for _ in range(job["messages"]):
+        sent = time.perf_counter()
+        producer.send(body)
+        waits.append((time.perf_counter() - sent) * 1000)
+    client.close()
+    return percentiles(waits)
+
+
+def paced_row(job: Job) -> dict[str, float]:
+    client = connect(job)
+    subscribe(client, job, "paced").close()
+    context = multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    consumer = context.Process(target=receive, args=(job, "paced", job["messages"], results))
+    consumer.start()
+    producer, body = make_producer(client, job), noise(job)
+    begin = time.perf_counter()
+    for number in range(job["messages"]):
+        time.sleep(max(0.0, begin + number / job["rate"] - time.perf_counter()))
+        producer.send_async(time.time_ns().to_bytes(8, "big") + body[8:], lambda *_: None)
+    producer.flush()
+    rate = job["messages"] / (time.perf_counter() - begin)
+    waits = results.get()
+    consumer.join()
+    client.close()
+    return {"rate": rate, **percentiles(waits[len(waits) // 10 :])}
+
+
+def catchup_row(job: Job) -> dict[str, float]:
+    publish(job)
+    begin = time.perf_counter()
+    receive(job, "late", job["messages"])
+    return {"rate": job["messages"] / (time.perf_counter() - begin)}
+
+
+def fanout_row(job: Job) -> dict[str, float]:
+    names = [f"fan-{number}" for number in range(job["subscriptions"])]
+    client = connect(job)
+    for name in names:
+        subscribe(client, job, name)
+    client.close()
+    begin = time.perf_counter()
+    publishing = threading.Thread(target=publish, args=(job,))
+    publishing.start()
+    in_processes(receive, [(job, name, job["messages"]) for name in names])
+    publishing.join()
+    out = job["messages"] * len(names) / (time.perf_counter() - begin)
+    return {"rate": out, "in_rate": out / len(names)}
+
+
+ROWS: Final = {
+    "publish": publish_row,
+    "roundtrip": roundtrip_row,
+    "paced": paced_row,
+    "catchup": catchup_row,
+    "fanout": fanout_row,
+}
+
+if __name__ == "__main__":
+    the_job = json.load(sys.stdin)
+    print(json.dumps(ROWS[the_job["row"]](the_job)))

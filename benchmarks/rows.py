@@ -1,0 +1,56 @@
+"""The rows of the benchmark: what a driver is asked to do, and which of its figures are shown."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a row."""
+
+    key: str
+    unit: str
+    more_is_better: bool = False
+
+
+RATE: Final = Figure("rate", "msg/s", more_is_better=True)
+P50: Final = Figure("p50_ms", "ms p50")
+P99: Final = Figure("p99_ms", "ms p99")
+P999: Final = Figure("p999_ms", "ms p99.9")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement. ``job`` is what the driver reads (see driver/main.go); bytes and pending have one default."""
+
+    name: str
+    title: str
+    figures: tuple[Figure, ...]
+    job: dict[str, Any] = field(default_factory=dict)
+
+    def job_for(self, url: str, topic: str, scale: float) -> dict[str, Any]:
+        job = {"url": url, "topic": topic, "size": 1024, "pending": 1000, "limit_seconds": 90.0, **self.job}
+        return {**job, "messages": max(100, int(job["messages"] * scale))}
+
+
+ROWS: Final = (
+    Row("publish-batched", "publish batched", (RATE, P50, P99),
+        {"row": "publish", "messages": 200_000, "batched": True}),
+    Row("publish-single", "publish single", (RATE, P50, P99), {"row": "publish", "messages": 60_000}),
+    Row("roundtrip", "one in flight", (P50, P99), {"row": "roundtrip", "messages": 1500}),
+    Row("paced-batched", "end to end, 10,000/s batched", (P50, P99, P999),
+        {"row": "paced", "messages": 50_000, "rate": 10_000, "batched": True}),
+    Row("paced-single", "end to end, 1,000/s single", (P50, P99, P999),
+        {"row": "paced", "messages": 5_000, "rate": 1_000}),
+    Row("catchup-batched", "catch-up batched, Exclusive", (RATE,),
+        {"row": "catchup", "messages": 200_000, "batched": True}),
+    Row("catchup-single", "catch-up single, Exclusive", (RATE,), {"row": "catchup", "messages": 60_000}),
+    Row("catchup-shared", "catch-up single, Shared", (RATE,), {"row": "catchup", "messages": 60_000, "shared": True}),
+    Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, Figure("in_rate", "msg/s in", more_is_better=True)),
+        {"row": "fanout", "messages": 30_000, "subscriptions": 10, "batched": True}),
+)  # fmt: skip
+
+# Measured by bench.py itself, of a process that it knows.
+START: Final = Row("start", "start to first acknowledged message", (Figure("seconds", "s"),))
+MEMORY: Final = Row("memory", "memory at rest (PSS)", (Figure("mib", "MiB"),))
+CPU: Final = Row("cpu", "processor at rest", (Figure("percent", "% of a core"),))

@@ -1,0 +1,323 @@
+// crash publishes to, and consumes from, a broker that is killed again and again, with the official Go client, and writes
+// down what it sent, what was receipted, what came and which acknowledgements were receipted: one JSON line each.
+//
+// It is told what to do by lines on stdin ("drain", "audit") and answers with lines on stdout ("running", "drained",
+// "audited"). See tests/crash/history.py for the lines of the history.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/apache/pulsar-client-go/pulsar/backoff"
+	"github.com/apache/pulsar-client-go/pulsar/log"
+)
+
+const queue = 100
+
+// How long nothing must come for a subscription to count as empty.
+const quiet = 1500 * time.Millisecond
+
+type place struct {
+	Topic        string `json:"topic"`
+	Producer     string `json:"producer,omitempty"`
+	Batched      bool   `json:"batched,omitempty"`
+	Subscription string `json:"subscription,omitempty"`
+	Shared       bool   `json:"shared,omitempty"`
+	Consumers    int    `json:"consumers,omitempty"`
+}
+
+type plan struct {
+	URL           string  `json:"url"`
+	Rate          int     `json:"rate"`
+	Publishers    []place `json:"publishers"`
+	Subscriptions []place `json:"subscriptions"`
+	Audits        []place `json:"audits"`
+}
+
+type event struct {
+	At           int64  `json:"at"`
+	Kind         string `json:"kind"`
+	Topic        string `json:"topic,omitempty"`
+	Producer     string `json:"producer,omitempty"`
+	Seq          int    `json:"seq"`
+	ID           []int  `json:"id,omitempty"`
+	Subscription string `json:"subscription,omitempty"`
+	Consumer     string `json:"consumer,omitempty"`
+	Damaged      bool   `json:"damaged,omitempty"`
+	Error        string `json:"error,omitempty"`
+}
+
+type history struct {
+	mutex sync.Mutex
+	out   *bufio.Writer
+	lines *json.Encoder
+}
+
+func (h *history) write(e event) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	e.At = time.Now().UnixNano()
+	if err := h.lines.Encode(e); err != nil {
+		panic(err)
+	}
+}
+
+func (h *history) flush() {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.out.Flush()
+}
+
+type worker struct {
+	plan    plan
+	client  pulsar.Client
+	history *history
+	// Publishers end when it is set; consumers when `drained` is.
+	stopping, drained atomic.Bool
+	publishers        sync.WaitGroup
+	consumers         sync.WaitGroup
+	lastReceived      atomic.Int64
+	generation        atomic.Int64
+}
+
+type steady struct{}
+
+func (steady) Next() time.Duration       { return 50 * time.Millisecond }
+func (steady) IsMaxBackoffReached() bool { return false }
+func (steady) Reset()                    {}
+func again() backoff.Policy              { return steady{} }
+func idOf(id pulsar.MessageID) []int {
+	return []int{int(id.LedgerID()), int(id.EntryID()), int(id.BatchIdx())}
+}
+
+// A payload that can be checked: who, which, and as many letters as the number says.
+func payload(producer string, seq int) []byte {
+	text := fmt.Sprintf("%s %d ", producer, seq)
+	body := make([]byte, len(text)+seq*37%900)
+	for at := copy(body, text); at < len(body); at++ {
+		body[at] = byte('a' + (seq+at)%26)
+	}
+	return body
+}
+
+func parse(message pulsar.Message) (producer string, seq int, damaged bool) {
+	if _, err := fmt.Sscanf(string(message.Payload()), "%s %d ", &producer, &seq); err != nil {
+		return "", 0, true
+	}
+	return producer, seq, string(payload(producer, seq)) != string(message.Payload())
+}
+
+func (w *worker) publish(p place) {
+	defer w.publishers.Done()
+	options := pulsar.ProducerOptions{Topic: p.Topic, Name: p.Producer, DisableBatching: !p.Batched,
+		BatchingMaxMessages: 20, BatchingMaxPublishDelay: 5 * time.Millisecond, MaxPendingMessages: 200,
+		SendTimeout: -1, BackOffPolicyFunc: again}
+	producer := insist(func() (pulsar.Producer, error) { return w.client.CreateProducer(options) })
+	defer producer.Close()
+	var pending sync.WaitGroup
+	begin := time.Now()
+	for seq := 0; !w.stopping.Load(); seq++ {
+		if ahead := time.Until(begin.Add(time.Duration(seq) * time.Second / time.Duration(w.plan.Rate))); ahead > 0 {
+			time.Sleep(ahead)
+		}
+		w.history.write(event{Kind: "sent", Topic: p.Topic, Producer: p.Producer, Seq: seq})
+		pending.Add(1)
+		producer.SendAsync(context.Background(), &pulsar.ProducerMessage{Payload: payload(p.Producer, seq)},
+			func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
+				defer pending.Done()
+				told := event{Kind: "receipted", Topic: p.Topic, Producer: p.Producer, Seq: seq}
+				if err != nil {
+					told.Kind, told.Error = "failed", err.Error()
+				} else {
+					told.ID = idOf(id)
+				}
+				w.history.write(told)
+			})
+	}
+	pending.Wait()
+}
+
+// A consumer lives for some hundred messages; then the next one of its subscription takes its place.
+func (w *worker) consume(s place, number int) {
+	defer w.consumers.Done()
+	for !w.drained.Load() {
+		w.consumeWithOne(s, fmt.Sprintf("%s-%d-%d", s.Subscription, number, w.generation.Add(1)), 300+100*number)
+	}
+}
+
+func (w *worker) consumeWithOne(s place, name string, count int) {
+	consumer := w.open(s, name)
+	defer consumer.Close()
+	var acks sync.WaitGroup
+	slots := make(chan bool, 50)
+	for taken := 0; taken < count && !w.drained.Load(); taken++ {
+		message := w.next(consumer, 200*time.Millisecond)
+		if message == nil {
+			continue
+		}
+		w.received(s, name, "received", message)
+		w.lastReceived.Store(time.Now().UnixNano())
+		acks.Add(1)
+		slots <- true
+		go func() {
+			w.acknowledge(consumer, s, name, message)
+			<-slots
+			acks.Done()
+		}()
+	}
+	acks.Wait()
+}
+
+func (w *worker) acknowledge(consumer pulsar.Consumer, s place, name string, message pulsar.Message) {
+	told := event{Kind: "acked", Topic: s.Topic, Subscription: s.Subscription, Consumer: name, ID: idOf(message.ID())}
+	if err := consumer.Ack(message); err != nil {
+		// Not tried again: the message has to come again by itself.
+		told.Kind, told.Error = "ack-failed", err.Error()
+	}
+	w.history.write(told)
+}
+
+func (w *worker) open(s place, name string) pulsar.Consumer {
+	kind := pulsar.Exclusive
+	if s.Shared {
+		kind = pulsar.Shared
+	}
+	consumer := insist(func() (pulsar.Consumer, error) {
+		return w.client.Subscribe(pulsar.ConsumerOptions{Topic: s.Topic, SubscriptionName: s.Subscription, Name: name,
+			Type: kind, ReceiverQueueSize: queue, AckWithResponse: true, EnableBatchIndexAcknowledgment: true,
+			SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest, BackOffPolicyFunc: again,
+			NackRedeliveryDelay: 100 * time.Millisecond})
+	})
+	w.history.write(event{Kind: "opened", Topic: s.Topic, Subscription: s.Subscription, Consumer: name})
+	return consumer
+}
+
+func (w *worker) next(consumer pulsar.Consumer, patience time.Duration) pulsar.Message {
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	message, err := consumer.Receive(ctx)
+	if err != nil {
+		return nil
+	}
+	return message
+}
+
+func (w *worker) received(s place, name, kind string, message pulsar.Message) {
+	producer, seq, damaged := parse(message)
+	w.history.write(event{Kind: kind, Topic: s.Topic, Subscription: s.Subscription, Consumer: name,
+		Producer: producer, Seq: seq, ID: idOf(message.ID()), Damaged: damaged})
+}
+
+// insist tries until it works: the broker may be down at any moment.
+func insist[T any](try func() (T, error)) T {
+	for {
+		made, err := try()
+		if err == nil {
+			return made
+		}
+		fmt.Fprintln(os.Stderr, "crash: trying again:", err)
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func (w *worker) run() {
+	for _, audit := range w.plan.Audits { // makes the subscription, so that the whole log is kept for the audit
+		w.open(audit, "maker").Close()
+	}
+	for _, s := range w.plan.Subscriptions {
+		for number := range max(1, s.Consumers) {
+			w.consumers.Add(1)
+			go w.consume(s, number)
+		}
+	}
+	for _, p := range w.plan.Publishers {
+		w.publishers.Add(1)
+		go w.publish(p)
+	}
+}
+
+func (w *worker) drain() {
+	w.stopping.Store(true)
+	w.publishers.Wait()
+	w.lastReceived.Store(time.Now().UnixNano())
+	for time.Since(time.Unix(0, w.lastReceived.Load())) < quiet {
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.drained.Store(true)
+	w.consumers.Wait()
+	w.history.flush()
+}
+
+// audit opens every subscription once more and takes what is left, then reads each whole topic.
+func (w *worker) audit() {
+	var all sync.WaitGroup
+	take := func(s place, name, kind string) {
+		defer all.Done()
+		consumer := w.open(s, name)
+		defer consumer.Close()
+		for message := w.next(consumer, 2*quiet); message != nil; message = w.next(consumer, quiet) {
+			w.received(s, name, kind, message)
+			consumer.Ack(message)
+		}
+	}
+	for _, s := range w.plan.Subscriptions {
+		all.Add(1)
+		go take(s, s.Subscription+"-audit", "received")
+	}
+	for _, s := range w.plan.Audits {
+		all.Add(1)
+		go take(s, "audit", "log")
+	}
+	all.Wait()
+	w.history.flush()
+}
+
+func main() {
+	planFile := flag.String("plan", "", "file with the plan")
+	historyFile := flag.String("history", "", "file to write the history to")
+	flag.Parse()
+	w := &worker{}
+	must(json.Unmarshal(must1(os.ReadFile(*planFile)), &w.plan))
+	out := bufio.NewWriter(must1(os.Create(*historyFile)))
+	w.history = &history{out: out, lines: json.NewEncoder(out)}
+	w.client = must1(pulsar.NewClient(pulsar.ClientOptions{URL: w.plan.URL, OperationTimeout: 5 * time.Second,
+		ConnectionTimeout: 2 * time.Second,
+		Logger:            log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil)))}))
+	w.run()
+	fmt.Println("running")
+	orders := bufio.NewScanner(os.Stdin)
+	for orders.Scan() {
+		switch orders.Text() {
+		case "drain":
+			w.drain()
+			fmt.Println("drained")
+		case "audit":
+			w.audit()
+			fmt.Println("audited")
+		}
+	}
+	w.history.flush()
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "crash:", err)
+		os.Exit(1)
+	}
+}
+
+func must1[T any](made T, err error) T {
+	must(err)
+	return made
+}

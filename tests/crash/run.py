@@ -1,0 +1,255 @@
+"""Kills a box again and again under load, starts it in place, and checks the history of what its clients saw.
+
+``python -m tests.crash.run --kills 25`` (or ``make crash N=25``) makes a box of its own; ``--start-cmd`` another broker's
+command, with ``{data}``, ``{port}`` and ``{web_port}`` in it. Progress on stderr, the summary on stdout; ends with 1 if a
+rule was broken. The seed is printed: the same one kills at the same moments.
+"""
+
+import argparse
+import json
+import random
+import select
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.crash.history import Checker, Verdict
+from tests.crash.worker import QUEUE
+from tests.tools.box import PULSARBOX, Box
+from tests.tools.go import GoError, build
+
+TOPIC: Final = "persistent://public/default/crash-"
+# (topic, publishers: name and batched, subscriptions: name, shared, consumers)
+LAYOUT: Final = (
+    ("a", (("a-batched", True),), (("a-exclusive", False, 1), ("a-shared", True, 2))),
+    ("b", (("b-single", False),), (("b-exclusive", False, 1), ("b-shared", True, 2))),
+    ("c", (("c-batched", True), ("c-single", False)), (("c-exclusive", False, 1), ("c-shared", True, 3))),
+)
+RATE: Final = 150  # messages a second of each publisher
+# A message that waits in a client may be in its queue, in the application's hands, or in a batch that is being unpacked.
+WINDOW: Final = 2 * QUEUE + 100
+LIFE_SECONDS: Final = (0.3, 1.5)
+# How often a kill comes while the box starts still, and within how many seconds.
+EARLY_SHARE: Final = 0.15
+EARLY_SECONDS: Final = 0.3
+ANSWER_SECONDS: Final = 120.0
+
+
+@dataclass
+class Run:
+    """What a run did and what it amounts to."""
+
+    seed: int
+    kills: int = 0
+    start_seconds: list[float] = field(default_factory=list)
+    outage_seconds: list[float] = field(default_factory=list)
+    verdict: Verdict = field(default_factory=Verdict)
+
+
+class WorkerError(Exception):
+    """The worker ended, or does not answer."""
+
+
+class Clients:
+    """The worker process: publishers and consumers."""
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            )
+        self._log = log
+
+    def await_answer(self, answer: str, seconds: float = ANSWER_SECONDS) -> None:
+        assert self._process.stdout is not None
+        readable, _, _ = select.select([self._process.stdout], [], [], seconds)
+        got = self._process.stdout.readline().decode().strip() if readable else "nothing"
+        if got != answer:
+            tail = self._log.read_text(errors="replace")[-2000:]
+            raise WorkerError(f"the worker answers {got!r}, not {answer!r}, after {seconds:g} s at most\n{tail}")
+
+    def order(self, word: str, answer: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{word}\n".encode())
+        self._process.stdin.flush()
+        self.await_answer(answer)
+
+    def finish(self) -> None:
+        """Let the worker end by itself, or end it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+
+def plan(url: str) -> dict[str, Any]:
+    publishers = [
+        {"topic": TOPIC + topic, "producer": name, "batched": batched}
+        for topic, names, _ in LAYOUT
+        for name, batched in names
+    ]
+    subscriptions = [
+        {"topic": TOPIC + topic, "subscription": name, "shared": shared, "consumers": consumers}
+        for topic, _, names in LAYOUT
+        for name, shared, consumers in names
+    ]
+    audits = [{"topic": TOPIC + topic, "subscription": "audit"} for topic, _, _ in LAYOUT]
+    return {"url": url, "rate": RATE, "publishers": publishers, "subscriptions": subscriptions, "audits": audits}
+
+
+def worker_command(kind: str, folder: Path) -> list[str]:
+    """The Go worker where it can be had; ``kind`` insists on one of them."""
+    files = ["-plan", str(folder / "plan.json"), "-history", str(folder / "history.jsonl")]
+    if kind != "python":
+        try:
+            return [str(build(Path(__file__).parent / "go")), *files]
+        except GoError as error:
+            if kind == "go" or "not installed" not in str(error):
+                raise
+            say(f"{error}: the Python client it is, which has no receipts of acknowledgements")
+    return [sys.executable, "-m", "tests.crash.worker", *files]
+
+
+def say(text: str) -> None:
+    print(f"crash: {text}", file=sys.stderr, flush=True)
+
+
+def note(notes: list[dict[str, Any]], kind: str, **facts: Any) -> None:
+    notes.append({"at": time.time_ns(), "kind": kind, **facts})
+
+
+def kill_and_start(box: Box, notes: list[dict[str, Any]], run: Run) -> None:
+    box.kill()
+    note(notes, "killed")
+    run.kills += 1
+    run.start_seconds.append(box.start())
+    note(notes, "ready", seconds=run.start_seconds[-1])
+
+
+def torment(box: Box, kills: int, dice: random.Random, run: Run) -> list[dict[str, Any]]:
+    """Kill the box ``kills`` times at moments that the dice say."""
+    notes: list[dict[str, Any]] = []
+    while run.kills < kills:
+        time.sleep(dice.uniform(*LIFE_SECONDS))
+        if dice.random() < EARLY_SHARE and run.kills + 1 < kills:
+            box.kill()
+            note(notes, "killed")
+            run.kills += 1
+            box.spawn()
+            time.sleep(dice.uniform(0, EARLY_SECONDS))
+        kill_and_start(box, notes, run)
+        say(f"{run.kills}/{kills} kills; started again in {run.start_seconds[-1]:.2f} s")
+    return notes
+
+
+def outages(events: Iterable[dict[str, Any]]) -> Iterator[float]:
+    """From each kill to the next receipt, in seconds, as the publishers see it."""
+    killed = 0
+    for event in events:
+        if event["kind"] == "killed":
+            killed = killed or event["at"]
+        elif event["kind"] == "receipted" and killed:
+            yield (event["at"] - killed) / 1e9
+            killed = 0
+
+
+def crash(folder: Path, kills: int, seed: int, start_cmd: Sequence[str] | str = PULSARBOX, worker: str = "auto") -> Run:
+    """One run, its files in ``folder``."""
+    box, run = Box(folder / "data", start_cmd), Run(seed)
+    (folder / "plan.json").write_text(json.dumps(plan(box.url)))
+    command = worker_command(worker, folder)
+    clients = None
+    try:
+        box.start()
+        clients = Clients(command, folder / "worker.log")
+        clients.await_answer("running")
+        notes = torment(box, kills, random.Random(seed), run)
+        say("draining")
+        clients.order("drain", "drained")
+        kill_and_start(box, notes, run)
+        say("auditing")
+        clients.order("audit", "audited")
+    finally:
+        if clients is not None:
+            clients.finish()
+        box.kill()
+    with (folder / "history.jsonl").open() as lines:
+        events = sorted([*map(json.loads, lines), *notes], key=lambda event: event["at"])
+    run.outage_seconds = list(outages(events))
+    run.verdict = judge(events)
+    return run
+
+
+def judge(events: Iterable[dict[str, Any]]) -> Verdict:
+    topics = {name: TOPIC + topic for topic, _, names in LAYOUT for name, _, _ in names}
+    ordered = [name for _, _, names in LAYOUT for name, shared, _ in names if not shared]
+    return Checker(ordered, topics, WINDOW).check(events)
+
+
+def show(run: Run) -> None:
+    table = Table(title=f"crash, seed {run.seed}", show_header=False)
+    counts = run.verdict.counts
+    rows = {
+        "kills (SIGKILL)": run.kills,
+        "messages sent": counts["sent"],
+        "receipts": counts["receipted"],
+        "sends that failed": counts["failed"],
+        "messages in the logs": counts["log"],
+        "published twice by the client (resent)": counts["published twice by the client"],
+        "deliveries": counts["received"],
+        "delivered again": counts["delivered again"],
+        "ack receipts": counts["acked"],
+        "acks that failed": counts["ack-failed"],
+        "acknowledged while in a queue": counts["acknowledged while in a queue"],
+        "consumers opened": counts["opened"],
+        "start to serving, p50 / max": spread(run.start_seconds),
+        "kill to next receipt, p50 / max": spread(run.outage_seconds),
+        "violations": sum(number for name, number in counts.items() if name.startswith("violations")),
+    }
+    for name, value in rows.items():
+        table.add_row(name, f"{value:,}" if isinstance(value, int) else value)
+    Console().print(table)
+    for text in run.verdict.violations:
+        print(f"VIOLATION {text}")
+
+
+def spread(seconds: Sequence[float]) -> str:
+    return f"{statistics.median(seconds):.2f} / {max(seconds):.2f} s" if seconds else "-"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
+    parser.add_argument("--start-cmd", default=PULSARBOX, help="command that starts a broker in the foreground")
+    parser.add_argument("--worker", choices=["auto", "go", "python"], default="auto")
+    arguments = parser.parse_args()
+    seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
+    folder = Path(tempfile.mkdtemp(prefix="pulsarbox-crash-"))
+    say(f"seed {seed}, files in {folder}")
+    run = crash(folder, arguments.kills, seed, arguments.start_cmd, arguments.worker)
+    show(run)
+    if run.verdict.violations:
+        say(f"rules were broken; the history is in {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,16 @@
+"""A short run under kills. `make crash N=25` is the long one."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.run import crash
+from tests.e2e.conftest import START_CMD
+
+
+@pytest.mark.timeout(700)  # the Go worker may have to be built
+def test_nothing_receipted_is_lost_when_the_box_is_killed(tmp_path: Path) -> None:
+    run = crash(tmp_path, kills=2, seed=7, start_cmd=START_CMD)
+    assert run.verdict.violations == []
+    assert run.kills == 3  # and the one before the audit
+    assert run.verdict.counts["receipted"] > 0

@@ -1,0 +1,245 @@
+"""What go/main.go does, with the official Python client, for machines without Go: the same plan, orders and history.
+
+The Python client does not show receipts of acknowledgements, so there are no ``acked`` events here.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import pulsar
+
+QUEUE: Final = 100
+QUIET_SECONDS: Final = 1.5
+# What the client raises while the broker is away.
+TROUBLE: Final = pulsar.PulsarException
+
+Place = dict[str, Any]
+
+
+def payload(producer: str, seq: int) -> bytes:
+    """A payload that can be checked: who, which, and as many letters as the number says."""
+    letters = (ord("a") + (seq + at) % 26 for at in range(seq * 37 % 900))
+    return f"{producer} {seq} ".encode() + bytes(letters)
+
+
+def id_of(message_id: Any) -> list[int]:
+    return [message_id.ledger_id(), message_id.entry_id(), message_id.batch_index()]
+
+
+class History:
+    """Writes events, one line each."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._lock = threading.Lock()
+
+    def write(self, kind: str, **facts: Any) -> None:
+        with self._lock:
+            self._out.write(json.dumps({"at": time.time_ns(), "kind": kind, **facts}) + "\n")
+
+    def flush(self) -> None:
+        with self._lock:
+            self._out.flush()
+
+
+class Worker:
+    """Publishers and consumers, a thread each."""
+
+    def __init__(self, plan: dict[str, Any], history: History) -> None:
+        self._plan, self._history = plan, history
+        self._client = pulsar.Client(
+            plan["url"],
+            operation_timeout_seconds=5,
+            connection_timeout_ms=2000,
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+        self._stopping, self._drained = threading.Event(), threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._generations = itertools.count(1)
+        self._last_received = time.monotonic()
+
+    def run(self) -> None:
+        for audit in self._plan["audits"]:  # makes the subscription, so that the whole log is kept for the audit
+            self._open(audit, "maker").close()
+        for place in self._plan["subscriptions"]:
+            for number in range(place.get("consumers", 1)):
+                self._spawn(self._consume, place, number)
+        self._publishers = [self._spawn(self._publish, place) for place in self._plan["publishers"]]
+
+    def drain(self) -> None:
+        self._stopping.set()
+        for thread in self._publishers:
+            thread.join()
+        self._last_received = time.monotonic()
+        while time.monotonic() - self._last_received < QUIET_SECONDS:
+            time.sleep(0.02)
+        self._drained.set()
+        for thread in self._threads:
+            thread.join()
+        self._history.flush()
+
+    def audit(self) -> None:
+        """Open every subscription once more and take what is left, then read each whole topic."""
+        self._threads.clear()
+        for place in self._plan["subscriptions"]:
+            self._spawn(self._take, place, f"{place['subscription']}-audit", "received")
+        for place in self._plan["audits"]:
+            self._spawn(self._take, place, "audit", "log")
+        for thread in self._threads:
+            thread.join()
+        self._history.flush()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _spawn(self, target: Callable[..., None], *arguments: Any) -> threading.Thread:
+        thread = threading.Thread(target=target, args=arguments)
+        thread.start()
+        self._threads.append(thread)
+        return thread
+
+    def _publish(self, place: Place) -> None:
+        producer = insist(
+            lambda: self._client.create_producer(
+                place["topic"],
+                producer_name=place["producer"],
+                send_timeout_millis=0,
+                max_pending_messages=200,
+                block_if_queue_full=True,
+                batching_enabled=place.get("batched", False),
+                batching_max_messages=20,
+                batching_max_publish_delay_ms=5,
+            )
+        )
+        name, begin, pending = {"topic": place["topic"], "producer": place["producer"]}, time.monotonic(), set()
+        for seq in itertools.count():
+            if self._stopping.wait(max(0.0, begin + seq / self._plan["rate"] - time.monotonic())):
+                break
+            self._history.write("sent", **name, seq=seq)
+            pending.add(seq)
+
+            def receipted(result: Any, message_id: Any, seq: int = seq) -> None:
+                if result == pulsar.Result.Ok:
+                    self._history.write("receipted", **name, seq=seq, id=id_of(message_id))
+                else:
+                    self._history.write("failed", **name, seq=seq, error=str(result))
+                pending.discard(seq)
+
+            producer.send_async(payload(place["producer"], seq), receipted)
+        while pending:
+            time.sleep(0.01)
+        producer.close()
+
+    def _consume(self, place: Place, number: int) -> None:
+        """A consumer lives for some hundred messages; then the next one of its subscription takes its place."""
+        while not self._drained.is_set():
+            consumer_name = f"{place['subscription']}-{number}-{next(self._generations)}"
+            consumer = self._open(place, consumer_name)
+            taken = 0
+            while taken < 300 + 100 * number and not self._drained.is_set():
+                message = next_message(consumer, 0.2)
+                if message is None:
+                    continue
+                taken += 1
+                self._last_received = time.monotonic()
+                self._received("received", place, consumer_name, message)
+                acknowledge(consumer, message)
+            insist(consumer.close)
+
+    def _take(self, place: Place, consumer_name: str, kind: str) -> None:
+        consumer = self._open(place, consumer_name)
+        message = next_message(consumer, 2 * QUIET_SECONDS)
+        while message is not None:
+            self._received(kind, place, consumer_name, message)
+            acknowledge(consumer, message)
+            message = next_message(consumer, QUIET_SECONDS)
+        insist(consumer.close)
+
+    def _open(self, place: Place, consumer_name: str) -> Any:
+        shared = pulsar.ConsumerType.Shared if place.get("shared") else pulsar.ConsumerType.Exclusive
+        consumer = insist(
+            lambda: self._client.subscribe(
+                place["topic"],
+                place["subscription"],
+                shared,
+                consumer_name=consumer_name,
+                receiver_queue_size=QUEUE,
+                initial_position=pulsar.InitialPosition.Earliest,
+                batch_index_ack_enabled=True,
+            )
+        )
+        self._history.write(
+            "opened", topic=place["topic"], subscription=place["subscription"], consumer=consumer_name
+        )
+        return consumer
+
+    def _received(self, kind: str, place: Place, consumer_name: str, message: Any) -> None:
+        producer, seq = message.data().decode().split(" ", 2)[:2]
+        self._history.write(
+            kind,
+            topic=place["topic"],
+            subscription=place["subscription"],
+            consumer=consumer_name,
+            producer=producer,
+            seq=int(seq),
+            id=id_of(message.message_id()),
+            damaged=message.data() != payload(producer, int(seq)),
+        )
+
+
+def insist(attempt: Callable[[], Any]) -> Any:
+    """Try until it works: the broker may be down at any moment."""
+    while True:
+        try:
+            return attempt()
+        except pulsar.AlreadyClosed:
+            return None
+        except TROUBLE as error:
+            print(f"crash: trying again: {error}", file=sys.stderr)
+            time.sleep(0.1)
+
+
+def next_message(consumer: Any, seconds: float) -> Any:
+    try:
+        return consumer.receive(timeout_millis=int(seconds * 1000))
+    except TROUBLE:
+        return None
+
+
+def acknowledge(consumer: Any, message: Any) -> None:
+    try:
+        consumer.acknowledge(message)
+    except TROUBLE as error:  # it has to come again by itself
+        print(f"crash: not acknowledged: {error}", file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-plan", type=Path)
+    parser.add_argument("-history", type=Path)
+    arguments = parser.parse_args()
+    # The client logs to stdout, where the answers go.
+    answers_to = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    with arguments.history.open("w") as out:
+        worker = Worker(json.loads(arguments.plan.read_text()), History(out))
+        worker.run()
+        print("running", file=answers_to, flush=True)
+        answers = {"drain": (worker.drain, "drained"), "audit": (worker.audit, "audited")}
+        for line in sys.stdin:
+            obey, answer = answers[line.strip()]
+            obey()
+            print(answer, file=answers_to, flush=True)
+        worker.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""What the tests do with the official Python client again and again."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import pulsar
+
+# Long enough for a busy machine; nothing waits this long when all is well.
+PATIENCE_MS: Final = 20_000
+# How long nothing must come, where that is the point. Short, because every such test pays it.
+QUIET_MS: Final = 300
+
+EARLIEST: Final = pulsar.InitialPosition.Earliest
+
+
+def connect(url: str, **options: Any) -> Any:
+    """A client that says only what went wrong."""
+    return pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error), **options)
+
+
+def receive(consumer: Any) -> Any:
+    return consumer.receive(timeout_millis=PATIENCE_MS)
+
+
+def take(consumer: Any, count: int) -> list[bytes]:
+    """The payloads of the next ``count`` messages, acknowledged."""
+    payloads = []
+    for _ in range(count):
+        message = receive(consumer)
+        payloads.append(message.data())
+        consumer.acknowledge(message)
+    return payloads
+
+
+def read(reader: Any, count: int) -> list[bytes]:
+    return [reader.read_next(timeout_millis=PATIENCE_MS).data() for _ in range(count)]
+
+
+def read_to_end(reader: Any) -> list[bytes]:
+    payloads = []
+    while reader.has_message_available():
+        payloads += read(reader, 1)
+    return payloads
+
+
+def is_quiet(consumer: Any) -> bool:
+    """Nothing comes for a while."""
+    try:
+        consumer.receive(timeout_millis=QUIET_MS)
+    except pulsar.Timeout:
+        return True
+    return False
+
+
+def numbered(count: int, start: int = 0) -> list[bytes]:
+    return [b"%d" % number for number in range(start, start + count)]
+
+
+def send_all(producer: Any, payloads: list[bytes]) -> list[Any]:
+    """Send without waiting in between; the message ids of the receipts, in the order of ``payloads``."""
+    ids: dict[int, Any] = {}
+    failed: list[Any] = []
+
+    def receipt_of(number: int) -> Callable[[Any, Any], None]:
+        def receipted(result: Any, message_id: Any) -> None:
+            ids[number] = message_id
+            if result != pulsar.Result.Ok:
+                failed.append(result)
+
+        return receipted
+
+    for number, payload in enumerate(payloads):
+        producer.send_async(payload, receipt_of(number))
+    producer.flush()
+    until(lambda: len(ids) == len(payloads))
+    assert failed == []
+    return [ids[number] for number in range(len(payloads))]
+
+
+def until(condition: Callable[[], bool], seconds: float = PATIENCE_MS / 1000) -> None:
+    """Return as soon as ``condition`` holds; fail if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not come true in time"
+        time.sleep(0.01)

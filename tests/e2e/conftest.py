@@ -1,0 +1,78 @@
+"""A box for each module of tests, a client for each test, and names that nobody else uses.
+
+To hold the tests themselves against a real Pulsar: ``E2E_URL`` and ``E2E_WEB_URL`` name one that runs already (what
+starts, stops or kills a box is skipped then), ``E2E_START_CMD`` a command that starts one (see tests/tools/box.py).
+"""
+
+import itertools
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.clients import connect
+from tests.tools.box import PULSARBOX, Box, admin
+
+START_CMD = os.environ.get("E2E_START_CMD", PULSARBOX)
+
+
+@dataclass(frozen=True)
+class Running:
+    """Where a broker is served; ``own`` is its process if it is ours."""
+
+    url: str
+    web_url: str
+    own: Box | None = None
+
+    def admin(self, method: str, path: str, body: str | None = None) -> str:
+        return admin(self.web_url, method, path, body)
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A broker for the tests of one module."""
+    if "E2E_URL" in os.environ:
+        yield Running(os.environ["E2E_URL"], os.environ["E2E_WEB_URL"])
+        return
+    own = Box(tmp_path_factory.mktemp("box") / "data", START_CMD)
+    own.start()
+    try:
+        yield Running(own.url, own.web_url, own)
+        assert own.stop() == 0
+    finally:
+        own.kill()
+
+
+@pytest.fixture
+def own_box(tmp_path: Path) -> Iterator[Box]:
+    """A box for one test, not started yet."""
+    if "E2E_URL" in os.environ:
+        pytest.skip("starts boxes of its own")
+    own = Box(tmp_path / "data", START_CMD)
+    try:
+        yield own
+    finally:
+        own.kill()
+
+
+@pytest.fixture
+def client(box: Running) -> Iterator[Any]:
+    opened = connect(box.url, operation_timeout_seconds=20)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def fresh() -> Callable[[str], str]:
+    """Makes topic names that are used once."""
+    run, numbers = uuid.uuid4().hex[:8], itertools.count()
+    return lambda word="topic": f"persistent://public/default/{word}-{run}-{next(numbers)}"
+
+
+@pytest.fixture
+def topic(fresh: Callable[[str], str]) -> str:
+    return fresh("topic")

@@ -1,0 +1,55 @@
+"""The client's asyncio face."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pulsar
+import pytest
+from pulsar import asyncio as pulsar_asyncio
+
+from tests.e2e.clients import EARLIEST, numbered
+from tests.e2e.conftest import Running
+
+PATIENCE_SECONDS = 20
+
+
+async def receive(consumer: Any) -> Any:
+    return await asyncio.wait_for(consumer.receive(), PATIENCE_SECONDS)
+
+
+def test_produce_consume_acknowledge_close(box: Running, topic: str) -> None:
+    async def talk() -> None:
+        client = pulsar_asyncio.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+        producer = await client.create_producer(topic)
+        consumer = await client.subscribe(topic, "s", initial_position=EARLIEST)
+        sent = await asyncio.gather(*(producer.send(payload) for payload in numbered(50)))
+        assert len(set(map(str, sent))) == 50
+        messages = [await receive(consumer) for _ in range(50)]
+        assert sorted(int(message.data()) for message in messages) == list(range(50))
+        await consumer.acknowledge_cumulative(messages[-2])
+        await consumer.close()
+        again = await client.subscribe(topic, "s")
+        last = await receive(again)
+        assert last.data() == messages[-1].data()
+        await again.acknowledge(last)
+        await again.unsubscribe()
+        await producer.close()
+        await client.close()
+
+    asyncio.run(talk())
+
+
+def test_errors_are_raised_where_they_are_awaited(box: Running, fresh: Callable[[str], str]) -> None:
+    async def talk() -> None:
+        client = pulsar_asyncio.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+        await client.subscribe(name := fresh("busy"), "s")
+        with pytest.raises(pulsar_asyncio.PulsarException) as refused:
+            await client.subscribe(name, "s")
+        assert refused.value.error() == pulsar.Result.ConsumerBusy
+        with pytest.raises(pulsar_asyncio.PulsarException) as missing:
+            await client.create_producer("persistent://nobody/default/t")
+        assert missing.value.error() == pulsar.Result.TopicNotFound
+        await client.close()
+
+    asyncio.run(talk())

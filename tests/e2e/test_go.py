@@ -1,0 +1,32 @@
+"""The official Go client, for what the Python client does not show: ack receipts, retry letters and the like."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Running
+from tests.tools.go import GoError, build
+
+FOLDER = Path(__file__).parent / "go"
+SCENARIOS = [
+    line.split('"')[1] for line in (FOLDER / "main.go").read_text().splitlines() if line.startswith('\t"') and '":' in line
+]
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    try:
+        return build(FOLDER)
+    except GoError as error:
+        if "not installed" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+@pytest.mark.timeout(700)  # the first test builds
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_go_client(program: Path, box: Running, scenario: str) -> None:
+    command = [str(program), "-url", box.url, scenario]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr

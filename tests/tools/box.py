@@ -1,0 +1,151 @@
+"""A box in a process of its own: started on free ports, stopped, killed and started again in place.
+
+Nothing here knows how the box is made: any command that serves the Pulsar protocol on a port will do. ``{data}``,
+``{port}`` and ``{web_port}`` in the command are filled in.
+"""
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+PULSARBOX: Final = (
+    sys.executable, "-m", "pulsarbox", "start",
+    "--data-dir", "{data}", "--port", "{port}", "--web-port", "{web_port}", "--log-level", "warning",
+)  # fmt: skip
+READY_SECONDS: Final = 120.0
+STOP_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 0.005
+
+
+class BoxError(Exception):
+    """The box did not start, or ended by itself."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody listens on now."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+class Box:
+    """One data directory, two ports, and the process that serves them while there is one."""
+
+    def __init__(self, data: Path, command: Sequence[str] | str = PULSARBOX, log: Path | None = None) -> None:
+        self.data = data
+        self.port, self.web_port = free_ports(2)
+        self.log = log or data.with_name(f"{data.name}.log")
+        self.process: subprocess.Popen[bytes] | None = None
+        self.waits_for_web = False
+        self._command = shlex.split(command) if isinstance(command, str) else list(command)
+
+    @property
+    def url(self) -> str:
+        return f"pulsar://127.0.0.1:{self.port}"
+
+    @property
+    def web_url(self) -> str:
+        return f"http://127.0.0.1:{self.web_port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def command(self) -> list[str]:
+        filled = {"{data}": str(self.data), "{port}": str(self.port), "{web_port}": str(self.web_port)}
+        words = []
+        for word in self._command:
+            for name, value in filled.items():
+                word = word.replace(name, value)
+            words.append(word)
+        return words
+
+    def spawn(self) -> None:
+        """Start the process, in a session and group of its own, and do not wait for it."""
+        assert self.process is None
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.data.parent,  # away from any pulsarbox.toml
+                env=environ,
+                start_new_session=True,
+            )
+
+    def wait_ready(self, seconds: float = READY_SECONDS) -> None:
+        """Return when the ports accept connections."""
+        deadline = time.monotonic() + seconds
+        for port in (self.port, self.web_port) if self.waits_for_web else (self.port,):
+            while not accepts(port):
+                if self.process is not None and self.process.poll() is not None:
+                    raise BoxError(f"ended with {self.process.returncode}:\n{self.said()}")
+                if time.monotonic() > deadline:
+                    raise BoxError(f"port {port} does not accept after {seconds:g} s:\n{self.said()}")
+                time.sleep(POLL_SECONDS)
+
+    def start(self, seconds: float = READY_SECONDS) -> float:
+        """Start the process, wait until it serves, and return how many seconds that took."""
+        begin = time.monotonic()
+        self.spawn()
+        self.wait_ready(seconds)
+        return time.monotonic() - begin
+
+    def stop(self) -> int:
+        """Ask the process to end (SIGTERM) and return its exit code."""
+        assert self.process is not None
+        self.process.terminate()
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise BoxError(f"does not end within {STOP_SECONDS:g} s of SIGTERM:\n{self.said()}") from None
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End the process, and what it started, at once (SIGKILL). No harm if it has ended."""
+        if self.process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # the group that spawn() made for it, so nobody else's
+        self.process.wait()
+        self.process = None
+
+    def said(self) -> str:
+        """The end of what the process wrote."""
+        return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
+
+
+def admin(web_url: str, method: str, path: str, body: str | None = None, seconds: float = 10.0) -> str:
+    """One request to the Admin REST API; ``body`` is JSON. Raises urllib.error.HTTPError for a status of 400 and up."""
+    request = urllib.request.Request(
+        f"{web_url}/admin/v2/{path}",
+        method=method,
+        data=None if body is None else body.encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=seconds) as response:
+        text: str = response.read().decode()
+        return text
