@@ -17,7 +17,9 @@ Ids of topics, ledgers and cursors come from one counter and are sixteen hex dig
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
+
+from sortedcontainers import SortedDict
 
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
@@ -25,7 +27,9 @@ from pulsarbox.storage.record import Meta, pack_meta
 
 Row = dict[str, Any]
 
-IDS = "ids"
+IDS: Final = "ids"
+
+_AFTER_ALL: Final = "\U0010ffff"
 
 
 def tenant_key(tenant: str) -> str:
@@ -91,7 +95,7 @@ class Catalog:
     """All rows, and those written since the last checkpoint."""
 
     def __init__(self, rows: dict[str, bytes]) -> None:
-        self._rows = rows
+        self._rows: SortedDict[str, bytes] = SortedDict(rows)
         self._dirty: dict[str, bytes | None] = {}
 
     def get(self, key: str) -> Row | None:
@@ -104,7 +108,7 @@ class Catalog:
 
     def keys(self, prefix: str) -> Iterator[str]:
         """The keys that start with ``prefix``, sorted."""
-        return iter(sorted(key for key in self._rows if key.startswith(prefix)))
+        return iter(list(self._rows.irange(prefix, prefix + _AFTER_ALL)))
 
     def put(self, batch: Batch, key: str, row: Row | None) -> None:
         """Write a row, or delete it with None; durable with the batch."""

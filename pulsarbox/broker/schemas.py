@@ -34,37 +34,54 @@ class Schemas:
 
     def versions(self, topic: TopicName) -> list[StoredSchema]:
         """All versions of a topic's schema, oldest first."""
+        return [_from_row(version, row) for version, row in self._rows(topic) if "deleted" not in row]
+
+    def _rows(self, topic: TopicName) -> list[tuple[int, Row]]:
+        """The stored versions with the mark of a deletion, oldest first."""
         catalog = self._core.catalog
         found = []
         for key in catalog.keys(f"schema/{topic.base}/"):
             row = catalog.get(key)
             assert row is not None
-            found.append(_from_row(int(key.rpartition("/")[2], 16), row))
+            found.append((int(key.rpartition("/")[2], 16), row))
         return found
 
     def get(self, topic: TopicName, version: int | None = None) -> StoredSchema | None:
         """One version, or the newest with None; None where there is none."""
         if version is not None:
             row = self._core.catalog.get(schema_key(str(topic.base), version)) if 0 <= version < 2**63 else None
-            return None if row is None else _from_row(version, row)
+            return None if row is None or "deleted" in row else _from_row(version, row)
         versions = self.versions(topic)
         return versions[-1] if versions else None
 
     def put(self, topic: TopicName, schema: Schema, created: int) -> StoredSchema:
         """The version of this schema, a new one where the topic has no equal one; durable with the next commit."""
-        versions = self.versions(topic)
-        for stored in versions:
+        for stored in self.versions(topic):
             if stored.schema.type == schema.type and stored.schema.schema_data == schema.schema_data:
                 return stored
-        version = versions[-1].version + 1 if versions else 0
+        version = self._next_version(topic)
         stored = StoredSchema(version, created, schema)
         self._core.commits.put_row(schema_key(str(topic.base), version), _to_row(stored))
         return stored
 
-    def delete(self, topic: TopicName) -> None:
-        """Forget all versions."""
-        for stored in self.versions(topic):
-            self._core.commits.put_row(schema_key(str(topic.base), stored.version), None)
+    def delete(self, topic: TopicName, *, force: bool = False) -> int:
+        """Forget all versions; the version that the deletion takes, -1 with ``force``.
+
+        Versions go on counting behind it, so that a stored message never means another schema than it was written
+        with. ``force`` forgets the count as well.
+        """
+        version = self._next_version(topic)
+        for stored, _ in self._rows(topic):
+            self._core.commits.put_row(schema_key(str(topic.base), stored), None)
+        if force:
+            return -1
+        if version:
+            self._core.commits.put_row(schema_key(str(topic.base), version), {"deleted": True})
+        return version
+
+    def _next_version(self, topic: TopicName) -> int:
+        rows = self._rows(topic)
+        return rows[-1][0] + 1 if rows else 0
 
 
 def is_schema(schema: Schema) -> bool:

@@ -141,7 +141,7 @@ class Topics:
         else:
             topic.close(now)
         if name.base == name:
-            self._schemas.delete(name)
+            self._schemas.delete(name, force=True)
 
     def check_open(self, topic: Topic) -> None:
         """Raises ServiceNotReady where the topic was deleted meanwhile."""
@@ -220,7 +220,7 @@ class Topics:
         for topic in existing:
             self.delete(topic.name, now, force=True)
         self._core.commits.put_row(partitions_key(str(name)), None)
-        self._schemas.delete(name)
+        self._schemas.delete(name, force=True)
 
     def metadata(self, name: TopicName, now: Now, *, create: bool) -> int:
         """Number of partitions for a client that asks before it connects; may create a partitioned topic.

@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 from pulsarbox import __version__
@@ -73,6 +74,7 @@ class Daemon:
         self._engine = engine
         self._began = began
         self._servers: list[asyncio.Server] = []
+        self._serving = False
 
     async def serve(self) -> int:
         """Startup, serve, shutdown."""
@@ -80,7 +82,13 @@ class Daemon:
         stopped = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopped.set)
-        await self._startup(loop)
+        try:
+            await self._startup(loop)
+        except OSError:
+            if self._serving:  # the other port is taken
+                await self._settle(time.monotonic() + 1)
+                self.shell.stop()
+            raise
         await stopped.wait()
         log.info("stopping: no new connections, finishing what is under way")
         await self._shutdown()
@@ -98,10 +106,11 @@ class Daemon:
         port = await self._listen(loop)
         self.broker.endpoints = endpoints._replace(broker_url=f"pulsar://{host}:{port}")
         self.shell.start()
+        self._serving = True
         log.info("serving pulsar://%s:%d after %.0f ms", host, port, (time.monotonic() - self._began) * 1000)
-        from pulsarbox.server.http import HttpServer  # and aiohttp, which binary clients need not wait for
-
-        self._http = HttpServer(self.shell)
+        # Its library takes a while to import: beside the loop, so that binary clients are served meanwhile.
+        http = await loop.run_in_executor(None, import_module, "pulsarbox.server.http")
+        self._http = http.HttpServer(self.shell)
         web_port = await self._http.start(settings.bindAddress, settings.webServicePort)
         self.broker.endpoints = self.broker.endpoints._replace(web_url=f"http://{host}:{web_port}")
         # What lives now lives until the end: the collector need not look at it again, nor look up so often.

@@ -84,9 +84,7 @@ def post(call: Call) -> Answer:
 def delete(call: Call) -> Answer:
     """Forget all versions. The answer is the version of the deletion, -1 of one by force."""
     topic, schemas = call.topic("persistent"), call.broker.schemas
-    newest = schemas.get(topic)
-    schemas.delete(topic)
-    return answer({"version": -1 if call.flag("force") else newest.version + 1 if newest else 0})
+    return answer({"version": schemas.delete(topic, force=call.flag("force"))})
 
 
 def _definition(name: object, text: object) -> tuple[Schema.Type, bytes]:
