@@ -194,7 +194,7 @@ class LmdbEngine:
         self._flush_at = FlushAt(index_flush_entries, index_flush_bytes)
         self._volumes = Pool(open_volumes_max, self._open_volume)
         self._metas = Pool(1, lambda _: MetaEnvironment(self._directory.meta))
-        self._directory: DataDirectory
+        self._directory: DataDirectory  # from recover on
         self._current = 0
         self._next_position = 0
         self._pending_rows: dict[bytes, bytes | None] = {}
@@ -267,7 +267,8 @@ class LmdbEngine:
         """Close the environments and let another process have the directory."""
         self._volumes.close()
         self._metas.close()
-        self._directory.close()
+        if hasattr(self, "_directory"):  # not where another process holds it
+            self._directory.close()
 
     def _recover(self) -> Recovery:
         numbers = self._directory.volume_numbers()
