@@ -1,9 +1,13 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
-# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv).
+# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash), URL and
+# VERSUS (the brokers of bench).
 
 SHELL := /usr/bin/env bash
 BIN := .venv/bin
 ARGS ?=
+N ?= 25
+URL ?=
+VERSUS ?=
 export PYTHON
 
 # What mypy checks: named as packages, because through the links a scan of folders would see storage/x.py twice.
@@ -32,6 +36,18 @@ start: env-run ## Start the broker in the foreground: 6650 and 8080 (ARGS="--por
 .PHONY: test
 test: env-dev ## Run all tests (ARGS="-k name")
 	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: crash
+crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
+	@$(BIN)/python -m tests.crash.run --kills $(N) $(ARGS)
+
+.PHONY: bench
+bench: env-dev ## Measure the box, or a broker, or two by turns (URL=pulsar://... VERSUS=pulsar://...)
+	@$(BIN)/python -m benchmarks.bench $(if $(URL),--url $(URL)) $(if $(VERSUS),--versus $(VERSUS)) $(ARGS)
+
+.PHONY: demo
+demo: env-dev ## This machine's telemetry through a box that is killed in the middle
+	@$(BIN)/python examples/demo.py $(ARGS)
 
 .PHONY: lint
 lint: env-dev ## Check style, types and the direction of imports

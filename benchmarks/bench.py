@@ -1,6 +1,6 @@
 """Measures a broker, or two against each other, through the official Go client.
 
-``make bench`` starts a box of its own; ``make bench URL=pulsar://... VERSUS=pulsar://...`` takes what is running. Two are
+``make bench`` starts a box of its own; ``make bench URL=pulsar://... VERSUS=pulsar://...`` takes what runs. Two are
 measured by turns, row by row, in rounds, because a machine has moods; medians are shown. Client and broker share the
 machine: read the figures as ratios. Table on stdout, progress on stderr, everything in a JSON file.
 """
@@ -134,10 +134,10 @@ def run(targets: Sequence[Target], rows: Sequence[Row], rounds: int, scale: floa
             # Who goes first changes with the round.
             for target in targets if number % 2 == 0 else targets[::-1]:
                 topic = f"persistent://public/default/bench-{label}-{row.name}-{number}"
-                figures = measure(command, row.job_for(target.url, topic, scale))
-                if figures is not None:
-                    target.add(row, figures)
-                    shown = ", ".join(f"{figures[each.key]:,.2f} {each.unit}" for each in row.figures)
+                measured = measure(command, row.job_for(target.url, topic, scale))
+                if measured is not None:
+                    target.add(row, measured)
+                    shown = ", ".join(f"{measured[each.key]:,.2f} {each.unit}" for each in row.figures)
                     say(f"round {number + 1}/{rounds} {target.name}: {row.title}: {shown}")
 
 

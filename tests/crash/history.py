@@ -5,8 +5,8 @@ A history is a list of events in the order in which they were seen. An event is 
 
 - ``sent``, ``receipted``, ``failed``: a ``producer`` published number ``seq`` to ``topic``; the receipt gave it ``id``.
 - ``opened``: a ``consumer`` of ``subscription`` was opened. Each consumer has its own name.
-- ``received``: the consumer got the message ``id``, which said it is ``seq`` of ``producer``; ``damaged`` if the payload
-  is not what that producer sent as this number.
+- ``received``: the consumer got the message ``id``, which says it is ``seq`` of ``producer``; ``damaged`` if its
+  payload is not what that producer sent as this number.
 - ``acked``, ``ack-failed``: the acknowledgement of ``id`` was receipted, or was not.
 - ``log``: the message is in ``topic`` at ``id``, as read from the beginning after all was done.
 - ``killed``, ``ready``: the broker was killed; it served again (``seconds`` after it was started).

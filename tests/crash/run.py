@@ -1,8 +1,8 @@
 """Kills a box again and again under load, starts it in place, and checks the history of what its clients saw.
 
-``python -m tests.crash.run --kills 25`` (or ``make crash N=25``) makes a box of its own; ``--start-cmd`` another broker's
-command, with ``{data}``, ``{port}`` and ``{web_port}`` in it. Progress on stderr, the summary on stdout; ends with 1 if a
-rule was broken. The seed is printed: the same one kills at the same moments.
+``make crash N=25`` makes a box of its own; ``--start-cmd`` names the command of another broker, with ``{data}``,
+``{port}`` and ``{web_port}`` in it. Progress on stderr, the summary on stdout; ends with 1 if a rule was broken. The
+seed is printed: the same one kills at the same moments.
 """
 
 import argparse
@@ -36,7 +36,7 @@ LAYOUT: Final = (
     ("c", (("c-batched", True), ("c-single", False)), (("c-exclusive", False, 1), ("c-shared", True, 3))),
 )
 RATE: Final = 150  # messages a second of each publisher
-# A message that waits in a client may be in its queue, in the application's hands, or in a batch that is being unpacked.
+# A message that waits in a client is in its queue, in the application's hands, or in a batch that is being unpacked.
 WINDOW: Final = 2 * QUEUE + 100
 LIFE_SECONDS: Final = (0.3, 1.5)
 # How often a kill comes while the box starts still, and within how many seconds.
@@ -204,7 +204,7 @@ def judge(events: Iterable[dict[str, Any]]) -> Verdict:
 def show(run: Run) -> None:
     table = Table(title=f"crash, seed {run.seed}", show_header=False)
     counts = run.verdict.counts
-    rows = {
+    rows: dict[str, int | str] = {
         "kills (SIGKILL)": run.kills,
         "messages sent": counts["sent"],
         "receipts": counts["receipted"],

@@ -176,9 +176,7 @@ class Worker:
                 batch_index_ack_enabled=True,
             )
         )
-        self._history.write(
-            "opened", topic=place["topic"], subscription=place["subscription"], consumer=consumer_name
-        )
+        self._history.write("opened", topic=place["topic"], subscription=place["subscription"], consumer=consumer_name)
         return consumer
 
     def _received(self, kind: str, place: Place, consumer_name: str, message: Any) -> None:

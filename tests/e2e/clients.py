@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pulsar
+import pytest
 
 # Long enough for a busy machine; nothing waits this long when all is well.
 PATIENCE_MS: Final = 20_000
@@ -12,6 +13,11 @@ PATIENCE_MS: Final = 20_000
 QUIET_MS: Final = 300
 
 EARLIEST: Final = pulsar.InitialPosition.Earliest
+
+
+def not_yet(reason: str) -> pytest.MarkDecorator:
+    """Marks what a Pulsar does and this version does not. Not strict: who adds it need not know of this mark."""
+    return pytest.mark.xfail(reason=reason, strict=False)
 
 
 def connect(url: str, **options: Any) -> Any:

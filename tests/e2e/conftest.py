@@ -70,7 +70,11 @@ def client(box: Running) -> Iterator[Any]:
 def fresh() -> Callable[[str], str]:
     """Makes topic names that are used once."""
     run, numbers = uuid.uuid4().hex[:8], itertools.count()
-    return lambda word="topic": f"persistent://public/default/{word}-{run}-{next(numbers)}"
+
+    def name(word: str) -> str:
+        return f"persistent://public/default/{word}-{run}-{next(numbers)}"
+
+    return name
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ async def receive(consumer: Any) -> Any:
 def test_produce_consume_acknowledge_close(box: Running, topic: str) -> None:
     async def talk() -> None:
         client = pulsar_asyncio.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-        producer = await client.create_producer(topic)
+        producer = await client.create_producer(topic, batching_enabled=False)
         consumer = await client.subscribe(topic, "s", initial_position=EARLIEST)
         sent = await asyncio.gather(*(producer.send(payload) for payload in numbered(50)))
         assert len(set(map(str, sent))) == 50
@@ -43,7 +43,8 @@ def test_produce_consume_acknowledge_close(box: Running, topic: str) -> None:
 def test_errors_are_raised_where_they_are_awaited(box: Running, fresh: Callable[[str], str]) -> None:
     async def talk() -> None:
         client = pulsar_asyncio.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-        await client.subscribe(name := fresh("busy"), "s")
+        name = fresh("busy")
+        _first = await client.subscribe(name, "s")
         with pytest.raises(pulsar_asyncio.PulsarException) as refused:
             await client.subscribe(name, "s")
         assert refused.value.error() == pulsar.Result.ConsumerBusy

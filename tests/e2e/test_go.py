@@ -2,16 +2,27 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.e2e.clients import not_yet
 from tests.e2e.conftest import Running
 from tests.tools.go import GoError, build
 
 FOLDER = Path(__file__).parent / "go"
 SCENARIOS = [
-    line.split('"')[1] for line in (FOLDER / "main.go").read_text().splitlines() if line.startswith('\t"') and '":' in line
+    line.split('"')[1]
+    for line in (FOLDER / "main.go").read_text().splitlines()
+    if line.startswith('\t"') and '":' in line
 ]
+
+
+NOT_YET = {"delayed": "delays are not kept", "key-shared": "Key_Shared is refused"}
+
+
+def scenarios() -> list[Any]:
+    return [pytest.param(name, marks=not_yet(NOT_YET[name]) if name in NOT_YET else ()) for name in SCENARIOS]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +36,7 @@ def program() -> Path:
 
 
 @pytest.mark.timeout(700)  # the first test builds
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", scenarios())
 def test_the_go_client(program: Path, box: Running, scenario: str) -> None:
     command = [str(program), "-url", box.url, scenario]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

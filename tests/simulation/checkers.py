@@ -188,7 +188,9 @@ class Liveness(Checker):
         """See Checker."""
         for sub in self.model.subs():
             alive = any(c.sub is sub for conn in self.model.conns.values() for c in conn.consumers.values())
-            self.check(not alive or not sub.left, "never consumed:", sub.topic.name, sub.name, list(sub.left.items())[:5])
+            self.check(
+                not alive or not sub.left, "never consumed:", sub.topic.name, sub.name, list(sub.left.items())[:5]
+            )
 
 
 class OneHolder(Checker):

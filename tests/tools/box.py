@@ -6,6 +6,7 @@ Nothing here knows how the box is made: any command that serves the Pulsar proto
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import socket
@@ -55,7 +56,6 @@ class Box:
         self.port, self.web_port = free_ports(2)
         self.log = log or data.with_name(f"{data.name}.log")
         self.process: subprocess.Popen[bytes] | None = None
-        self.waits_for_web = False
         self._command = shlex.split(command) if isinstance(command, str) else list(command)
 
     @property
@@ -73,12 +73,7 @@ class Box:
 
     def command(self) -> list[str]:
         filled = {"{data}": str(self.data), "{port}": str(self.port), "{web_port}": str(self.web_port)}
-        words = []
-        for word in self._command:
-            for name, value in filled.items():
-                word = word.replace(name, value)
-            words.append(word)
-        return words
+        return [re.sub("{data}|{port}|{web_port}", lambda found: filled[found[0]], word) for word in self._command]
 
     def spawn(self) -> None:
         """Start the process, in a session and group of its own, and do not wait for it."""
@@ -95,23 +90,24 @@ class Box:
                 start_new_session=True,
             )
 
-    def wait_ready(self, seconds: float = READY_SECONDS) -> None:
-        """Return when the ports accept connections."""
+    def wait_for(self, port: int, seconds: float = READY_SECONDS) -> None:
+        """Return when the port accepts connections."""
         deadline = time.monotonic() + seconds
-        for port in (self.port, self.web_port) if self.waits_for_web else (self.port,):
-            while not accepts(port):
-                if self.process is not None and self.process.poll() is not None:
-                    raise BoxError(f"ended with {self.process.returncode}:\n{self.said()}")
-                if time.monotonic() > deadline:
-                    raise BoxError(f"port {port} does not accept after {seconds:g} s:\n{self.said()}")
-                time.sleep(POLL_SECONDS)
+        while not accepts(port):
+            if self.process is not None and self.process.poll() is not None:
+                raise BoxError(f"ended with {self.process.returncode}:\n{self.said()}")
+            if time.monotonic() > deadline:
+                raise BoxError(f"port {port} does not accept after {seconds:g} s:\n{self.said()}")
+            time.sleep(POLL_SECONDS)
 
     def start(self, seconds: float = READY_SECONDS) -> float:
-        """Start the process, wait until it serves, and return how many seconds that took."""
+        """Start the process, wait for both ports, and return after how many seconds the first one served."""
         begin = time.monotonic()
         self.spawn()
-        self.wait_ready(seconds)
-        return time.monotonic() - begin
+        self.wait_for(self.port, seconds)
+        serving = time.monotonic() - begin
+        self.wait_for(self.web_port, seconds)
+        return serving
 
     def stop(self) -> int:
         """Ask the process to end (SIGTERM) and return its exit code."""

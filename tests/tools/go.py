@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -50,4 +49,4 @@ def _build(go: str, folder: Path, program: Path) -> None:
         raise GoError(f"{folder} does not build within {BUILD_SECONDS} s") from None
     if done.returncode != 0:
         raise GoError(f"{folder} does not build:\n{done.stderr}")
-    os.replace(part, program)
+    part.replace(program)

@@ -37,6 +37,7 @@ var scenarios = map[string]scenario{
 	"exclusive-refused":      exclusiveRefused,
 	"last-sequence-id":       lastSequenceID,
 	"zero-queue":             zeroQueue,
+	"pattern":                pattern,
 	"non-durable":            nonDurable,
 	"negative-ack-of-batch":  negativeAckOfBatch,
 	"cumulative-with-reply":  cumulativeWithReply,

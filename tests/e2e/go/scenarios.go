@@ -363,3 +363,22 @@ func nonDurable(client pulsar.Client, topic string) error {
 	}
 	return nil
 }
+
+func pattern(client pulsar.Client, topic string) error {
+	if _, err := publish(client, topic+"-one", 1, single); err != nil {
+		return err
+	}
+	consumer, err := client.Subscribe(pulsar.ConsumerOptions{TopicsPattern: topic + "-.*", SubscriptionName: "s",
+		AutoDiscoveryPeriod: 200 * time.Millisecond, SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest})
+	if err != nil {
+		return err
+	}
+	if _, err := expect(consumer, 0, 1, 1); err != nil {
+		return err
+	}
+	if _, err := publish(client, topic+"-two", 3, single); err != nil {
+		return err
+	}
+	_, err = expect(consumer, 0, 1, 3)
+	return err
+}

@@ -1,0 +1,49 @@
+"""The benchmark runs from start to end; its figures are not looked at, because a machine has moods."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.bench import Target, arguments_of, bench, compare
+from benchmarks.rows import ROWS, Figure
+from tests.e2e.conftest import Running
+from tests.tools.go import GoError
+
+
+@pytest.mark.timeout(700)  # the Go driver may have to be built
+@pytest.mark.parametrize("kind", ["go", "python"])
+def test_rows_are_measured_shown_and_written(
+    box: Running, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from benchmarks.bench import driver
+
+    try:
+        command = driver(kind)
+    except GoError as error:
+        if "not installed" not in str(error):
+            raise
+        pytest.skip(str(error))
+    words = ["--rounds", "1", "--scale", "0.001", "--json", str(tmp_path / "bench.json"), "--versus", box.url]
+    words += ["--rows", "publish-single", "roundtrip", "catchup-shared"]
+    bench(arguments_of(words), Target("url", box.url), command)
+    shown = capsys.readouterr().out
+    assert "one in flight" in shown
+    assert "catch-up single, Shared" in shown
+    told = json.loads((tmp_path / "bench.json").read_text())
+    assert [sorted(target["values"]) for target in told["targets"]] == [
+        ["catchup-shared", "publish-single", "roundtrip"]
+    ] * 2
+
+
+def test_who_is_better_depends_on_the_figure() -> None:
+    targets = [Target("a", ""), Target("b", "")]
+    assert compare(targets, [200.0, 100.0], Figure("rate", "msg/s", more_is_better=True)) == ["2.00", "a"]
+    assert compare(targets, [200.0, 100.0], Figure("p50_ms", "ms")) == ["2.00", "b"]
+    assert compare(targets, [None, 100.0], Figure("p50_ms", "ms")) == ["-", ""]
+
+
+def test_a_job_says_what_to_do_and_how_much() -> None:
+    for row in ROWS:
+        job = row.job_for("pulsar://x", "t", 0.5)
+        assert (job["url"], job["topic"], job["messages"]) == ("pulsar://x", "t", row.job["messages"] // 2)
