@@ -4,11 +4,9 @@ The binary port serves first; the Admin API, whose library takes longer to impor
 """
 
 import asyncio
-import errno
 import gc
 import logging
 import signal
-import socket
 import sys
 import time
 from importlib import import_module
@@ -20,6 +18,7 @@ from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError
 from pulsarbox.server.connection import Connection
+from pulsarbox.server.listening import listen
 from pulsarbox.server.logs import set_up
 from pulsarbox.server.loop_shell import LoopShell
 from pulsarbox.storage.engine import Engine
@@ -74,7 +73,6 @@ class Daemon:
         self._engine = engine
         self._began = began
         self._servers: list[asyncio.Server] = []
-        self._serving = False
 
     async def serve(self) -> int:
         """Startup, serve, shutdown."""
@@ -82,13 +80,7 @@ class Daemon:
         stopped = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopped.set)
-        try:
-            await self._startup(loop)
-        except OSError:
-            if self._serving:  # the other port is taken
-                await self._settle(time.monotonic() + 1)
-                self.shell.stop()
-            raise
+        await self._startup(loop)
         await stopped.wait()
         log.info("stopping: no new connections, finishing what is under way")
         await self._shutdown()
@@ -97,22 +89,23 @@ class Daemon:
     async def _startup(self, loop: asyncio.AbstractEventLoop) -> None:
         settings = self._settings
         host = settings.advertisedAddress or _reachable(settings.bindAddress)
-        endpoints = Endpoints(
-            f"pulsar://{host}:{settings.brokerServicePort}", f"http://{host}:{settings.webServicePort}"
-        )
+        recovery = self._engine.recover()  # first of all: another process may have the data directory
+        sockets = await listen(settings.bindAddress, settings.brokerServicePort, "--port")
+        web_sockets = await listen(settings.bindAddress, settings.webServicePort, "--web-port")
+        port, web_port = (each[0].getsockname()[1] for each in (sockets, web_sockets))
+        endpoints = Endpoints(f"pulsar://{host}:{port}", f"http://{host}:{web_port}")
         now = Now(time.monotonic(), time.time_ns() // 1_000_000)
-        self.broker = Broker(settings, self._engine.recover(), endpoints, now)
+        self.broker = Broker(settings, recovery, endpoints, now)
         self.shell = LoopShell(self.broker, self._engine, loop)
-        port = await self._listen(loop)
-        self.broker.endpoints = endpoints._replace(broker_url=f"pulsar://{host}:{port}")
+        for each in sockets:
+            self._servers.append(await loop.create_server(lambda: Connection(self.shell), sock=each))
         self.shell.start()
-        self._serving = True
         log.info("serving pulsar://%s:%d after %.0f ms", host, port, (time.monotonic() - self._began) * 1000)
-        # Its library takes a while to import: beside the loop, so that binary clients are served meanwhile.
+        # Its library takes a while to import: beside the loop, so that binary clients are served meanwhile. Who comes
+        # by HTTP before that waits in the backlog.
         http = await loop.run_in_executor(None, import_module, "pulsarbox.server.http")
         self._http = http.HttpServer(self.shell)
-        web_port = await self._http.start(settings.bindAddress, settings.webServicePort)
-        self.broker.endpoints = self.broker.endpoints._replace(web_url=f"http://{host}:{web_port}")
+        await self._http.start(web_sockets)
         # What lives now lives until the end: the collector need not look at it again, nor look up so often.
         gc.collect()
         gc.freeze()
@@ -127,30 +120,6 @@ class Daemon:
             settings.dataDirectory,
             (time.monotonic() - self._began) * 1000,
         )
-
-    async def _listen(self, loop: asyncio.AbstractEventLoop) -> int:
-        """Listen on every address of the host, all on one port; gives the port."""
-        settings = self._settings
-        host, port = settings.bindAddress, settings.brokerServicePort
-        try:
-            found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            for address in dict.fromkeys(info[4][0] for info in found):
-                try:
-                    server = await loop.create_server(lambda: Connection(self.shell), str(address), port, backlog=1024)
-                except OSError as error:
-                    if error.errno == errno.EADDRNOTAVAIL and len(found) > 1:
-                        continue  # the name has an address of a family that this machine does not have
-                    raise
-                self._servers.append(server)
-                port = server.sockets[0].getsockname()[1]
-            if not self._servers:
-                raise OSError("none of its addresses is on this machine")
-        except OSError as error:
-            raise OSError(
-                f"port {port} on {host} cannot be listened on ({error}):"
-                " stop what holds it, or choose another with --port"
-            ) from None
-        return int(port)
 
     async def _shutdown(self) -> None:
         shell, broker = self.shell, self.broker

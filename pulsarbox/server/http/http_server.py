@@ -5,7 +5,6 @@ been told, refusals such as "exists already" among it, is still so after a crash
 """
 
 import asyncio
-import errno
 import logging
 import socket
 
@@ -36,36 +35,14 @@ class HttpServer:
         self._routes = all_routes()
         self._runner: web.ServerRunner | None = None
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen on every address of the host, all on one port (0: any free one); gives the port. Raises OSError."""
+    async def start(self, sockets: list[socket.socket]) -> None:
+        """Serve on sockets that listen."""
         # The library's own access log is off: what is worth a line is a change, and `_serve` writes it.
         server = web.Server(self._serve, access_log=None, handler_cancellation=False)
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS_MAX)
         await self._runner.setup()
-        try:
-            return await self._listen(self._runner, host, port)
-        except OSError as error:
-            await self.stop()
-            raise OSError(
-                f"port {port} on {host} cannot be listened on ({error.strerror or error}):"
-                " stop what holds it, or choose another with --web-port",
-            ) from None
-
-    async def _listen(self, runner: web.ServerRunner, host: str, port: int) -> int:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        bound = 0
-        for address in dict.fromkeys(info[4][0] for info in found):
-            try:
-                await web.TCPSite(runner, str(address), bound or port).start()
-            except OSError as error:
-                if error.errno == errno.EADDRNOTAVAIL and len(found) > 1:
-                    continue  # the name has an address of a family that this machine does not have
-                raise
-            bound = int(runner.addresses[-1][1])
-        if not bound:
-            raise OSError(errno.EADDRNOTAVAIL, "none of its addresses is on this machine")
-        return bound
+        for each in sockets:
+            await web.SockSite(self._runner, each).start()
 
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""

@@ -13,6 +13,7 @@ from pulsarbox.broker.broker import Broker, Endpoints
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.server.http import HttpServer
+from pulsarbox.server.listening import listen
 from pulsarbox.storage.memory_engine import MemoryEngine
 
 ADMIN = "/admin/v2"
@@ -103,7 +104,9 @@ def with_box(scenario: Callable[[Box], Awaitable[None]], settings: Settings | No
     async def run() -> None:
         shell = InstantShell(settings or Settings())
         server = HttpServer(shell)
-        port = await server.start("127.0.0.1", 0)
+        sockets = await listen("127.0.0.1", 0, "--web-port")
+        port = sockets[0].getsockname()[1]
+        await server.start(sockets)
         try:
             async with aiohttp.ClientSession() as session:
                 await scenario(Box(shell, session, port))
