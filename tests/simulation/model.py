@@ -55,6 +55,8 @@ class Model:
         self.confirmed_through = 0
         """Batches whose commit has returned, or that a recovery has found."""
         self.deliveries = 0
+        self._unheard: list[SubView] = []
+        """Subscriptions with a seek whose answer nobody will see."""
 
     def topic(self, name: str) -> TopicView:
         """A topic, from its first mention on."""
@@ -103,6 +105,7 @@ class Model:
     def crashed(self) -> None:
         """The power is gone."""
         self.conns.clear()
+        self._unheard.clear()
 
     def committed(self, batch: Batch) -> None:
         """A commit is about to be reported to the core."""
@@ -123,6 +126,11 @@ class Model:
     def turn(self) -> None:
         """The box has come to rest."""
         if self.box.disk.reads_under_way == 0:
+            for sub in self._unheard:
+                sub.seeks -= 1
+                sub.rewound = True
+                sub.adopt()
+            self._unheard.clear()
             for sub in self.subs():
                 if sub.unsure:
                     sub.adopt()
@@ -138,6 +146,7 @@ class Model:
     def disconnected(self, end: BoxEnd) -> None:
         """It is over, as the core is told right now."""
         conn = self.conns.pop(end)
+        self._unheard += [each.sub for each in conn.requests.values() if each.kind == "SEEK" and each.sub is not None]
         for consumer in list(conn.consumers.values()):
             self._close(consumer)
 
