@@ -334,7 +334,7 @@ class Model:
         sub.set(entry, sub.left.get(position, 0) & unacked)
         if not held:
             sub.unsure.add(position)
-        elif position not in sub.left:
+        elif position not in sub.left and position not in sub.unsure:
             sub.owner.pop(position, None)
             sub.counts.pop(position, None)
 
