@@ -430,7 +430,7 @@ class Recovered(Checker):
             if key.partition("/")[0] not in ("acks", "ledger"):
                 same = live.catalog.get(key) == recovered.catalog.get(key)
                 self.check(same, "rows differ:", key, recovered.catalog.get(key), "should be", live.catalog.get(key))
-        keys = [[key for key in store.catalog.keys("ledger/")] for store in (live, recovered)]
+        keys = [list(store.catalog.keys("ledger/")) for store in (live, recovered)]
         self.check(keys[0] == keys[1], "ledgers in the catalog differ")
 
     def finished(self) -> None:
