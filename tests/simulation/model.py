@@ -141,7 +141,7 @@ class Model:
 
     def connected(self, end: BoxEnd) -> None:
         """A connection."""
-        self.conns[end] = ConnView(end)
+        self.conns[end] = ConnView(end, heard=self.world.monotonic)
 
     def disconnected(self, end: BoxEnd) -> None:
         """It is over, as the core is told right now."""
@@ -173,6 +173,7 @@ class Model:
         conn = self.conns.get(end)
         if conn is None or end.outbox.close_reason is not None:
             return
+        conn.heard = self.world.monotonic
         try:
             command = parse_command(frame[0])
         except ProtocolError:
@@ -230,7 +231,7 @@ class Model:
 
     def _producer(self, conn: ConnView, body: Any, payload: bytes) -> None:
         request = conn.requests[body.request_id]
-        request.topic, request.object_id = body.topic, body.producer_id
+        request.topic, request.name, request.object_id = body.topic, body.producer_name, body.producer_id
 
     def _send(self, conn: ConnView, body: Any, payload: bytes) -> None:
         producer = conn.producers.get(body.producer_id)
@@ -334,7 +335,7 @@ class Model:
         sub.set(entry, sub.left.get(position, 0) & unacked)
         if not held:
             sub.unsure.add(position)
-        elif position not in sub.left and position not in sub.unsure:
+        elif position not in sub.left and position not in sub.unsure and not sub.seeks:
             sub.owner.pop(position, None)
             sub.counts.pop(position, None)
 
@@ -363,6 +364,8 @@ class Model:
         ok = name in ("SUCCESS", "PRODUCER_SUCCESS") or (name == "ACK_RESPONSE" and not body.HasField("error"))
         sub = request.sub
         if request.kind == "PRODUCER" and ok and request.object_id not in conn.producers:
+            for checker in self.checkers:
+                checker.named(request, body.producer_name)
             topic = self.topic(request.topic)
             conn.producers[request.object_id] = ProducerView(conn, request.object_id, body.producer_name, topic)
         elif request.kind == "SUBSCRIBE" and ok:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
@@ -251,8 +252,6 @@ def a_full_outbox_is_filled_on(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("liveness")
 def a_rested_connection_is_not_used_again(patch: pytest.MonkeyPatch) -> None:
-    from pulsarbox.broker.cnx import ServerCnx
-
     patch.setattr(ServerCnx, "writable", lambda self, now: None)
 
 
@@ -276,6 +275,17 @@ def a_cumulative_ack_may_go_back(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr(ManagedCursor, "acknowledge_through", acknowledge_through)
+
+
+@mutant("keep-alive")
+def silence_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ServerCnx, "_keep_alive", lambda self, now: None)
+
+
+@mutant("names")
+def starts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    original = Store.ids
+    patch.setattr(Store, "ids", lambda self: original(self) | {"boot": 0})
 
 
 def broken_rule(seed: int) -> str | None:

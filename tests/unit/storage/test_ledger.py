@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +59,7 @@ class Topic:
         if self.confirmed:
             assert ledger.last_confirmed == self.confirmed[-1].position
             assert ledger.last_batch == self.confirmed[-1].num_messages
-        for before_, after in zip(everything, everything[1:], strict=False):
+        for before_, after in pairwise(everything):
             assert ledger.next(*before_.position) == after.position
 
 

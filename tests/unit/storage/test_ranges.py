@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +34,7 @@ def made(pairs: list[tuple[int, int]]) -> tuple[RangeSet, set[int]]:
 def check(ranges: RangeSet, model: set[int]) -> None:
     listed = list(ranges)
     assert {i for each in listed for i in range(each.first, each.last + 1)} == model
-    assert all(before.last + 1 < after.first for before, after in zip(listed, listed[1:], strict=False))
+    assert all(before.last + 1 < after.first for before, after in pairwise(listed))
     assert listed == [range_of(each.first, each.last) for each in listed]
     assert len(ranges) == len(listed)
 
