@@ -153,3 +153,35 @@ def test_a_rollover_in_a_failed_commit_leaves_right_totals() -> None:
     box.fail()
     box.check()
     assert Store(box.engine.recover()).ledgers[1].total_messages == 2
+
+
+def test_a_start_is_durable_before_a_name_made_with_it_is_told() -> None:
+    box = Box()
+    box.restart()
+    assert box.core.commits.metadata_pending
+    box.commit()
+    assert not box.core.commits.metadata_pending
+    names = {box.core.producer_name()}
+    box.restart()
+    assert box.core.producer_name() not in names
+
+
+def test_a_topic_that_is_deleted_beside_a_commit_that_fails_does_not_come_back() -> None:
+    box = Box()
+    box.publish(2)
+    batch = box.core.commits.take(Now(9.0, NOW.wall))
+    assert batch is not None
+    box.publish(1)
+    box.topic.delete(box.now)
+    box.core.commits.failed(batch, box.now, PersistenceError("full"))
+    box.checkpoint()
+    assert not list(box.core.catalog.keys("ledger/"))
+    assert Store(box.engine.recover()).ledgers == {}
+
+
+def test_a_topic_that_is_deleted_in_the_batch_of_its_last_entry_leaves_no_row() -> None:
+    box = Box()
+    box.publish(2)
+    box.topic.delete(box.now)
+    box.checkpoint()
+    assert not [key for key in box.engine.recover().meta if key.startswith(b"ledger/")]
