@@ -5,6 +5,7 @@
 SHELL := /usr/bin/env bash
 BIN := .venv/bin
 ARGS ?=
+SEEDS ?= 200
 N ?= 25
 URL ?=
 VERSUS ?=
@@ -48,6 +49,10 @@ bench: env-dev ## Measure the box, or a broker, or two by turns (URL=pulsar://..
 .PHONY: demo
 demo: env-dev ## This machine's telemetry through a box that is killed in the middle
 	@$(BIN)/python examples/demo.py $(ARGS)
+
+.PHONY: simulate
+simulate: env-dev ## Simulate SEEDS=200 histories of the core (ARGS="--seed 1000 --steps 5000")
+	@$(BIN)/python -m tests.simulation.run --seeds $(SEEDS) $(ARGS)
 
 .PHONY: lint
 lint: env-dev ## Check style, types and the direction of imports

@@ -78,6 +78,8 @@ class GroupCommit:
         self._next_id: int = ids["next"]
         self.boot: int = ids["boot"] + 1
         self._ids_changed = True
+        # No name that is made with the count of starts may be told before that count is durable.
+        self.open.urgent = self.open.rows = True
 
     @property
     def full(self) -> bool:

@@ -55,6 +55,9 @@ class Checker:
     def subscribed(self, conn: ConnView, request: Request, sub: SubView | None) -> None:
         """A consumer was opened."""
 
+    def named(self, request: Request, name: str) -> None:
+        """A producer was opened under a name."""
+
     def sought(self, sub: SubView, start: Position | None) -> None:
         """A seek was answered; to a message id where ``start`` is given."""
 
@@ -348,6 +351,35 @@ class OneReply(Checker):
                 self.check(not producer.pending, "messages without a receipt:", producer.name, len(producer.pending))
 
 
+class Names(Checker):
+    """A name that the box gives to a producer is given once, over crashes too."""
+
+    rule = "names"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._given: set[str] = set()
+
+    def named(self, request: Request, name: str) -> None:
+        """See Checker."""
+        if not request.name:
+            self.check(name not in self._given, "a name is given twice:", name)
+            self._given.add(name)
+
+
+class KeepAlive(Checker):
+    """A connection on which nothing is heard any more is closed."""
+
+    rule = "keep-alive"
+
+    def turn(self) -> None:
+        """See Checker."""
+        world, box = self.model.world, self.model.box
+        limit = world.monotonic - 3 * box.settings.keepAliveIntervalSeconds
+        for conn in self.model.conns.values():
+            self.check(conn.heard > limit, "a silent connection stays:", conn.end.link.number, conn.heard)
+
+
 class Memory(Checker):
     """What the box holds for its clients is bounded."""
 
@@ -430,7 +462,7 @@ class Recovered(Checker):
             if key.partition("/")[0] not in ("acks", "ledger"):
                 same = live.catalog.get(key) == recovered.catalog.get(key)
                 self.check(same, "rows differ:", key, recovered.catalog.get(key), "should be", live.catalog.get(key))
-        keys = [[key for key in store.catalog.keys("ledger/")] for store in (live, recovered)]
+        keys = [list(store.catalog.keys("ledger/")) for store in (live, recovered)]
         self.check(keys[0] == keys[1], "ledgers in the catalog differ")
 
     def finished(self) -> None:
@@ -458,6 +490,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     AckedStays,
     RedeliveryCounts,
     OneReply,
+    Names,
+    KeepAlive,
     Memory,
     MarkDelete,
     Backlog,

@@ -55,6 +55,8 @@ class Model:
         self.confirmed_through = 0
         """Batches whose commit has returned, or that a recovery has found."""
         self.deliveries = 0
+        self._unheard: list[SubView] = []
+        """Subscriptions with a seek whose answer nobody will see."""
 
     def topic(self, name: str) -> TopicView:
         """A topic, from its first mention on."""
@@ -103,6 +105,7 @@ class Model:
     def crashed(self) -> None:
         """The power is gone."""
         self.conns.clear()
+        self._unheard.clear()
 
     def committed(self, batch: Batch) -> None:
         """A commit is about to be reported to the core."""
@@ -123,6 +126,11 @@ class Model:
     def turn(self) -> None:
         """The box has come to rest."""
         if self.box.disk.reads_under_way == 0:
+            for sub in self._unheard:
+                sub.seeks -= 1
+                sub.rewound = True
+                sub.adopt()
+            self._unheard.clear()
             for sub in self.subs():
                 if sub.unsure:
                     sub.adopt()
@@ -133,11 +141,12 @@ class Model:
 
     def connected(self, end: BoxEnd) -> None:
         """A connection."""
-        self.conns[end] = ConnView(end)
+        self.conns[end] = ConnView(end, heard=self.world.monotonic)
 
     def disconnected(self, end: BoxEnd) -> None:
         """It is over, as the core is told right now."""
         conn = self.conns.pop(end)
+        self._unheard += [each.sub for each in conn.requests.values() if each.kind == "SEEK" and each.sub is not None]
         for consumer in list(conn.consumers.values()):
             self._close(consumer)
 
@@ -164,6 +173,7 @@ class Model:
         conn = self.conns.get(end)
         if conn is None or end.outbox.close_reason is not None:
             return
+        conn.heard = self.world.monotonic
         try:
             command = parse_command(frame[0])
         except ProtocolError:
@@ -221,7 +231,7 @@ class Model:
 
     def _producer(self, conn: ConnView, body: Any, payload: bytes) -> None:
         request = conn.requests[body.request_id]
-        request.topic, request.object_id = body.topic, body.producer_id
+        request.topic, request.name, request.object_id = body.topic, body.producer_name, body.producer_id
 
     def _send(self, conn: ConnView, body: Any, payload: bytes) -> None:
         producer = conn.producers.get(body.producer_id)
@@ -325,7 +335,7 @@ class Model:
         sub.set(entry, sub.left.get(position, 0) & unacked)
         if not held:
             sub.unsure.add(position)
-        elif position not in sub.left:
+        elif position not in sub.left and position not in sub.unsure and not sub.seeks:
             sub.owner.pop(position, None)
             sub.counts.pop(position, None)
 
@@ -354,6 +364,8 @@ class Model:
         ok = name in ("SUCCESS", "PRODUCER_SUCCESS") or (name == "ACK_RESPONSE" and not body.HasField("error"))
         sub = request.sub
         if request.kind == "PRODUCER" and ok and request.object_id not in conn.producers:
+            for checker in self.checkers:
+                checker.named(request, body.producer_name)
             topic = self.topic(request.topic)
             conn.producers[request.object_id] = ProducerView(conn, request.object_id, body.producer_name, topic)
         elif request.kind == "SUBSCRIBE" and ok:

@@ -193,3 +193,5 @@ class ConnView:
     """Closed ones, of which receipts may still come."""
     requests: dict[int, Request] = field(default_factory=dict)
     aborted: bool = False
+    heard: float = 0.0
+    """When a frame came, on the monotonic clock."""

@@ -76,9 +76,8 @@ class Run:
                     clients.append(SimulatedConsumer(world, box, name, topic, f"sub-{kind}", kind_of))
             if random.random() < 0.5:
                 clients.append(SimulatedReader(world, box, f"reader-{number}", topic, f"reader-{number}", EXCLUSIVE))
-        for misfit in (Vandal, Glutton):
-            if random.random() < 0.4:
-                clients.append(misfit(world, box, misfit.__name__.lower(), self.topics[0]))
+        misfits = [misfit for misfit in (Vandal, Glutton) if random.random() < 0.4]
+        clients += [misfit(world, box, misfit.__name__.lower(), self.topics[0]) for misfit in misfits]
         if random.random() < 0.3:
             clients.append(Mute(world, box, "mute"))
         return clients

@@ -1,0 +1,315 @@
+"""The checkers are seen to fail: one bug at a time is put into the core, and the rule that it breaks has to notice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.shared import SharedDispatcher
+from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
+from pulsarbox.broker.dispatch.source import EntrySource
+from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete
+from pulsarbox.storage.recovery import Store
+from tests.simulation.history import Violation
+from tests.simulation.workload import Run
+
+SEEDS = 40
+STEPS = 2500
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+class Mutant(NamedTuple):
+    """A bug, and the rules of which one has to notice it."""
+
+    patch: Patch
+    rules: frozenset[str]
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(*rules: str) -> Callable[[Patch], Patch]:
+    """Register a bug."""
+
+    def register(patch: Patch) -> Patch:
+        MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules))
+        return patch
+
+    return register
+
+
+@mutant("liveness")
+def what_a_consumer_held_is_forgotten_when_it_goes(patch: pytest.MonkeyPatch) -> None:
+    original = SharedDispatcher.remove
+
+    def remove(self: SharedDispatcher, consumer: Consumer, now: Any) -> None:
+        consumer.held.clear()
+        original(self, consumer, now)
+
+    patch.setattr(SharedDispatcher, "remove", remove)
+
+
+@mutant("permits")
+def permits_are_never_used_up(patch: pytest.MonkeyPatch) -> None:
+    original = Consumer.deliver
+
+    def deliver(self: Consumer, *arguments: Any) -> None:
+        before = self.permits
+        original(self, *arguments)
+        self.permits = before
+
+    patch.setattr(Consumer, "deliver", deliver)
+
+
+@mutant("visibility")
+def receipts_leave_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    original = GroupCommit.take
+
+    def take(self: GroupCommit, now: Any) -> Any:
+        batch = original(self, now)
+        if batch is not None and self.in_flight is not None:
+            for producer, *receipt in self.in_flight.receipts:
+                producer.receipt(*receipt)
+            self.in_flight.receipts.clear()
+        return batch
+
+    patch.setattr(GroupCommit, "take", take)
+
+
+@mutant("visibility")
+def entries_are_delivered_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedLedger.append
+
+    def append(self: ManagedLedger, entry: Any) -> None:
+        original(self, entry)
+        if self.current.ledger_id == entry.ledger_id:
+            self.confirm([entry])
+
+    patch.setattr(ManagedLedger, "append", append)
+
+
+@mutant("recovered", "nothing-lost", "no-exception", "backlog")
+def recovery_forgets_the_last_batch(patch: pytest.MonkeyPatch) -> None:
+    original = Store.__init__
+
+    def init(self: Store, recovery: Any) -> None:
+        batches = list(recovery.batches)
+        original(self, recovery._replace(batches=iter(batches[:-1])))
+
+    patch.setattr(Store, "__init__", init)
+
+
+@mutant("recovered", "acked-stays")
+def single_acks_are_not_in_the_journal(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedCursor.take_changes
+
+    def take_changes(self: ManagedCursor) -> list[bytes]:
+        self._fresh.clear()
+        return original(self)
+
+    patch.setattr(ManagedCursor, "take_changes", take_changes)
+
+
+@mutant("recovered", "acked-stays")
+def batch_acks_are_not_in_the_journal(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedCursor.take_changes
+
+    def take_changes(self: ManagedCursor) -> list[bytes]:
+        self._fresh_batches.clear()
+        return original(self)
+
+    patch.setattr(ManagedCursor, "take_changes", take_changes)
+
+
+@mutant("recovered", "backlog", "acked-stays")
+def a_reset_is_replayed_as_a_move(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedCursor.replay
+
+    def replay(self: ManagedCursor, record: MarkDelete | Acked | BatchAcked) -> None:
+        original(self, record._replace(reset=False) if isinstance(record, MarkDelete) else record)
+
+    patch.setattr(ManagedCursor, "replay", replay)
+
+
+@mutant("recovered", "backlog", "nothing-lost")
+def replayed_entries_count_twice(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedLedger.replay
+
+    def replay(self: ManagedLedger, entry: Any) -> None:
+        original(self, entry)
+        self.ledgers[entry.ledger_id].size += len(entry.body)
+
+    patch.setattr(ManagedLedger, "replay", replay)
+
+
+@mutant("order", "one-holder", "acked-stays", "permits", "recovered")
+def answers_to_old_reads_are_delivered_after_a_rewind(patch: pytest.MonkeyPatch) -> None:
+    original = EntrySource._answer
+
+    def answer(self: EntrySource, generation: int, *arguments: Any) -> None:
+        original(self, self._generation, *arguments)
+
+    patch.setattr(EntrySource, "_answer", answer)
+
+
+@mutant("order", "liveness", "one-holder")
+def the_source_does_not_rewind(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SingleActiveDispatcher, "rewind", lambda self: None)
+
+
+@mutant("backlog", "recovered")
+def mark_delete_keeps_wrong_totals(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedCursor._mark
+
+    def mark(self: ManagedCursor, position: Any, total_messages: int, total_bytes: int) -> None:
+        original(self, position, total_messages, max(0, total_bytes - 1))
+
+    patch.setattr(ManagedCursor, "_mark", mark)
+
+
+@mutant("visibility", "nothing-lost")
+def a_failed_commit_sends_receipts(patch: pytest.MonkeyPatch) -> None:
+    original = GroupCommit.failed
+
+    def failed(self: GroupCommit, batch: Any, now: Any, error: Exception) -> None:
+        if self.in_flight is not None:
+            for producer, *receipt in self.in_flight.receipts:
+                producer.receipt(*receipt)
+            self.in_flight.receipts.clear()
+        original(self, batch, now, error)
+
+    patch.setattr(GroupCommit, "failed", failed)
+
+
+@mutant("backlog", "acked-stays", "liveness")
+def batch_acks_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    original = Subscription._apply_individual
+
+    def apply(self: Subscription, consumer: Consumer, message_id: Any, held: Any) -> None:
+        if not message_id.ack_set:
+            original(self, consumer, message_id, held)
+
+    patch.setattr(Subscription, "_apply_individual", apply)
+
+
+@mutant("one-holder")
+def redelivered_entries_go_out_twice(patch: pytest.MonkeyPatch) -> None:
+    original = SharedDispatcher.redeliver
+
+    def redeliver(self: SharedDispatcher, consumer: Consumer, positions: Any, now: Any) -> None:
+        self._replay += list(consumer.held)[:1]
+        self._replay.sort()
+        original(self, consumer, [] if positions is None else positions, now)
+
+    patch.setattr(SharedDispatcher, "redeliver", redeliver)
+
+
+@mutant("redelivery-counts")
+def a_disconnect_counts_as_a_redelivery(patch: pytest.MonkeyPatch) -> None:
+    original = SharedDispatcher.remove
+
+    def remove(self: SharedDispatcher, consumer: Consumer, now: Any) -> None:
+        for position in consumer.held:
+            self.redelivered[position] = self.redelivered.get(position, 0) + 1
+        original(self, consumer, now)
+
+    patch.setattr(SharedDispatcher, "remove", remove)
+
+
+@mutant("one-reply")
+def callbacks_of_a_failed_commit_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    original = GroupCommit.failed
+
+    def failed(self: GroupCommit, batch: Any, now: Any, error: Exception) -> None:
+        if self.in_flight is not None:
+            self.in_flight.callbacks.clear()
+        original(self, batch, now, error)
+
+    patch.setattr(GroupCommit, "failed", failed)
+
+
+@mutant("memory")
+def a_full_outbox_is_filled_on(patch: pytest.MonkeyPatch) -> None:
+    original = Outbox.send_parts
+
+    def send_parts(self: Outbox, parts: list[bytes], size: int) -> None:
+        original(self, parts, size)
+        self.full = False
+
+    patch.setattr(Outbox, "send_parts", send_parts)
+
+
+@mutant("liveness")
+def a_rested_connection_is_not_used_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ServerCnx, "writable", lambda self, now: None)
+
+
+@mutant("acked-stays", "recovered")
+def checkpoints_leave_cursors_out(patch: pytest.MonkeyPatch) -> None:
+    original = GroupCommit._checkpoint
+
+    def checkpoint(self: GroupCommit) -> Any:
+        self._dirty_cursors.clear()
+        return original(self)
+
+    patch.setattr(GroupCommit, "_checkpoint", checkpoint)
+
+
+@mutant("mark-delete", "backlog", "acked-stays")
+def a_cumulative_ack_may_go_back(patch: pytest.MonkeyPatch) -> None:
+    def acknowledge_through(self: ManagedCursor, position: Any, total_messages: int, total_bytes: int) -> bool:
+        self._mark(position, total_messages, total_bytes)
+        self._drop_behind_mark()
+        self._absorb()
+        return True
+
+    patch.setattr(ManagedCursor, "acknowledge_through", acknowledge_through)
+
+
+@mutant("keep-alive")
+def silence_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ServerCnx, "_keep_alive", lambda self, now: None)
+
+
+@mutant("names")
+def starts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    original = Store.ids
+    patch.setattr(Store, "ids", lambda self: original(self) | {"boot": 0})
+
+
+def broken_rule(seed: int) -> str | None:
+    """The rule that a seed finds broken."""
+    try:
+        Run(seed).run(STEPS)
+    except Violation as violation:
+        return violation.rule
+    except Exception:
+        return "no-exception"
+    return None
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_bug_is_noticed_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    logging.disable(logging.CRITICAL)
+    try:
+        MUTANTS[name].patch(monkeypatch)
+        found = {}
+        for seed in range(SEEDS):
+            rule = broken_rule(seed)
+            if rule in MUTANTS[name].rules:
+                return
+            found[seed] = rule
+        pytest.fail(f"{sorted(MUTANTS[name].rules)} did not notice; found was {found}")
+    finally:
+        logging.disable(logging.NOTSET)

@@ -1,0 +1,187 @@
+"""Recovery: whatever was committed is there again, over checkpoints, failed commits and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.errors import PersistenceError
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.commands import encode_payload
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata
+from pulsarbox.storage.catalog import cursor_key, ledger_key, ledger_row
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
+from pulsarbox.storage.record import unpack_records
+from pulsarbox.storage.recovery import Store
+
+NOW = Now(0.0, 1_700_000_000_000)
+SETTINGS = Settings(managedLedgerMaxEntriesPerLedger=3)
+
+
+class NoProducer:
+    """Sends, and does not care what becomes of it."""
+
+    pending = messages_in = bytes_in = 0
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *arguments: None
+
+
+class Box:
+    """One topic with one subscription, on a disk that survives."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryDisk()
+        self.now = NOW
+        self.start()
+        commits = self.core.commits
+        ledger = self.core.store.ledgers[1] = ManagedLedger(1)
+        commits.new_id()
+        info = ledger.open_ledger(commits.new_id(), NOW.wall)
+        commits.put_row(ledger_key(1, info.ledger_id), ledger_row(ledger, info))
+        self.topic = PersistentTopic(self.core, parse_topic("one"), ledger)
+        subscription = self.topic.subscribe("sub", earliest=True, properties={}, now=NOW)
+        self.cursor = subscription.cursor
+        assert cursor_key(1, self.cursor.cursor_id) in self.core.catalog
+        self.commit()
+
+    def start(self) -> None:
+        self.engine = MemoryEngine(self.disk)
+        self.core = Core(SETTINGS, Store(self.engine.recover()))
+
+    def publish(self, count: int) -> None:
+        data = MessageMetadata(producer_name="p", sequence_id=1, publish_time=5).SerializeToString()
+        for i in range(count):
+            payload = encode_payload(data, b"x" * i)
+            self.topic.publish(cast(object, NoProducer()), CommandSend(), payload, self.now)  # type: ignore[arg-type]
+
+    def acknowledge(self, index: int) -> None:
+        entry_of = [e for tail in self.topic.ledger.tail.values() for e in tail.values()]
+        if entry_of:
+            e = entry_of[index % len(entry_of)]
+            self.cursor.acknowledge(*e.position, e.num_messages, len(e.body), e.total_messages, e.total_bytes)
+            self.core.commits.cursor_changed(self.cursor, self.now)
+
+    def checkpoint(self) -> None:
+        self.core.commits.ask_checkpoint()
+        self.commit()
+
+    def commit(self, error: Exception | None = None) -> None:
+        self.now = Now(self.now.monotonic + 1, self.now.wall + 1)
+        commits = self.core.commits
+        batch = commits.take(self.now)
+        if batch is None:
+            return
+        if error is not None:
+            commits.failed(batch, self.now, error)
+        else:
+            self.engine.commit(batch)
+            commits.committed(batch, self.now)
+
+    def fail(self) -> None:
+        self.commit(PersistenceError("full"))
+
+    def restart(self) -> None:
+        self.commit()
+        self.start()
+        self.topic = PersistentTopic(self.core, parse_topic("one"), self.core.store.ledgers[1])
+        (self.cursor,) = self.core.store.cursors.values()
+        self.topic.restore_subscription(self.cursor, {})
+
+    def check(self) -> None:
+        self.commit()
+        recovered = Store(self.engine.recover())
+        assert state(recovered) == state(self.core.store)
+
+
+def state(store: Store) -> list[object]:
+    parts: list[object] = []
+    for ledger in store.ledgers.values():
+        infos = ledger.ledgers.values()
+        parts.append([(i.ledger_id, i.closed, i.messages_before, i.entries, i.confirmed, i.size) for i in infos])
+        parts.append((ledger.total_messages, ledger.confirmed_bytes, ledger.last_confirmed, ledger.last_batch))
+    for cursor in store.cursors.values():
+        parts.append({str(record) for _, record in unpack_records(cursor.pack())})
+        parts.append((cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes))
+    return parts
+
+
+steps = st.lists(
+    st.tuples(st.just("publish"), st.integers(1, 5))
+    | st.tuples(st.just("acknowledge"), st.integers(0, 20))
+    | st.tuples(st.sampled_from(["commit", "fail", "checkpoint", "restart"])),
+    max_size=25,
+)
+
+
+@given(steps)
+def test_what_a_recovery_gives_is_what_was_committed(history: list[tuple[str, int] | tuple[str]]) -> None:
+    box = Box()
+    for name, *arguments in history:
+        getattr(box, name)(*arguments)
+    box.check()
+    box.restart()
+    box.checkpoint()
+    box.check()
+
+
+def test_entries_behind_a_checkpoint_survive_two_restarts() -> None:
+    box = Box()
+    box.checkpoint()
+    box.publish(2)
+    box.acknowledge(0)
+    box.restart()
+    box.checkpoint()
+    box.restart()
+    assert box.topic.ledger.confirmed_entries == 2
+    box.check()
+
+
+def test_a_rollover_in_a_failed_commit_leaves_right_totals() -> None:
+    box = Box()
+    box.publish(2)
+    box.commit()
+    box.publish(3)
+    box.fail()
+    box.check()
+    assert Store(box.engine.recover()).ledgers[1].total_messages == 2
+
+
+def test_a_start_is_durable_before_a_name_made_with_it_is_told() -> None:
+    box = Box()
+    box.restart()
+    assert box.core.commits.metadata_pending
+    box.commit()
+    assert not box.core.commits.metadata_pending
+    names = {box.core.producer_name()}
+    box.restart()
+    assert box.core.producer_name() not in names
+
+
+def test_a_topic_that_is_deleted_beside_a_commit_that_fails_does_not_come_back() -> None:
+    box = Box()
+    box.publish(2)
+    batch = box.core.commits.take(Now(9.0, NOW.wall))
+    assert batch is not None
+    box.publish(1)
+    box.topic.delete(box.now)
+    box.core.commits.failed(batch, box.now, PersistenceError("full"))
+    box.checkpoint()
+    assert not list(box.core.catalog.keys("ledger/"))
+    assert Store(box.engine.recover()).ledgers == {}
+
+
+def test_a_topic_that_is_deleted_in_the_batch_of_its_last_entry_leaves_no_row() -> None:
+    box = Box()
+    box.publish(2)
+    box.topic.delete(box.now)
+    box.checkpoint()
+    assert not [key for key in box.engine.recover().meta if key.startswith(b"ledger/")]
