@@ -59,11 +59,14 @@ class ServerCnx:
         self.recently_closed: OrderedDict[int, None] = OrderedDict()
         self.opening: set[tuple[str, int]] = set()
         """Producers and consumers whose topic or subscription is not durable yet."""
+        self.pending_sends = 0
+        """Entries of all its producers that have no receipt yet."""
         self.body_of: BodyOf | None = None
         """Adds broker entry metadata for a client that wants it."""
         self._heard = True
         """Something came in since the last PING."""
         self._table = broker.command_table
+        self._max_pending = broker.core.settings.maxPendingPublishRequestsPerConnection
         self._interval = broker.core.settings.keepAliveIntervalSeconds
         self._timer: Timer | None = None
         if self._interval:
@@ -128,6 +131,11 @@ class ServerCnx:
             log.warning("%s from %s refused: %s", type(body).__name__, self.address, error)
         else:
             self.outbox.send(replies.error(request_id, error.server_error, str(error)))
+
+    @property
+    def overdrawn(self) -> bool:
+        """More of its messages wait for their receipts than one connection may have: read nothing more from it."""
+        return self.pending_sends > self._max_pending
 
     def writable(self, now: Now) -> None:
         """The outbox has room again."""

@@ -107,9 +107,7 @@ class NonPersistentTopic(Topic):
         entry = Entry(0, 0, 0, messages, 0, 0, 0, metadata.publish_time, now.wall, 0, 0, payload)
         for subscription in list(self.subscriptions.values()):
             subscription.send(entry)
-        producer.pending += 1
-        producer.messages_in += messages
-        producer.bytes_in += len(payload)
+        producer.published(messages, len(payload))
         producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0)
 
     def subscribe(self, name: str) -> NonPersistentSubscription:

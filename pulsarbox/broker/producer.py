@@ -50,6 +50,7 @@ class Producer:
     def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int) -> None:
         """The entry is durable: tell the client."""
         self.pending -= 1
+        self.cnx.pending_sends -= 1
         self.outbox.send(self._receipt(sequence_id, highest_sequence_id, ledger_id, entry_id))
         if self._drained is not None:
             self._settle()
@@ -57,9 +58,17 @@ class Producer:
     def refuse(self, sequence_id: int, error: PulsarBoxError) -> None:
         """The entry is not stored: tell the client why."""
         self.pending -= 1
+        self.cnx.pending_sends -= 1
         self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
         if self._drained is not None:
             self._settle()
+
+    def published(self, messages: int, size: int) -> None:
+        """An entry of ``messages`` messages and ``size`` bytes is on its way."""
+        self.pending += 1
+        self.cnx.pending_sends += 1
+        self.messages_in += messages
+        self.bytes_in += size
 
     def close(self, drained: Callable[[], None]) -> None:
         """The client closes: go at once, call back when every message has its receipt."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
@@ -45,6 +46,7 @@ class Subscription:
         self.type = CommandSubscribe.Exclusive
         self.fenced = False
         """A seek is under way: nobody may come, nobody is here."""
+        self._batch_indexes = topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
         self._epoch = 0
         """Resets of the cursor so far."""
         self.source = EntrySource(cursor, topic.core.reads, topic.core.timers, topic.core.settings, self.dispatch)
@@ -197,6 +199,8 @@ class Subscription:
         position = (ledger_id, entry_id)
         if message_id.ack_set:
             unacked = ack_set_bits(list(message_id.ack_set))
+            if unacked and not self._batch_indexes:
+                return  # only whole entries are acknowledged
             if not self.cursor.acknowledge_batch(Position(*position), held.batch_size, unacked):
                 left = self.cursor.batch_acks.get(Position(*position))
                 if left is not None and position in consumer.held:
@@ -214,11 +218,15 @@ class Subscription:
         position = Position(message_id.ledgerId, message_id.entryId)
         unacked = ack_set_bits(list(message_id.ack_set))
         through = (position, held.total_messages, held.total_bytes)
-        if unacked and not self.cursor.acknowledge_batch(position, held.batch_size, unacked):
+        whole = not unacked or (
+            self._batch_indexes and self.cursor.acknowledge_batch(position, held.batch_size, unacked)
+        )
+        if not whole:
             before = Position(position.ledger_id, position.entry_id - 1)
             through = (before, held.total_messages - held.batch_size, held.total_bytes - held.size)
         self.cursor.acknowledge_through(*through)
-        for each in [p for p in consumer.held if p <= through[0]]:
+        # What is held stands in the order of sending, which here is that of the topic.
+        for each in list(takewhile(lambda held_at: held_at <= through[0], consumer.held)):
             consumer.release(each)
 
     # Cursor

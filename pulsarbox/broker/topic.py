@@ -144,9 +144,7 @@ class PersistentTopic(Topic):
         else:
             appended.append(entry)
         group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, entry.ledger_id, entry.entry_id))
-        producer.pending += 1
-        producer.messages_in += entry.num_messages
-        producer.bytes_in += size
+        producer.published(entry.num_messages, size)
 
     def _entry(self, parsed: ParsedEntry, payload: bytes, ledger_id: int, entry_id: int, now: Now) -> Entry:
         """The entry with all that later readers need to know of its metadata."""

@@ -55,7 +55,7 @@ class Connection(asyncio.BufferedProtocol):
             receive(frame, now)
         if self._decoder.error is not None:
             self.cnx.broken(self._decoder.error)
-        if shell.broker.full:
+        if shell.broker.full or self.cnx.overdrawn:
             shell.hold(self)
         shell.kick()
 

@@ -90,11 +90,14 @@ class LoopShell:
         if self._held and not broker.full:
             held, self._held = self._held, []
             for connection in held:
-                connection.resume_reading()
+                if connection.cnx.overdrawn:
+                    self._held.append(connection)
+                else:
+                    connection.resume_reading()
         self._set_timer()
 
     def hold(self, connection: Connection) -> None:
-        """The open batch is full: read nothing more from this client until it is not."""
+        """The open batch is full, or the client has its share of it: read nothing more from it until that is over."""
         connection.pause_reading()
         self._held.append(connection)
 

@@ -144,6 +144,28 @@ def test_part_of_a_batch() -> None:
     assert last.received() == []
 
 
+def test_batch_indexes_turned_off() -> None:
+    box = Box(acknowledgmentAtBatchIndexLevelEnabled=False)
+    producer = box.client()
+    producer.producer(1)
+    ids = []
+    for i in range(2):
+        producer.send(i, batch=4)
+        ids.append(producer.take("send_receipt").message_id)
+    client = consuming(box)
+    client.flow(8)
+    client.received()
+    client.ack(MessageIdData(ledgerId=ids[0].ledgerId, entryId=ids[0].entryId, ack_set=[0b1100]))
+    client.ask("redeliverUnacknowledgedMessages", consumer_id=1)
+    client.flow(8)
+    assert len(client.received()) == 2
+    part = MessageIdData(ledgerId=ids[1].ledgerId, entryId=ids[1].entryId, ack_set=[0b1100])
+    client.ack(part, ack_type=CommandAck.Cumulative)
+    client.ask("redeliverUnacknowledgedMessages", consumer_id=1)
+    client.flow(8)
+    assert client.received() == [(ids[1].ledgerId, ids[1].entryId)]
+
+
 def test_an_ack_of_what_an_earlier_consumer_got_is_looked_up() -> None:
     box = Box()
     sent = box.client().publish(5)

@@ -210,3 +210,17 @@ def test_non_persistent_receipts_come_at_once_and_only_who_has_room_gets_the_mes
     client.send(2, b"kept")
     client.send(3, b"dropped")
     assert client.names() == ["send_receipt", "message", "send_receipt", "send_receipt"]
+
+
+def test_a_connection_with_too_many_unreceipted_messages_is_overdrawn_until_they_are_receipted() -> None:
+    box = Box(maxPendingPublishRequestsPerConnection=3)
+    client = box.client()
+    client.producer(1)
+    box.auto = False
+    for i in range(3):
+        client.send(i)
+    assert not client.cnx.overdrawn
+    client.send(3)
+    assert client.cnx.overdrawn
+    box.commit()
+    assert not client.cnx.overdrawn
