@@ -97,7 +97,7 @@ class Clients:
         self._process.stdout.close()
 
 
-def plan(url: str) -> dict[str, Any]:
+def plan(url: str, rate: int) -> dict[str, Any]:
     publishers = [
         {"topic": TOPIC + topic, "producer": name, "batched": batched}
         for topic, names, _ in LAYOUT
@@ -109,7 +109,7 @@ def plan(url: str) -> dict[str, Any]:
         for name, shared, consumers in names
     ]
     audits = [{"topic": TOPIC + topic, "subscription": "audit"} for topic, _, _ in LAYOUT]
-    return {"url": url, "rate": RATE, "publishers": publishers, "subscriptions": subscriptions, "audits": audits}
+    return {"url": url, "rate": rate, "publishers": publishers, "subscriptions": subscriptions, "audits": audits}
 
 
 def worker_command(kind: str, folder: Path) -> list[str]:
@@ -168,10 +168,17 @@ def outages(events: Iterable[dict[str, Any]]) -> Iterator[float]:
             killed = 0
 
 
-def crash(folder: Path, kills: int, seed: int, start_cmd: Sequence[str] | str = PULSARBOX, worker: str = "auto") -> Run:
+def crash(
+    folder: Path,
+    kills: int,
+    seed: int,
+    start_cmd: Sequence[str] | str = PULSARBOX,
+    worker: str = "auto",
+    rate: int = RATE,
+) -> Run:
     """One run, its files in ``folder``."""
     box, run = Box(folder / "data", start_cmd), Run(seed)
-    (folder / "plan.json").write_text(json.dumps(plan(box.url)))
+    (folder / "plan.json").write_text(json.dumps(plan(box.url, rate)))
     command = worker_command(worker, folder)
     clients = None
     try:
@@ -238,11 +245,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
     parser.add_argument("--start-cmd", default=PULSARBOX, help="command that starts a broker in the foreground")
     parser.add_argument("--worker", choices=["auto", "go", "python"], default="auto")
+    parser.add_argument("--rate", type=int, default=RATE, help="messages a second of each of the four publishers")
     arguments = parser.parse_args()
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="pulsarbox-crash-"))
     say(f"seed {seed}, files in {folder}")
-    run = crash(folder, arguments.kills, seed, arguments.start_cmd, arguments.worker)
+    run = crash(folder, arguments.kills, seed, arguments.start_cmd, arguments.worker, arguments.rate)
     show(run)
     if run.verdict.violations:
         say(f"rules were broken; the history is in {folder}")
