@@ -57,8 +57,8 @@ class ServerCnx:
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
         self.recently_closed: OrderedDict[int, None] = OrderedDict()
-        self.opening: set[tuple[str, int]] = set()
-        """Producers and consumers whose topic or subscription is not durable yet."""
+        self.opening: dict[tuple[str, int], int] = {}
+        """Producers and consumers whose topic or subscription is not durable yet, and the request that opens each."""
         self.pending_sends = 0
         """Entries of all its producers that have no receipt yet."""
         self.body_of: BodyOf | None = None

@@ -62,6 +62,11 @@ class SimulatedConsumer(Client):
                 initialPosition=earliest,
                 **self._start(),
             )
+            if not self.calm and self.world.chance(0.05):  # out of patience: close it and try again
+                self.request("CLOSE_CONSUMER", consumer_id=1)
+                self._opening = 0
+                if self.world.chance(0.8):
+                    self._subscribe()
 
     def _start(self) -> dict[str, Any]:
         return {}

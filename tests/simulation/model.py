@@ -330,7 +330,7 @@ class Model:
 
     def _acked(self, sub: SubView, position: Position, unacked: int, held: bool, request: Request | None) -> None:
         entry = sub.topic.entries[position]
-        if request is not None:
+        if request is not None and not sub.seeks:  # what a seek under way makes of it is not known
             request.acks.append((position, entry.all_bits & ~unacked))
         sub.set(entry, sub.left.get(position, 0) & unacked)
         if not held:

@@ -58,6 +58,11 @@ class SimulatedProducer(Client):
                 user_provided_producer_name=self.named,
                 **names,
             )
+            if not self.calm and self.world.chance(0.05):  # out of patience: close it and try again
+                self.request("CLOSE_PRODUCER", producer_id=self._producer_id)
+                self._opening = 0
+                if self.world.chance(0.8):
+                    self._open()
 
     def act(self) -> None:
         """See Client."""

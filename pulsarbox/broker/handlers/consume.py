@@ -49,7 +49,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
     if command.HasField("schema") and is_schema(command.schema):
         cnx.broker.schemas.put(name, command.schema, now.wall)
-    cnx.opening.add(key)
+    cnx.opening[key] = command.request_id
     try:
         if isinstance(topic, NonPersistentTopic):
             subscription = topic.subscribe(command.subscription)
@@ -64,7 +64,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
         else:
             _read_from(cnx, command, topic, now)
     except PulsarBoxError:
-        cnx.opening.discard(key)
+        cnx.opening.pop(key, None)
         raise
 
 
@@ -105,8 +105,10 @@ def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic
     else:
         start = Position(-1, -1) if command.initialPosition == CommandSubscribe.Earliest else Position(2**63, 0)
 
+    key = ("consumer", command.consumer_id)
+
     def located(mark: Position, messages: int, size: int, when: Now) -> None:
-        if ("consumer", command.consumer_id) not in cnx.opening or cnx.state is State.CLOSED:
+        if cnx.opening.get(key) != command.request_id or cnx.state is State.CLOSED:
             return
         try:
             subscription = topic.subscriptions.get(command.subscription)
@@ -117,7 +119,8 @@ def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic
             lost(error)
 
     def lost(error: Exception) -> None:
-        cnx.opening.discard(("consumer", command.consumer_id))
+        if cnx.opening.get(key) == command.request_id:
+            del cnx.opening[key]
         code = error.server_error if isinstance(error, PulsarBoxError) else 0
         cnx.outbox.send(replies.error(command.request_id, code, str(error)))
 
@@ -152,14 +155,15 @@ def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscriptio
 
 def _opened(cnx: ServerCnx, command: CommandSubscribe, consumer: Consumer, now: Now) -> None:
     key = ("consumer", command.consumer_id)
-    if cnx.state is State.CLOSED or key not in cnx.opening or consumer.closed:
-        cnx.opening.discard(key)
+    expected = cnx.opening.get(key) == command.request_id
+    if expected:
+        del cnx.opening[key]
+    if cnx.state is State.CLOSED or not expected or consumer.closed:
         consumer.closed = True
         consumer.subscription.remove_consumer(consumer, now)
         error = ServiceNotReady("The consumer was closed before it was open")
         cnx.outbox.send(replies.error(command.request_id, error.server_error, str(error)))
         return
-    cnx.opening.discard(key)
     cnx.consumers[command.consumer_id] = consumer
     cnx.outbox.send(replies.success(command.request_id))
 
@@ -252,7 +256,7 @@ def seek(cnx: ServerCnx, command: CommandSeek, now: Now) -> None:
 
 def close_consumer(cnx: ServerCnx, command: CommandCloseConsumer, now: Now) -> None:
     """Close a consumer. An unknown one is closed already."""
-    cnx.opening.discard(("consumer", command.consumer_id))
+    cnx.opening.pop(("consumer", command.consumer_id), None)
     consumer = cnx.consumers.pop(command.consumer_id, None)
     if consumer is not None:
         consumer.closed = True

@@ -45,21 +45,22 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
                 raise NotAllowed("Could not create the initial subscription: it may not be created by clients")
             topic.subscribe(command.initial_subscription_name, earliest=True, properties={}, now=now)
     topic.add_producer(opened, now)
-    cnx.opening.add(("producer", command.producer_id))
+    cnx.opening["producer", command.producer_id] = command.request_id
     broker.when_durable(lambda when: _opened(cnx, command.request_id, opened, schema), now)
 
 
 def _opened(cnx: ServerCnx, request_id: int, opened: Producer, schema: StoredSchema | None) -> None:
     key = ("producer", opened.producer_id)
-    if cnx.state is State.CLOSED or key not in cnx.opening or opened.closed:
+    expected = cnx.opening.get(key) == request_id
+    if expected:
+        del cnx.opening[key]
+    if cnx.state is State.CLOSED or not expected or opened.closed:
         # The connection went, or somebody closed it before it was open.
         opened.closed = True
         opened.topic.remove_producer(opened)
-        cnx.opening.discard(key)
         error = ServiceNotReady("The producer was closed before it was open")
         cnx.outbox.send(replies.error(request_id, error.server_error, str(error)))
         return
-    cnx.opening.discard(key)
     cnx.producers[opened.producer_id] = opened
     cnx.recently_closed.pop(opened.producer_id, None)
     version = schema.version_bytes if schema is not None else b""
@@ -68,7 +69,7 @@ def _opened(cnx: ServerCnx, request_id: int, opened: Producer, schema: StoredSch
 
 def close_producer(cnx: ServerCnx, command: CommandCloseProducer, now: Now) -> None:
     """Close a producer; answered when all it has sent is answered. An unknown one is closed already."""
-    cnx.opening.discard(("producer", command.producer_id))
+    cnx.opening.pop(("producer", command.producer_id), None)
     present = cnx.producers.pop(command.producer_id, None)
     reply = replies.success(command.request_id)
     if present is None:
