@@ -27,6 +27,9 @@ Done = Callable[[Now], None]
 Failed = Callable[[Exception], None]
 Apply = Callable[[Consumer, MessageIdData, Held], None]
 
+ABANDONED_SECONDS = 60.0
+"""How long a subscription that is not durable waits for its consumer after a seek."""
+
 TYPE_NAMES = {0: "Exclusive", 1: "Shared", 2: "Failover", 3: "Key_Shared"}
 
 
@@ -255,12 +258,18 @@ class Subscription:
                 self.topic.core.commits.after_commit(done)
             else:
                 done(when)
+                # Its client is to come back; if it does not, nobody else ever will.
+                self.topic.core.timers.at(when.monotonic + ABANDONED_SECONDS, self._remove_if_abandoned)
 
         def lost(error: Exception) -> None:
             self.fenced = False
             failed(error)
 
         self.topic.locate(position, located, lost, now)
+
+    def _remove_if_abandoned(self, now: Now) -> None:
+        if not self.consumers and not self.fenced:
+            self.topic.remove_subscription(self)
 
     def seek_to_time(self, publish_time: int, done: Done, failed: Callable[[Exception], None], now: Now) -> None:
         """Start again at the first entry that was published at ``publish_time`` (ms since 1970) or later."""

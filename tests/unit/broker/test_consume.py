@@ -346,6 +346,21 @@ def test_a_reader_starts_with_the_entry_it_names_and_leaves_nothing_behind() -> 
     assert not next(iter(box.broker.topics)).subscriptions  # type: ignore[attr-defined]
 
 
+def test_a_reader_that_does_not_come_back_from_its_seek_leaves_nothing_behind() -> None:
+    box = Box()
+    sent = box.client().publish(3)
+    client = box.client()
+    client.subscribe("reader", durable=False)
+    client.request("seek", consumer_id=1, message_id=MessageIdData(ledgerId=sent[1][0], entryId=sent[1][1]))
+    client.names()
+    client.subscribe("reader", durable=False)
+    client.flow(5)
+    assert client.received() == sent[1:]
+    client.request("seek", consumer_id=1, message_id=MessageIdData(ledgerId=sent[0][0], entryId=sent[0][1]))
+    box.advance(100)
+    assert not next(iter(box.broker.topics)).subscriptions  # type: ignore[attr-defined]
+
+
 def test_last_message_id_is_that_of_the_batch() -> None:
     box = Box()
     client = consuming(box)
