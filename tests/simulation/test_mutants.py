@@ -87,7 +87,7 @@ def receipts_leave_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GroupCommit, "take", take)
 
 
-@mutant("visibility")
+@mutant("visibility", "backlog")
 def entries_are_delivered_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     original = ManagedLedger.append
 
@@ -250,7 +250,7 @@ def a_full_outbox_is_filled_on(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outbox, "send_parts", send_parts)
 
 
-@mutant("liveness")
+@mutant("liveness", "nothing-lost")
 def a_rested_connection_is_not_used_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ServerCnx, "writable", lambda self, now: None)
 
