@@ -87,7 +87,7 @@ class Model:
                 del topic.subs[view.name]
         for name, subscription in found.items():
             known = topic.subs.get(name)
-            if known is None:
+            if known is None or (not known.answered and name in topic.removed):
                 known = topic.subs[name] = topic.removed.get(name) or SubView(topic, name, subscription.cursor)
                 if known.removal_answered:
                     for checker in self.checkers:
@@ -374,7 +374,9 @@ class Model:
                 self._subscribed(conn, request)
         elif request.kind == "SEEK" and sub is not None:
             sub.seeks -= 1
+            waiting = set(sub.unsure) if self.box.disk.reads_under_way else set()
             sub.adopt()
+            sub.unsure |= waiting
             if ok:
                 for checker in self.checkers:
                     checker.sought(sub, request.start)
