@@ -10,6 +10,7 @@ from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, CommandSubscribe, MessageIdData
 from pulsarbox.protocol.violations import ProtocolError
+from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Position, unpack_batch
 from tests.simulation.box import Box, BoxEnd
@@ -87,12 +88,8 @@ class Model:
                 del topic.subs[view.name]
         for name, subscription in found.items():
             known = topic.subs.get(name)
-            if known is None or (not known.answered and name in topic.removed):
-                known = topic.subs[name] = topic.removed.get(name) or SubView(topic, name, subscription.cursor)
-                if known.removal_answered:
-                    for checker in self.checkers:
-                        checker.revived_subscription(known)
-                known.seeks = 1
+            if known is None or known.cursor.cursor_id != subscription.cursor.cursor_id:
+                known = self._revived(topic, subscription.cursor)
             known.cursor = subscription.cursor
             for checker in self.checkers:
                 checker.recovered(known)
@@ -101,6 +98,18 @@ class Model:
             known.counts.clear()
             known.seeks, known.rewound, known.exact_counts = 0, True, True
         topic.removed.clear()
+
+    def _revived(self, topic: TopicView, cursor: ManagedCursor) -> SubView:
+        """A subscription that was deleted, or made, shortly before a crash."""
+        known = topic.removed.get(cursor.name)
+        if known is None or known.cursor.cursor_id != cursor.cursor_id:
+            known = SubView(topic, cursor.name, cursor)
+        topic.subs[cursor.name] = known
+        if known.removal_answered:
+            for checker in self.checkers:
+                checker.revived_subscription(known)
+        known.seeks = 1
+        return known
 
     def crashed(self) -> None:
         """The power is gone."""
