@@ -217,10 +217,10 @@ def test_a_connection_with_too_many_unreceipted_messages_is_overdrawn_until_they
     client = box.client()
     client.producer(1)
     box.auto = False
-    for i in range(3):
+    overdrawn = []
+    for i in range(4):
         client.send(i)
-    assert not client.cnx.overdrawn
-    client.send(3)
-    assert client.cnx.overdrawn
+        overdrawn.append(client.cnx.overdrawn)
     box.commit()
-    assert not client.cnx.overdrawn
+    overdrawn.append(client.cnx.overdrawn)
+    assert overdrawn == [False, False, False, True, False]
