@@ -23,8 +23,10 @@ from pulsarbox.storage.recovery import Store
 from tests.simulation.history import Violation
 from tests.simulation.workload import Run
 
-SEEDS = 40
+SEEDS = 60
 STEPS = 2500
+GOOD_SEEDS = (0, 5, 4, 15, 16, 18)
+"""Tried first: they notice every bug below. The others follow, so that a change of the world costs only time."""
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -305,7 +307,7 @@ def test_a_bug_is_noticed_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch
     try:
         MUTANTS[name].patch(monkeypatch)
         found = {}
-        for seed in range(SEEDS):
+        for seed in dict.fromkeys((*GOOD_SEEDS, *range(SEEDS))):
             rule = broken_rule(seed)
             if rule in MUTANTS[name].rules:
                 return

@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.run import explain
 from tests.simulation.workload import Run
 
-SEEDS = range(30)
+SEEDS = range(20)
 STEPS = 2500
 
 
