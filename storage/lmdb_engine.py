@@ -25,6 +25,7 @@ from pulsarbox.storage.directory import DataDirectory
 from pulsarbox.storage.engine import ReadRequest, Recovery
 from pulsarbox.storage.format import INDEX_KEY, LOG_KEY, LONG_ROW, ROW_KEY_MAX
 from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.page_cache import PageCacheWindow
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.volume import (
@@ -181,6 +182,7 @@ class LmdbEngine:
         index_flush_entries: int = 20_000,
         index_flush_bytes: int = 64 << 20,
         open_volumes_max: int = 64,
+        page_cache_bytes: int = 0,
     ) -> None:
         """A new volume is begun where the newest has grown beyond ``volume_size``; its map has ``map_size``.
 
@@ -195,6 +197,7 @@ class LmdbEngine:
         self._volumes = Pool(open_volumes_max, self._open_volume)
         self._metas = Pool(1, lambda _: MetaEnvironment(self._directory.meta))
         self._directory: DataDirectory  # from recover on
+        self._page_cache = PageCacheWindow(page_cache_bytes)
         self._current = 0
         self._next_position = 0
         self._pending_rows: dict[bytes, bytes | None] = {}
@@ -325,6 +328,7 @@ class LmdbEngine:
             full = volume.size >= self._volume_size or not volume.has_room(len(value))
             if not full or not volume.last_position:
                 volume.append(batch.position, value, batch.runs)
+                self._page_cache.written(volume.file, volume.size)
                 return
             volume.flush_index()
             with self._metas.using(0) as meta:

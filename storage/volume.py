@@ -88,6 +88,7 @@ class Volume:
         Raises PersistenceError where the file or a batch is damaged, lmdb.Error.
         """
         self.path = path
+        self.file = path / "data.mdb"
         self.map_size = map_size
         self._flush_at = flush
         self._env = open_environment(path, map_size)

@@ -303,6 +303,14 @@ class Settings:
         unit="MiB",
         minimum=1,
     )
+    journalPageCacheMbytes: int = setting(
+        256,
+        "Own setting. Newest part of the journal that is kept in the system's page cache, 0 for all of it. An older "
+        "backlog is read from the disk; the memory is the system's for other things, and writing stays fast.",
+        table="journal",
+        unit="MiB",
+        minimum=0,
+    )
     journalIndexFlushEntries: int = setting(
         20_000,
         "Own setting. Entries whose place in the log is held in memory before it is written to the index, in one "

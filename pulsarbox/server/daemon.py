@@ -39,6 +39,7 @@ def run(settings: Settings) -> int:
             Path(settings.dataDirectory),
             volume_size=settings.journalVolumeSizeMbytes << 20,
             index_flush_entries=settings.journalIndexFlushEntries,
+            page_cache_bytes=settings.journalPageCacheMbytes << 20,
         )
     except (PersistenceError, OSError) as error:
         log.error("cannot open the data directory: %s", error)
