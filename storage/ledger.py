@@ -96,14 +96,12 @@ class ManagedLedger:
         self.appended_batch = entry.num_messages if entry.flags & EntryFlag.BATCH else -1
         self.appended_publish_time = entry.publish_time
 
-    def confirm(self, entries: list[Entry]) -> None:
-        """Entries became durable: the oldest unconfirmed ones, in order."""
+    def confirm(self, entries: list[Entry], *, keep: bool = True) -> None:
+        """Entries became durable: the oldest unconfirmed ones, in order. ``keep`` puts them into the tail."""
         last = entries[-1]
-        for ledger_id in {entries[0].ledger_id, last.ledger_id}:
-            tail = self.tail.setdefault(ledger_id, {})
-            for entry in entries:
-                if entry.ledger_id == ledger_id:
-                    tail[entry.entry_id] = entry
+        if keep:
+            for ledger_id in {entries[0].ledger_id, last.ledger_id}:
+                self.tail.setdefault(ledger_id, {}).update([(e[1], e) for e in entries if e[0] == ledger_id])
         self._confirmed(last)
         for ledger_id in self._order[bisect_right(self._order, entries[0].ledger_id) - 1 :]:
             info = self.ledgers[ledger_id]

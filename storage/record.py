@@ -21,6 +21,10 @@ from pulsarbox.storage.format import (
     RecordKind,
 )
 
+_ENTRY = RecordKind.ENTRY
+_ENTRY_SIZE = ENTRY_HEADER.size
+_pack_entry = ENTRY_HEADER.pack
+
 
 class Position(NamedTuple):
     """A place in a topic: entry ``entry_id`` of ledger ``ledger_id``; entry -1 is before the ledger's first."""
@@ -106,23 +110,24 @@ Record = Entry | MarkDelete | Acked | BatchAcked | Meta
 
 def pack_entry(entry: Entry, txn_most: int = 0, txn_least: int = 0) -> bytes:
     """The header that stands before the entry's bytes in the journal."""
-    return ENTRY_HEADER.pack(
-        RecordKind.ENTRY,
-        entry.flags,
-        ENTRY_HEADER.size,
-        len(entry.body),
-        entry.ledger_id,
-        entry.entry_id,
-        entry.total_messages,
-        entry.total_bytes,
-        entry.publish_time,
-        entry.append_time,
-        entry.deliver_at,
+    ledger, number, flags, count, messages, size, key_hash, published, appended, deliver_at, checksum, body = entry
+    return _pack_entry(
+        _ENTRY,
+        flags,
+        _ENTRY_SIZE,
+        len(body),
+        ledger,
+        number,
+        messages,
+        size,
+        published,
+        appended,
+        deliver_at,
         txn_most,
         txn_least,
-        entry.num_messages,
-        entry.key_hash,
-        entry.checksum,
+        count,
+        key_hash,
+        checksum,
         0,
     )
 

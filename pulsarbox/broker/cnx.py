@@ -43,6 +43,10 @@ class State(Enum):
     CLOSED = "closed"
 
 
+CONNECTED = State.CONNECTED
+"""Bound once: the look-up in the Enum costs more than the comparison."""
+
+
 class ServerCnx:
     """The broker's side of one connection."""
 
@@ -78,7 +82,7 @@ class ServerCnx:
         """A frame came in. Never raises for anything that a client can send."""
         self._heard = True
         data, payload = frame
-        if data[:2] == SEND_COMMAND_START and self.state is State.CONNECTED:
+        if data[:2] == SEND_COMMAND_START and self.state is CONNECTED:
             try:
                 send = parse_send(data)
             except ProtocolError as error:

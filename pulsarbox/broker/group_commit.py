@@ -196,8 +196,10 @@ class GroupCommit:
         assert group is not None and group.batch is batch
         self.in_flight = None
         for topic, entries in group.appended.items():
-            topic.ledger.confirm(entries)
-            self.tail_cache.added(topic.ledger, entries)
+            consumed = topic.is_consumed
+            topic.ledger.confirm(entries, keep=consumed)
+            if consumed:
+                self.tail_cache.added(topic.ledger, entries)
         for producer, sequence_id, highest_sequence_id, ledger_id, entry_id in group.receipts:
             producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id)
         _run(group.callbacks, now)
