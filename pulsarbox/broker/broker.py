@@ -101,6 +101,16 @@ class Broker:
         return self.core.timers.next()
 
     @property
+    def committing(self) -> bool:
+        """A batch is under way: ``take_batch`` gives no other before it is committed."""
+        return self.core.commits.in_flight is not None
+
+    @property
+    def is_worth_a_commit(self) -> bool:
+        """So much has gathered that a sync for it alone does not count."""
+        return self.core.commits.is_worth_a_sync
+
+    @property
     def full(self) -> bool:
         """The open batch is full: read nothing more from clients."""
         return self.core.commits.full

@@ -57,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
             self.cnx.broken(self._decoder.error)
         if shell.broker.full or self.cnx.overdrawn:
             shell.hold(self)
-        shell.kick()
+        shell.after_read()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
