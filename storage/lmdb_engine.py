@@ -187,8 +187,8 @@ class LmdbEngine:
         """A new volume is begun where the newest has grown beyond ``volume_size``; its map has ``map_size``.
 
         The index begins to be written when this many entries, or bytes of the log, are only known to memory; a
-        restart after a crash reads up to twice as much of the log again. At most ``open_volumes_max`` volumes are mapped
-        at once. ``page_cache_bytes`` of the journal stay in the system's page cache, 0 for all of it.
+        restart after a crash reads up to twice as much of the log again. At most ``open_volumes_max`` volumes are
+        mapped at once. ``page_cache_bytes`` of the journal stay in the system's page cache, 0 for all of it.
         """
         self._path = Path(path)
         self._volume_size = volume_size

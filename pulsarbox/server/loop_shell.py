@@ -3,8 +3,8 @@
 A turn is everything the loop calls before it comes round again. At its end, once: the batch goes to the committer, the
 reads to the reader, every outbox to its transport in one write, and the next deadline to the loop.
 
-A busy socket makes a turn long: the loop reads it again and again, some milliseconds, before it comes round. So that the
-committer does not stand idle as long, a turn also ends after a read when there is enough for a commit.
+A busy socket makes a turn long: the loop reads it again and again, some milliseconds, before it comes round. So that
+the committer does not stand idle as long, a turn also ends after a read when there is enough for a commit.
 """
 
 import asyncio

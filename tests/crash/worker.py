@@ -16,7 +16,6 @@ from typing import Any, Final, TextIO
 
 import pulsar
 
-QUEUE: Final = 100
 QUIET_SECONDS: Final = 1.5
 # What the client raises while the broker is away.
 TROUBLE: Final = pulsar.PulsarException
@@ -171,7 +170,7 @@ class Worker:
                 place["subscription"],
                 shared,
                 consumer_name=consumer_name,
-                receiver_queue_size=QUEUE,
+                receiver_queue_size=self._plan["queue"],
                 initial_position=pulsar.InitialPosition.Earliest,
                 batch_index_ack_enabled=True,
             )

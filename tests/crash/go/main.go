@@ -23,8 +23,6 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar/log"
 )
 
-const queue = 100
-
 // How long nothing must come for a subscription to count as empty.
 const quiet = 1500 * time.Millisecond
 
@@ -40,6 +38,7 @@ type place struct {
 type plan struct {
 	URL           string  `json:"url"`
 	Rate          int     `json:"rate"`
+	Queue         int     `json:"queue"`
 	Publishers    []place `json:"publishers"`
 	Subscriptions []place `json:"subscriptions"`
 	Audits        []place `json:"audits"`
@@ -195,7 +194,7 @@ func (w *worker) open(s place, name string) pulsar.Consumer {
 	}
 	consumer := insist(func() (pulsar.Consumer, error) {
 		return w.client.Subscribe(pulsar.ConsumerOptions{Topic: s.Topic, SubscriptionName: s.Subscription, Name: name,
-			Type: kind, ReceiverQueueSize: queue, AckWithResponse: true, EnableBatchIndexAcknowledgment: true,
+			Type: kind, ReceiverQueueSize: w.plan.Queue, AckWithResponse: true, EnableBatchIndexAcknowledgment: true,
 			SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest, BackOffPolicyFunc: again,
 			NackRedeliveryDelay: 100 * time.Millisecond})
 	})
@@ -266,9 +265,15 @@ func (w *worker) audit() {
 		defer all.Done()
 		consumer := w.open(s, name)
 		defer consumer.Close()
+		acks := make(chan bool, 200)
 		for message := w.next(consumer, 2*quiet); message != nil; message = w.next(consumer, quiet) {
 			w.received(s, name, kind, message)
-			consumer.Ack(message)
+			// Nothing is asked of these acknowledgements, and one at a time each would wait for a sync of its own.
+			acks <- true
+			go func() { consumer.Ack(message); <-acks }()
+		}
+		for i := 0; i < cap(acks); i++ {
+			acks <- true
 		}
 	}
 	for _, s := range w.plan.Subscriptions {
