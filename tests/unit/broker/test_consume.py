@@ -229,6 +229,28 @@ def test_shared_takes_turns_and_gives_back_what_a_consumer_held() -> None:
     assert two.received() == first
 
 
+def test_shared_prefers_the_lower_priority_level_while_it_has_permits() -> None:
+    box = Box(dispatcherMaxRoundRobinBatchSize=1)
+    first, second = box.client(), box.client()
+    second.subscribe(subType=CommandSubscribe.Shared, priority_level=1)
+    first.subscribe(subType=CommandSubscribe.Shared, priority_level=0)
+    second.flow(10)
+    first.flow(3)
+    sent = box.client().publish(5)
+    assert first.received() == sent[:3]
+    assert second.received() == sent[3:]
+
+
+def test_failover_prefers_the_lower_priority_level() -> None:
+    box = Box()
+    one, two = box.client(), box.client()
+    one.subscribe(subType=CommandSubscribe.Failover, consumer_name="a", priority_level=1)
+    two.subscribe(subType=CommandSubscribe.Failover, consumer_name="b", priority_level=0)
+    assert one.take("active_consumer_change").is_active
+    assert not one.take("active_consumer_change").is_active
+    assert two.take("active_consumer_change").is_active
+
+
 def test_shared_redelivers_what_is_asked_for_with_a_count() -> None:
     box = Box()
     client = consuming(box, subType=CommandSubscribe.Shared)
