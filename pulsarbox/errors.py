@@ -5,6 +5,8 @@
     PulsarBoxError                      UnknownError, 500
     ├── MetadataError                   wrong state of metadata, 500
     ├── PersistenceError                the store could not take or give an entry, 500
+    │   ├── StoreFull                   it has no room for entries
+    │   └── EntryDamaged                what is stored is not what was sent
     ├── AuthenticationError             401
     ├── AuthorizationError              403
     ├── ConsumerBusy                    409
@@ -57,6 +59,26 @@ class PersistenceError(PulsarBoxError):
     """The store could not take or give an entry."""
 
     server_error = 2
+
+
+class StoreFull(PersistenceError):
+    """The store has no room for entries: nothing of the batch is stored. One without entries may still be taken."""
+
+
+class EntryDamaged(PersistenceError):
+    """Entries ``first`` to ``last`` of a ledger are lost: their bytes are not what was sent, or cannot be read at all.
+
+    ``body`` is what there is of the first one, empty where there is nothing.
+    """
+
+    def __init__(self, ledger_id: int, first: int, last: int, reason: str, body: bytes = b"") -> None:
+        what = f"entry {ledger_id}:{first}" if first == last else f"entries {ledger_id}:{first} to {last}"
+        super().__init__(f"{what} cannot be served: {reason}")
+        self.ledger_id = ledger_id
+        self.first = first
+        self.last = last
+        self.reason = reason
+        self.body = body
 
 
 class AuthenticationError(PulsarBoxError):

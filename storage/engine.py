@@ -1,10 +1,11 @@
-"""What the core asks of a store: four calls, met by the LMDB engine and the memory engine alike.
+"""What the core asks of a store: met by the LMDB engine and the memory engine alike.
 
-``recover`` comes first and once. ``commit`` is called by one thread at a time, ``read`` by another beside it.
-Both may take long: they page, decompress and sync, and so they never run in the core's own thread.
+``recover`` comes first and once. Then three threads call, each one thing at a time: the committer ``commit``, the reader
+``read``, the housekeeper ``checkpoint`` and ``reclaim``. All of these may take long: they page, decompress and sync,
+and so they never run in the core's own thread. The core itself looks up rows, which are small, many and mostly in memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from pulsarbox.storage.journal import Batch
@@ -22,15 +23,51 @@ class ReadRequest(NamedTuple):
     max_bytes: int
 
 
+class Rows(Protocol):
+    """The rows of the last checkpoint. Asked by the core's thread, while the housekeeper may be writing the next."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a row, None where there is none."""
+
+    def items(self, prefix: bytes, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """The rows whose keys start with ``prefix`` and come behind ``after``, sorted by key.
+
+        Each row is as it was at some instant since the first was asked for.
+        """
+
+
 class Recovery(NamedTuple):
     """What a store holds when it is opened."""
 
-    meta: dict[bytes, bytes]
-    """The rows of the last checkpoint."""
+    rows: Rows
+    """The rows of the last checkpoint, then those of each later one once ``checkpoint`` has returned."""
     batches: Iterator[bytes]
     """The batch values of the log after the checkpoint, oldest first. Raises PersistenceError at a damaged one."""
     next_position: int
     """The position of the next batch."""
+
+
+class Checkpoint(NamedTuple):
+    """What the log up to a position amounts to."""
+
+    position: int
+    """It covers the log up to here, this batch included; the batch is committed."""
+    rows: Mapping[bytes, bytes | None]
+    """Rows written since the checkpoint before, None for those that are gone."""
+    dropped: tuple[int, ...]
+    """Ledgers that are no more since then: nobody will read them."""
+
+
+class Reclaimed(NamedTuple):
+    """One step of giving disk back."""
+
+    what: str
+    """``sealed``, ``removed`` or ``packed``."""
+    volumes: tuple[str, ...]
+    """Which volumes, by their directories' names."""
+    bytes_before: int
+    bytes_after: int
+    """What they took on the disk before the step, and what stands in their place after it."""
 
 
 class Engine(Protocol):
@@ -40,17 +77,33 @@ class Engine(Protocol):
         """Open the store and say what it holds."""
 
     def commit(self, batch: Batch) -> None:
-        """Make a batch durable, then its checkpoint where it has one; on return all of it survives a power cut.
+        """Make a batch durable; on return all of it survives a power cut.
 
         Raises PersistenceError where the batch could not be stored: then nothing of it is there, and the same
-        position may be committed again.
+        position may be committed again. StoreFull says that there is no room for entries; a batch without entries
+        is stored as long as anything can be.
         """
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """The entries asked for, in order, without gaps, from the first on.
 
-        Sees every batch whose commit has returned. Raises PersistenceError where the first one cannot be given:
-        it does not exist, or its bytes do not match the client's checksum. A later bad one ends the list before it.
+        Sees every batch whose commit has returned. Raises EntryDamaged where the first one is damaged (and says how
+        many behind it are, as far as that is known), PersistenceError where it does not exist, or cannot be given
+        right now. A later bad one ends the list before it.
+        """
+
+    def checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Take over a checkpoint; on return all of it survives a power cut.
+
+        Raises PersistenceError where it could not be stored: then nothing has changed. Its rows and dropped ledgers
+        come again with a later one.
+        """
+
+    def reclaim(self) -> Reclaimed | None:
+        """Do one step of giving disk back: seal a volume, remove dead ones, pack mostly dead ones.
+
+        None where nothing is to be done. Nothing that is alive is lost by a crash at any point of it. Raises
+        PersistenceError where the step could not be done: it may be tried again.
         """
 
     def close(self) -> None:

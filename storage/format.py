@@ -1,24 +1,38 @@
-"""The on-disk format, version 1. Everything that stands on disk is in this table; all integers are big-endian.
+"""The on-disk format, version 2. Everything that stands on disk is in this table; all integers are big-endian.
 
 Data directory::
 
-    INSTANCE             JSON: {"format": 1, "instance": "<uuid>", "created": <ms>}
+    INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}
     LOCK                 held with flock by the daemon; its text is the holder's pid
     meta/                LMDB environment: the checkpoint
       rows               key -> value                      what the META records up to the mark amount to; a key of
                                                            511 bytes or more (LMDB takes no longer one) stands as its
                                                            first 479 and its SHA-256 -> size u32, key, value
       mark               "position" -> u64                 the checkpoint covers the log up to here, this batch included
-      volumes            ledger u64, first entry u64 -> volume u64   where the entries of a ledger are
-                                                           (of the newest volume it says nothing: its index does)
+                         "sealed" -> u64                   the newest volume that the tables below speak of
+      volumes            ledger u64, first entry u64 ->    a stretch of the entries of a ledger that is alive:
+                         volume u64, entries u64,          where it is, and the bytes of its records, headers
+                         bytes u64                         included
+      contents           volume u64 -> first position u64, what a volume takes and holds: the positions of its batches,
+                         last position u64, size u64,      the bytes of its file, and what of it is alive as ``volumes``
+                         entries u64, bytes u64            says: number of entries and bytes of their records
+      dropped            ledger u64 -> nothing             the ledger is no more, but a volume that is not sealed yet
+                                                           may hold entries of it
     volumes/NNNNNNNN/    LMDB environment: one volume of the journal; NNNNNNNN.new while it is being made
       log                position u64 -> batch             one value a group commit; positions grow by one
       index              ledger u64, first entry u64 -> (position u64, count u32, offset u32 * count)*
       mark               "indexed" -> u64                  the index covers the log up to here, this batch included
+    packed/NNNNNNNN/     the same three tables: what was alive of some volumes when they were packed into this one.
+                         Its batches stand under their old positions, without what was dead; in the tables of meta its
+                         number is NNNNNNNN + 2^32
 
 Batch: BATCH_HEADER, then its records one after another.
 
-    version u8 | reserved u8 | records u16 (0xffff: more) | length u32 | crc32c u32 of the records | append time u64 ms
+    version u8 (2) | reserved u8 | records u16 (0xffff: more) | length u32 | crc32c u32 | append time u64 ms
+
+The checksum covers the records without the bodies of entries: those have checksums of their own. So a damaged body is
+one damaged entry, and a damaged batch anywhere else is noticed before anything in it is believed. In a batch of
+version 1, which is read as well, it covers all bytes of the records.
 
 Record: kind u8 | flags u8 | header size u16 | body size u32 | the rest of the header | the body. Header size counts
 from the kind, so that a later version can add fields at the end of a header; a reader steps over what it does not know.
@@ -33,15 +47,19 @@ from the kind, so that a later version can add fields at the end of a header; a 
     BATCH_ACKED  cursor, ledger, entry, messages in it u32, reserved u32       u64 *: the words of the set of indexes
                                                                                that are still unacknowledged
     META         key size u32, reserved u32                                    key, value; flag 1: the key is deleted
+    REDELIVERED  cursor                                                        REDELIVERY *
 
 "so far" counts from the first entry of the topic to this one, itself included: any backlog is a subtraction.
 The offsets of the index count from the start of the batch value. Kinds and flags are never given a second meaning.
+
+Version 1 had no ``contents``, ``dropped``, ``packed`` and "sealed", values of only the volume in ``volumes``, and no
+``owner`` rows (see catalog). It is brought up to this version when it is opened.
 """
 
 from struct import Struct
 from typing import Final
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class RecordKind:
@@ -52,6 +70,7 @@ class RecordKind:
     ACKED: Final = 3
     BATCH_ACKED: Final = 4
     META: Final = 5
+    REDELIVERED: Final = 6
 
 
 class EntryFlag:
@@ -71,6 +90,8 @@ class EntryFlag:
     """The entry is one chunk of a larger message."""
     ENCRYPTED: Final = 64
     """The payload is encrypted."""
+    OWN_CHECKSUM: Final = 128
+    """The client sent no checksum: the header holds one of the box, over the whole body."""
 
 
 RESET = 1
@@ -86,8 +107,15 @@ ACKED_HEADER = Struct(">BBHIQ")
 ACKED_RANGE = Struct(">QQQQQQQ")
 BATCH_ACKED_HEADER = Struct(">BBHIQQQII")
 META_HEADER = Struct(">BBHIII")
+REDELIVERED_HEADER = Struct(">BBHIQ")
+REDELIVERY = Struct(">QQII")
+"""Ledger, entry, how often it was asked for again, reserved."""
 
 LOG_KEY = Struct(">Q")
+STRETCH = Struct(">QQQ")
+CONTENT = Struct(">QQQQQ")
+PACKED = 1 << 32
+"""What the number of a packed volume is greater by in the tables of meta."""
 INDEX_KEY = Struct(">QQ")
 INDEX_SEGMENT = Struct(">QI")
 ROW_KEY_MAX = 511

@@ -5,7 +5,6 @@ group commit without added delay. A batch is handed over whole and not changed a
 """
 
 from array import array
-from collections.abc import Mapping
 
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.format import BATCH_HEADER, FORMAT_VERSION
@@ -24,24 +23,24 @@ class Run:
 class Batch:
     """Records that become durable together.
 
-    ``position`` is where the log will hold it, ``size`` its bytes so far. ``checkpoint`` are the rows that the meta
-    environment takes over after the batch is synced, None for most batches: with them the log up to and including
-    this batch is covered.
+    ``position`` is where the log will hold it, ``size`` its bytes so far, ``wall`` when it was handed over.
     """
 
-    __slots__ = ("checkpoint", "parts", "position", "runs", "size", "wall")
+    __slots__ = ("covered", "parts", "position", "runs", "size", "wall")
 
     def __init__(self, position: int) -> None:
         self.position = position
         self.parts: list[bytes] = []
+        self.covered: list[bytes] = []
+        """The parts that the batch's checksum covers: all but the bodies of entries."""
         self.size = BATCH_HEADER.size
         self.runs: dict[int, Run] = {}
-        self.checkpoint: Mapping[bytes, bytes | None] | None = None
         self.wall = 0
 
     def add(self, record: bytes) -> None:
         """Append a packed record that is no entry."""
         self.parts.append(record)
+        self.covered.append(record)
         self.size += len(record)
 
     def add_entry(self, ledger_id: int, entry_id: int, header: bytes, body: bytes) -> None:
@@ -53,6 +52,7 @@ class Batch:
         parts = self.parts
         parts.append(header)
         parts.append(body)
+        self.covered.append(header)
         self.size += len(header) + len(body)
 
     def __bool__(self) -> bool:
@@ -61,5 +61,6 @@ class Batch:
     def value(self) -> bytes:
         """The batch as the log holds it."""
         records = b"".join(self.parts)
-        header = BATCH_HEADER.pack(FORMAT_VERSION, 0, 0xFFFF, len(records), crc32c(records), self.wall)
+        checksum = crc32c(b"".join(self.covered))
+        header = BATCH_HEADER.pack(FORMAT_VERSION, 0, 0xFFFF, len(records), checksum, self.wall)
         return header + records

@@ -5,8 +5,10 @@ A crash is to throw the engine away and to make a new one on the same disk: it h
 
 from collections.abc import Callable, Iterator
 
+from sortedcontainers import SortedDict
+
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.engine import ReadRequest, Recovery
+from pulsarbox.storage.engine import Checkpoint, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.index import UnindexedRuns
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.reading import Answer
@@ -22,13 +24,33 @@ class MemoryDisk:
         self.before_commit = before_commit
         self.log: dict[int, bytes] = {}
         self.index = UnindexedRuns()
-        self.rows: dict[bytes, bytes] = {}
+        self.rows: SortedDict[bytes, bytes] = SortedDict()
         self.mark = 0
+        self.dropped: set[int] = set()
 
     @property
     def next_position(self) -> int:
         """The position of the next batch; the first is 1."""
         return len(self.log) + 1
+
+
+class MemoryRows:
+    """The rows of a disk."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        self._disk = disk
+
+    def get(self, key: bytes) -> bytes | None:
+        """See Rows."""
+        return self._disk.rows.get(key)
+
+    def items(self, prefix: bytes, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See Rows."""
+        rows = self._disk.rows
+        for key in list(rows.irange(max(prefix, after), inclusive=(after < prefix, True))):
+            if not key.startswith(prefix):
+                return
+            yield key, rows[key]
 
 
 class MemoryEngine:
@@ -40,10 +62,10 @@ class MemoryEngine:
     def recover(self) -> Recovery:
         """What the disk holds."""
         disk = self.disk
-        return Recovery(dict(disk.rows), self._batches(disk.mark + 1, disk.next_position), disk.next_position)
+        return Recovery(MemoryRows(disk), self._batches(disk.mark + 1, disk.next_position), disk.next_position)
 
     def commit(self, batch: Batch) -> None:
-        """Store the value of a batch and its checkpoint.
+        """Store the value of a batch.
 
         Raises ValueError where its position is not the next, and whatever the disk's ``before_commit`` raises:
         then nothing of it is there.
@@ -55,14 +77,23 @@ class MemoryEngine:
             disk.before_commit(batch)
         disk.log[batch.position] = batch.value()
         disk.index.add(batch.position, batch.runs)
-        if batch.checkpoint is None:
-            return
-        for key, value in batch.checkpoint.items():
+
+    def checkpoint(self, checkpoint: Checkpoint) -> None:
+        """See Engine. Raises ValueError where the batch is not committed."""
+        disk = self.disk
+        if checkpoint.position >= disk.next_position:
+            raise ValueError(f"checkpoint at {checkpoint.position} where {disk.next_position} is the next batch")
+        for key, value in checkpoint.rows.items():
             if value is None:
                 disk.rows.pop(key, None)
             else:
                 disk.rows[key] = value
-        disk.mark = batch.position
+        disk.dropped.update(checkpoint.dropped)
+        disk.mark = checkpoint.position
+
+    def reclaim(self) -> Reclaimed | None:
+        """See Engine."""
+        return None
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """The entries asked for. Raises PersistenceError where the first one cannot be given."""

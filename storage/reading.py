@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable, Iterable
 
-from pulsarbox.errors import PersistenceError
+from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.format import RECORD_PREFIX
 from pulsarbox.storage.index import Segment
@@ -28,20 +28,27 @@ class Answer:
     def take(self, segments: Iterable[Segment], value_at: Callable[[int], bytes | memoryview]) -> None:
         """Take what is wanted of ``segments``, which start at ``next_entry``, out of the batches ``value_at`` gives.
 
-        Raises PersistenceError where not even the first entry can be given; a later bad one closes the answer.
+        Raises EntryDamaged where not even the first entry can be given; a later bad one closes the answer.
         """
-        try:
-            for segment in segments:
+        for segment in segments:
+            try:
                 value = value_at(segment.position)
                 for offset in segment.offsets:
                     if not self._take_one(value, offset):
                         self.open = False
                         return
-        except (PersistenceError, struct.error) as error:
-            self.open = False
-            if not self.entries:
-                reason = f"entry {self._ledger_id}:{self.next_entry} cannot be read: {error}"
-                raise PersistenceError(reason) from error
+            except EntryDamaged:
+                self.open = False
+                if not self.entries:
+                    raise
+                return
+            except (PersistenceError, struct.error) as error:
+                self.open = False
+                if not self.entries:
+                    # Where the batch is not what the index says, nothing of it can be found.
+                    last = segment.first_entry + len(segment.offsets) - 1
+                    raise EntryDamaged(self._ledger_id, self.next_entry, last, str(error)) from error
+                return
 
     def nothing_more(self) -> None:
         """No engine has the next entry. Raises PersistenceError where it is the first."""

@@ -1,9 +1,10 @@
 """The records of the journal as values: packing them for a batch, unpacking them at recovery and on read."""
 
+import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pulsarbox.errors import PersistenceError
+from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.format import (
     ACKED_HEADER,
@@ -179,12 +180,12 @@ def pack_meta(record: Meta) -> bytes:
     return header + record.key + value
 
 
-def unpack_entry(data: bytes | memoryview, offset: int) -> Entry:
+def unpack_entry(data: bytes | memoryview, offset: int, *, verify: bool = True) -> Entry:
     """The entry whose record starts at ``offset`` of a batch; its bytes are copied out.
 
-    Raises PersistenceError where no entry starts there, and where its bytes do not match the client's checksum.
+    Raises PersistenceError where no entry starts there, and with ``verify`` EntryDamaged where its bytes do not match
+    its checksum.
     """
-    # The client's checksum covers from behind itself: two bytes magic, four bytes checksum.
     fields = ENTRY_HEADER.unpack_from(data, offset)
     kind, flags, header_size, body_size = fields[:4]
     start = offset + header_size
@@ -195,8 +196,8 @@ def unpack_entry(data: bytes | memoryview, offset: int) -> Entry:
         )
     (ledger_id, entry_id, messages, total_bytes, published, appended, deliver_at) = fields[4:11]
     num_messages, key_hash, checksum = fields[13:16]
-    if flags & EntryFlag.CHECKSUM and crc32c(body[6:]) != checksum:
-        raise PersistenceError(f"entry {ledger_id}:{entry_id} is damaged: its bytes do not match the client's checksum")
+    if verify and not _is_whole(flags, checksum, body):
+        raise EntryDamaged(ledger_id, entry_id, entry_id, "its bytes do not match its checksum", body)
     return Entry(
         ledger_id,
         entry_id,
@@ -213,24 +214,50 @@ def unpack_entry(data: bytes | memoryview, offset: int) -> Entry:
     )
 
 
+def _is_whole(flags: int, checksum: int, body: bytes) -> bool:
+    if flags & EntryFlag.CHECKSUM:  # the client's covers from behind itself: two bytes magic, four bytes checksum
+        return crc32c(body[6:]) == checksum
+    return not flags & EntryFlag.OWN_CHECKSUM or crc32c(body) == checksum
+
+
 def check_batch(value: bytes | memoryview) -> None:
-    """Raise PersistenceError where a batch is of an unknown version or damaged."""
+    """Raise PersistenceError where a batch is of an unknown version, or damaged elsewhere than in an entry's body."""
     if len(value) < BATCH_HEADER.size:
         raise PersistenceError(f"batch is damaged: {len(value)} bytes, its header alone has {BATCH_HEADER.size}")
     version, _, _, length, checksum, _ = BATCH_HEADER.unpack_from(value)
-    if version != FORMAT_VERSION:
+    if not 1 <= version <= FORMAT_VERSION:
         raise PersistenceError(f"batch of format {version}, this version reads {FORMAT_VERSION}")
     end = BATCH_HEADER.size + length
-    if end != len(value) or crc32c(memoryview(value)[BATCH_HEADER.size :]) != checksum:
-        raise PersistenceError(
-            f"batch is damaged: {len(value)} bytes where {end} with checksum {checksum:08x} should be"
-        )
+    if end != len(value):
+        raise PersistenceError(f"batch is damaged: {len(value)} bytes where {end} should be")
+    records = memoryview(value)[BATCH_HEADER.size :]
+    if crc32c(records if version == 1 else _covered(records)) != checksum:
+        raise PersistenceError(f"batch is damaged: its {len(value)} bytes do not have the checksum {checksum:08x}")
+
+
+def _covered(records: memoryview) -> bytes:
+    """What the checksum of a batch covers. Raises PersistenceError where the records do not end where they should."""
+    parts: list[memoryview] = []
+    offset = 0
+    try:
+        while offset < len(records):
+            kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(records, offset)
+            if header_size < RECORD_PREFIX.size:
+                raise PersistenceError(f"batch is damaged: a header of {header_size} bytes")
+            end = offset + header_size + body_size
+            parts.append(records[offset : offset + header_size if kind == _ENTRY else end])
+            offset = end
+    except struct.error:
+        offset = -1
+    if offset != len(records):
+        raise PersistenceError("batch is damaged: its last record does not end with it")
+    return b"".join(parts)
 
 
 def unpack_batch(value: bytes) -> Iterator[tuple[int, Record]]:
-    """The records of a batch, each with its offset in the batch value.
+    """The records of a batch, each with its offset in the batch value. The bodies of entries are not verified.
 
-    Raises PersistenceError where the batch is of an unknown version or damaged.
+    Raises PersistenceError as ``check_batch`` does.
     """
     check_batch(value)
     yield from unpack_records(value, BATCH_HEADER.size)
@@ -250,7 +277,7 @@ def _unpack(value: bytes, offset: int) -> Record | None:
     kind, flags, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
     body = offset + header_size
     if kind == RecordKind.ENTRY:
-        return unpack_entry(value, offset)
+        return unpack_entry(value, offset, verify=False)
     if kind == RecordKind.MARK_DELETE:
         cursor, ledger, entry, messages, size = MARK_DELETE_HEADER.unpack_from(value, offset)[4:]
         return MarkDelete(cursor, Position(ledger, entry), messages, size, bool(flags & RESET))

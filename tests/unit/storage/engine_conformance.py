@@ -30,7 +30,8 @@ class Store:
         self.close()
         self.engine = self.make()
         recovery = self.engine.recover()
-        self.meta, self.batches, self.next_position = recovery.meta, list(recovery.batches), recovery.next_position
+        self.meta, self.batches = dict(recovery.rows.items(b"")), list(recovery.batches)
+        self.next_position = recovery.next_position
         return self.engine
 
     def close(self) -> None:
