@@ -6,9 +6,12 @@
     tenant/<tenant>                         the tenant's info, as in the Admin API
     namespace/<tenant>/<namespace>          the namespace's policies, as in the Admin API
     partitions/<topic name>                 {"partitions": n, "properties": {}}
-    topic/<topic name>                      {"id": n, "created": ms, "properties": {}}
+    topic/<topic name>                      {"id": n, "created": ms, "properties": {}, "deadline": ms where it has one}
+    deadline/<ms, 16 hex>/<topic id>        the topic's name: then it is to be looked at, loaded or not
+    owner/<id>                              the name of the topic that a topic id, ledger or cursor is of; made of the
+                                            rows above and below, and written by checkpoints only
     schema/<topic name>/<version, 16 hex>   the schema
-    ledger/<topic id>/<ledger id>           see ``ledger_row``
+    ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms}
     acks/<cursor id>                        the cursor's acknowledgements as records; written by checkpoints only
 
@@ -17,12 +20,13 @@ Ids of topics, ledgers and cursors come from one counter and are sixteen hex dig
 
 import json
 from collections.abc import Iterator
+from heapq import merge
 from typing import Any, Final
 
 from sortedcontainers import SortedDict
 
+from pulsarbox.storage.engine import Rows
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
 from pulsarbox.storage.record import Meta, pack_meta
 
 Row = dict[str, Any]
@@ -57,14 +61,24 @@ def schema_key(topic: str, version: int) -> str:
     return f"schema/{topic}/{version:016x}"
 
 
-def ledger_key(topic_id: int, ledger_id: int) -> str:
-    """Key of a ledger's row."""
-    return f"ledger/{topic_id:016x}/{ledger_id:016x}"
+def ledger_key(topic_id: int, ledger_id: int | None = None) -> str:
+    """Key of a ledger's row; without the ledger, what the keys of all ledgers of the topic start with."""
+    return f"ledger/{topic_id:016x}/" + ("" if ledger_id is None else f"{ledger_id:016x}")
 
 
-def cursor_key(topic_id: int, cursor_id: int) -> str:
-    """Key of a durable subscription's row."""
-    return f"cursor/{topic_id:016x}/{cursor_id:016x}"
+def cursor_key(topic_id: int, cursor_id: int | None = None) -> str:
+    """Key of a durable subscription's row; without it, what the keys of all of the topic start with."""
+    return f"cursor/{topic_id:016x}/" + ("" if cursor_id is None else f"{cursor_id:016x}")
+
+
+def deadline_key(wall: int, topic_id: int) -> str:
+    """Key of the instant (ms since 1970) at which a topic is to be looked at."""
+    return f"deadline/{wall:016x}/{topic_id:016x}"
+
+
+def owner_key(number: int) -> str:
+    """Key of the name of the topic that a topic id, ledger id or cursor id belongs to."""
+    return f"owner/{number:016x}"
 
 
 def acks_key(cursor_id: int) -> str:
@@ -72,43 +86,56 @@ def acks_key(cursor_id: int) -> str:
     return f"acks/{cursor_id:016x}"
 
 
-def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:
-    """A ledger's row: its times, its size, the topic's totals before it, and of the last one what stands at its end."""
-    row: Row = {
-        "created": info.created,
-        "closed": info.closed,
-        "messages_before": info.messages_before,
-        "bytes_before": info.bytes_before,
-        "entries": info.entries,
-        "size": info.size,
-    }
-    if info is ledger.current or (info.entries and not ledger.current.entries):
-        row |= {
-            "messages": ledger.total_messages - info.messages_before,
-            "last_batch": ledger.appended_batch,
-            "last_publish_time": ledger.appended_publish_time,
-        }
-    return row
-
-
 class Catalog:
-    """All rows, and those written since the last checkpoint."""
+    """All rows: those of the last checkpoint on the disk, and in memory those written since then.
 
-    def __init__(self, rows: dict[str, bytes]) -> None:
-        self._rows: SortedDict[str, bytes] = SortedDict(rows)
-        self._dirty: dict[str, bytes | None] = {}
+    Only what changed since the last checkpoint takes memory.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._fresh: SortedDict[str, bytes | None] = SortedDict()
+        self._taken: SortedDict[str, bytes | None] = SortedDict()
+        """Rows of a checkpoint that is being written."""
 
     def get(self, key: str) -> Row | None:
         """The row, None where there is none."""
-        value = self._rows.get(key)
+        value = self.raw(key)
         return None if value is None else json.loads(value)
 
+    def raw(self, key: str) -> bytes | None:
+        """The row as it is stored, None where there is none."""
+        for rows in (self._fresh, self._taken):
+            if key in rows:
+                return rows[key]
+        return self._rows.get(key.encode())
+
     def __contains__(self, key: str) -> bool:
-        return key in self._rows
+        return self.raw(key) is not None
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """The keys that start with ``prefix``, sorted."""
-        return iter(list(self._rows.irange(prefix, prefix + _AFTER_ALL)))
+        """The keys that start with ``prefix``, sorted, as they are now."""
+        return (key for key, _ in self.items(prefix))
+
+    def items(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """The rows whose keys start with ``prefix``, sorted, as they are now."""
+        memory: dict[str, bytes | None] = {}
+        for rows in (self._taken, self._fresh):
+            memory.update((key, rows[key]) for key in rows.irange(prefix, prefix + _AFTER_ALL))
+        stored = ((key.decode(), value) for key, value in self._rows.items(prefix.encode()))
+        if not memory:
+            return stored
+        fresh = ((key, value) for key, value in sorted(memory.items()) if value is not None)
+        return merge((item for item in stored if item[0] not in memory), fresh)
+
+    def first(self, prefix: str) -> str | None:
+        """The first key that starts with ``prefix``, None where there is none."""
+        stored = (key.decode() for key, _ in self._rows.items(prefix.encode()))
+        found = [next((key for key in stored if key not in self._fresh and key not in self._taken), None)]
+        for rows, above in ((self._fresh, ()), (self._taken, self._fresh)):
+            keys = rows.irange(prefix, prefix + _AFTER_ALL)
+            found.append(next((key for key in keys if rows[key] is not None and key not in above), None))
+        return min((key for key in found if key is not None), default=None)
 
     def put(self, batch: Batch, key: str, row: Row | None) -> None:
         """Write a row, or delete it with None; durable with the batch."""
@@ -116,28 +143,54 @@ class Catalog:
         batch.add(pack_meta(Meta(key.encode(), value)))
         self.apply(key, value)
 
-    def note(self, key: str, row: Row) -> None:
+    def note(self, key: str, value: bytes | Row | None) -> None:
         """Write a row for the checkpoint alone: the log has its content in other records."""
-        self.apply(key, _encode(row))
+        self._fresh[key] = _encode(value) if isinstance(value, dict) else value
 
     def apply(self, key: str, value: bytes | None) -> None:
-        """Take a row over as the log has it."""
-        self._dirty[key] = value
-        if value is None:
-            self._rows.pop(key, None)
-        else:
-            self._rows[key] = value
+        """Take a row over as the log has it, and keep the owners that follow from it."""
+        kind, _, rest = key.partition("/")
+        if kind == "topic":
+            known = value if value is not None else self.raw(key)
+            if known is not None:
+                self._own(json.loads(known)["id"], None if value is None else _encode(rest))
+        elif kind in ("ledger", "cursor"):
+            topic_id, number = (int(part, 16) for part in rest.split("/"))
+            self._own(number, None if value is None else self.raw(owner_key(topic_id)))
+        self._fresh[key] = value
 
-    def take_dirty(self) -> dict[bytes, bytes | None]:
-        """The rows written since the last call, for the checkpoint."""
-        rows = {key.encode(): value for key, value in self._dirty.items()}
-        self._dirty.clear()
-        return rows
+    def owner(self, number: int) -> str | None:
+        """The name of the topic that an id belongs to, None where nothing has it."""
+        value = self.raw(owner_key(number))
+        return None if value is None else json.loads(value)
 
-    def give_back(self, rows: dict[bytes, bytes | None]) -> None:
-        """The checkpoint that these rows were taken for has failed; later writes win."""
-        self._dirty = {key.decode(): value for key, value in rows.items()} | self._dirty
+    def delete_all(self, prefix: str) -> None:
+        """Delete the rows of the checkpoint that start with ``prefix``."""
+        for key in list(self.keys(prefix)):
+            self._fresh[key] = None
+
+    def _own(self, number: int, name: bytes | None) -> None:
+        key = owner_key(number)
+        if self.raw(key) != name:
+            self._fresh[key] = name
+
+    # Checkpoints
+
+    def take(self) -> dict[bytes, bytes | None]:
+        """The rows written since the last call, for a checkpoint. There is one at a time."""
+        assert not self._taken
+        self._taken, self._fresh = self._fresh, SortedDict()
+        return {key.encode(): value for key, value in self._taken.items()}
+
+    def stored(self) -> None:
+        """The checkpoint that rows were taken for is on the disk."""
+        self._taken = SortedDict()
+
+    def give_back(self) -> None:
+        """The checkpoint that rows were taken for has failed; later writes win."""
+        self._taken.update(self._fresh)
+        self._fresh, self._taken = self._taken, SortedDict()
 
 
-def _encode(row: Row | None) -> bytes | None:
+def _encode(row: Row | str | None) -> bytes | None:
     return None if row is None else json.dumps(row, separators=(",", ":")).encode()

@@ -109,11 +109,18 @@ class ManagedLedger:
             if ledger_id == last.ledger_id:
                 break
 
-    def replay(self, entry: Entry) -> None:
-        """An entry found in the log at recovery: it is appended and confirmed, and not kept in memory."""
-        self.append(entry)
-        self.ledgers[entry.ledger_id].confirmed = entry.entry_id + 1
-        self._confirmed(entry)
+    def replay(self, last: Entry, count: int, size: int) -> None:
+        """Entries found in the log at recovery: ``count`` of them, ``size`` bytes, ``last`` is the last one.
+
+        They are appended and confirmed, and not kept in memory.
+        """
+        info = self.ledgers[last.ledger_id]
+        info.entries += count
+        info.size += size
+        info.confirmed = info.entries
+        self.total_messages, self.total_bytes = last.total_messages, last.total_bytes
+        self._confirmed(last)
+        self.appended_batch, self.appended_publish_time = self.last_batch, self.last_publish_time
 
     def _confirmed(self, last: Entry) -> None:
         self.last_confirmed = Position(last.ledger_id, last.entry_id)
@@ -139,6 +146,15 @@ class ManagedLedger:
                 info.bytes_before = self.confirmed_bytes
             changed.append(info)
         return changed
+
+    def drop(self, ledger_id: int) -> None:
+        """The ledger is no more; it is not the one that grows."""
+        assert ledger_id != self._order[-1]
+        del self.ledgers[ledger_id]
+        self._order.remove(ledger_id)
+        self.tail.pop(ledger_id, None)
+        if self.last_confirmed.ledger_id == ledger_id:
+            self.last_confirmed = Position(self._order[0], -1)
 
     def forget(self, ledger_id: int, first: int, last: int) -> None:
         """Drop entries from the tail in memory."""

@@ -267,13 +267,14 @@ def unpack_records(value: bytes, offset: int = 0) -> Iterator[tuple[int, Record]
     """The records from ``offset`` to the end, each with its offset; kinds of a later version are stepped over."""
     while offset < len(value):
         _, _, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
-        record = _unpack(value, offset)
+        record = unpack_record(value, offset)
         if record is not None:
             yield offset, record
         offset += header_size + body_size
 
 
-def _unpack(value: bytes, offset: int) -> Record | None:
+def unpack_record(value: bytes, offset: int) -> Record | None:
+    """The record that starts at ``offset``; None where it is of a kind of a later version."""
     kind, flags, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
     body = offset + header_size
     if kind == RecordKind.ENTRY:

@@ -1,107 +1,235 @@
 """From what the disk holds to the state at the last durable batch: the checkpoint's rows, then the log after it.
 
 Replaying is the same as having lived it: records carry their results (positions, totals), never an instruction whose
-outcome depends on when it is carried out.
+outcome depends on when it is carried out. Only topics that the log speaks of are brought into memory for it.
 """
 
 import json
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.catalog import IDS, Catalog, Row, acks_key
+from pulsarbox.storage.catalog import (
+    IDS,
+    Catalog,
+    Row,
+    acks_key,
+    cursor_key,
+    ledger_key,
+    topic_key,
+)
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.engine import Recovery
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
-from pulsarbox.storage.record import Acked, BatchAcked, Entry, MarkDelete, Meta, Position, unpack_batch, unpack_records
+from pulsarbox.storage.record import Meta, Position, Record, check_batch, unpack_entry, unpack_record
+
+
+class StoredTopic:
+    """The durable state of one topic in memory: its managed ledger, and its cursors by id."""
+
+    def __init__(self, name: str, topic_id: int) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.ledger = ManagedLedger(topic_id)
+        self.cursors: dict[int, ManagedCursor] = {}
+        self.in_use = False
+        """Somebody works with it: it stays in memory."""
 
 
 class Store:
-    """The durable state, in memory: rows, managed ledgers by topic id, cursors by cursor id."""
+    """The durable state: all rows through the catalog, and in memory the topics that are used."""
 
     def __init__(self, recovery: Recovery) -> None:
-        self.catalog = Catalog({key.decode(): value for key, value in recovery.meta.items()})
-        self.ledgers: dict[int, ManagedLedger] = {}
-        self.cursors: dict[int, ManagedCursor] = {}
+        self.catalog = Catalog(recovery.rows)
+        self.topics: dict[int, StoredTopic] = {}
         self.next_position = recovery.next_position
         self.replayed_ledgers: dict[ManagedLedger, None] = {}
         """What the log changed behind the checkpoint: the next checkpoint has to hold it."""
         self.replayed_cursors: dict[ManagedCursor, None] = {}
-        self._by_ledger_id: dict[int, ManagedLedger] = {}
-        for kind in ("ledger/", "cursor/"):
-            for key in self.catalog.keys(kind):
-                self._exists(key, json.loads(recovery.meta[key.encode()]))
-        for cursor in self.cursors.values():
-            for _, record in unpack_records(recovery.meta.get(acks_key(cursor.cursor_id).encode(), b"")):
-                assert isinstance(record, MarkDelete | Acked | BatchAcked)
-                cursor.replay(record)
+        self.dropped: list[int] = []
+        """Ledgers that are no more since the last checkpoint."""
+        self.replayed_bytes = 0
+        self._replayed_runs: dict[int, tuple[int, int, int, int]] = {}
+        """First entry, number of entries, bytes, offset of the last one, by ledger, of the batch being replayed."""
+        self._owners: dict[int, StoredTopic] = {}
         for batch in recovery.batches:
-            for _, record in unpack_batch(batch):
-                self._replay(record)
-
-    def _replay(self, record: Entry | MarkDelete | Acked | BatchAcked | Meta) -> None:
-        if isinstance(record, Entry):
-            ledger = self._by_ledger_id.get(record.ledger_id)
-            if ledger is None:
-                return  # of a topic that is deleted later in the log, or whose deletion the checkpoint holds
-            if record.entry_id != ledger.ledgers[record.ledger_id].entries:
-                raise PersistenceError(
-                    f"the log has entry {record.ledger_id}:{record.entry_id} where"
-                    f" {ledger.ledgers[record.ledger_id].entries} should come next"
-                )
-            ledger.replay(record)
-            self.replayed_ledgers[ledger] = None
-        elif isinstance(record, Meta):
-            key = record.key.decode()
-            self.catalog.apply(key, record.value)
-            if record.value is None:
-                self._is_gone(key)
-            else:
-                self._exists(key, json.loads(record.value))
-        else:
-            cursor = self.cursors.get(record.cursor_id)
-            if cursor is not None:
-                cursor.replay(record)
-                self.replayed_cursors[cursor] = None
-
-    def _exists(self, key: str, row: Row) -> None:
-        kind, _, rest = key.partition("/")
-        if kind == "ledger":
-            topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
-            ledger = self.ledgers.setdefault(topic_id, ManagedLedger(topic_id))
-            self._by_ledger_id[ledger_id] = ledger
-            if ledger_id in ledger.ledgers:
-                info = ledger.ledgers[ledger_id]
-                info.closed = row["closed"]
-                if not info.entries:  # what stood before it was given up with a failed commit
-                    info.messages_before, info.bytes_before = row["messages_before"], row["bytes_before"]
-                    if info is ledger.current:
-                        ledger.total_messages = ledger.confirmed_messages = info.messages_before
-                        ledger.total_bytes = ledger.confirmed_bytes = info.bytes_before
-            else:
-                restore_ledger(ledger, ledger_id, row)
-        elif kind == "cursor":
-            topic_id, cursor_id = (int(part, 16) for part in rest.split("/"))
-            if cursor_id not in self.cursors:
-                ledger = self.ledgers.setdefault(topic_id, ManagedLedger(topic_id))
-                self.cursors[cursor_id] = ManagedCursor(cursor_id, row["name"], ledger)
-
-    def _is_gone(self, key: str) -> None:
-        kind, _, rest = key.partition("/")
-        if kind == "ledger":
-            topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
-            self._by_ledger_id.pop(ledger_id, None)
-            ledger = self.ledgers.pop(topic_id, None)
-            if ledger is not None:
-                self.replayed_ledgers.pop(ledger, None)
-        elif kind == "cursor":
-            cursor_id = int(rest.split("/")[1], 16)
-            cursor = self.cursors.pop(cursor_id, None)
-            if cursor is not None:
-                self.replayed_cursors.pop(cursor, None)
-            self.catalog.apply(acks_key(cursor_id), None)
+            self.replayed_bytes += len(batch)
+            self._replay(batch)
+        self._owners.clear()
 
     def ids(self) -> Row:
         """The counter of ids, and of starts."""
         return self.catalog.get(IDS) or {"next": 1, "boot": 0}
+
+    # Topics
+
+    def topic(self, name: str) -> StoredTopic | None:
+        """The topic, brought into memory where it is not; None where there is none."""
+        row = self.catalog.get(topic_key(name))
+        if row is None:
+            return None
+        return self.topics.get(row["id"]) or self._load(name, row["id"])
+
+    def create(self, name: str, topic_id: int) -> StoredTopic:
+        """A new topic; the caller writes its rows."""
+        stored = self.topics[topic_id] = StoredTopic(name, topic_id)
+        return stored
+
+    def forget(self, stored: StoredTopic) -> None:
+        """The topic is deleted; its rows are deleted already."""
+        self.topics.pop(stored.topic_id, None)
+
+    def unload(self, stored: StoredTopic) -> None:
+        """Let the topic be rows again. Nothing of it may be waiting for a commit."""
+        self.note_ledger(stored.ledger)
+        for cursor in stored.cursors.values():
+            self.note_cursor(cursor)
+        self.topics.pop(stored.topic_id, None)
+
+    def note_ledger(self, ledger: ManagedLedger) -> None:
+        """Bring the rows of the topic's newest ledgers up to what is appended."""
+        for info in list(ledger.ledgers.values())[-2:]:
+            self.catalog.note(ledger_key(ledger.topic_id, info.ledger_id), ledger_row(ledger, info))
+
+    def note_cursor(self, cursor: ManagedCursor) -> None:
+        """Bring the rows of a cursor's acknowledgements up to date."""
+        for key, value in cursor.dirty_rows().items():
+            self.catalog.note(key, value)
+
+    def _load(self, name: str, topic_id: int) -> StoredTopic:
+        stored = self.create(name, topic_id)
+        for key, value in self.catalog.items(ledger_key(topic_id)):
+            restore_ledger(stored.ledger, int(key.rpartition("/")[2], 16), json.loads(value))
+        for key, value in self.catalog.items(cursor_key(topic_id)):
+            cursor_id = int(key.rpartition("/")[2], 16)
+            cursor = stored.cursors[cursor_id] = ManagedCursor(cursor_id, json.loads(value)["name"], stored.ledger)
+            for _, packed in self.catalog.items(acks_key(cursor_id)):
+                cursor.restore(packed)
+        return stored
+
+    # Replaying the log
+
+    def _replay(self, batch: bytes) -> None:
+        """All records of a batch. Of entries only the last of each run matters, so the others are stepped over."""
+        check_batch(batch)
+        offset, end = BATCH_HEADER.size, len(batch)
+        runs = self._replayed_runs
+        while offset < end:
+            kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(batch, offset)
+            if kind == RecordKind.ENTRY:
+                ledger_id, entry_id = ENTRY_HEADER.unpack_from(batch, offset)[4:6]
+                first, count, size, _ = runs.get(ledger_id) or (entry_id, 0, 0, 0)
+                if first + count != entry_id:
+                    raise PersistenceError(f"the log has entry {ledger_id}:{entry_id} where {first + count} comes next")
+                runs[ledger_id] = (first, count + 1, size + body_size, offset)
+            else:
+                record = unpack_record(batch, offset)
+                if record is not None:
+                    self._apply(batch, record)
+            offset += header_size + body_size
+        self._replay_runs(batch)
+
+    def _replay_runs(self, batch: bytes) -> None:
+        for ledger_id, (first, count, size, last) in self._replayed_runs.items():
+            stored = self._owner(ledger_id)
+            if stored is None:
+                continue  # of a topic that is deleted, or a ledger that is trimmed, as the checkpoint knows already
+            expected = stored.ledger.ledgers[ledger_id].entries
+            if first != expected:
+                raise PersistenceError(f"the log has entry {ledger_id}:{first} where {expected} should come next")
+            stored.ledger.replay(unpack_entry(batch, last, verify=False), count, size)
+            self.replayed_ledgers[stored.ledger] = None
+        self._replayed_runs.clear()
+
+    def _owner(self, number: int) -> StoredTopic | None:
+        """The topic that a ledger or cursor is of, None where it is gone."""
+        stored = self._owners.get(number)
+        if stored is None:
+            name = self.catalog.owner(number)
+            stored = self.topic(name) if name is not None else None
+            if stored is None:
+                return None
+            self._owners[number] = stored
+        return stored if number in stored.ledger.ledgers or number in stored.cursors else None
+
+    def _apply(self, batch: bytes, record: Record) -> None:
+        if isinstance(record, Meta):
+            self._replay_runs(batch)
+            self._apply_row(record.key.decode(), record.value)
+            return
+        assert not isinstance(record, tuple) or hasattr(record, "cursor_id")
+        cursor_id = record.cursor_id  # type: ignore[union-attr]
+        stored = self._owner(cursor_id)
+        if stored is not None:
+            cursor = stored.cursors[cursor_id]
+            cursor.replay(record)  # type: ignore[arg-type]
+            self.replayed_cursors[cursor] = None
+
+    def _apply_row(self, key: str, value: bytes | None) -> None:
+        kind, _, rest = key.partition("/")
+        if kind == "topic" and value is None:
+            row = self.catalog.get(key)
+            stored = self.topics.pop(row["id"], None) if row is not None else None
+            if stored is not None:
+                self.replayed_ledgers.pop(stored.ledger, None)
+        if kind not in ("ledger", "cursor"):
+            self.catalog.apply(key, value)
+            return
+        topic_id, number = (int(part, 16) for part in rest.split("/"))
+        name = self.catalog.owner(topic_id)
+        stored = None if name is None else self.topic(name)
+        self.catalog.apply(key, value)
+        if kind == "ledger":
+            self._apply_ledger(stored, number, value)
+        else:
+            self._apply_cursor(stored, number, value)
+
+    def _apply_ledger(self, stored: StoredTopic | None, ledger_id: int, value: bytes | None) -> None:
+        if value is None:
+            self.dropped.append(ledger_id)
+            if stored is not None and len(stored.ledger.ledgers) > 1:  # the last one goes with its topic
+                stored.ledger.drop(ledger_id)
+            return
+        assert stored is not None
+        row = json.loads(value)
+        ledger = stored.ledger
+        info = ledger.ledgers.get(ledger_id)
+        if info is None:
+            restore_ledger(ledger, ledger_id, row)
+            return
+        info.closed = row["closed"]
+        if not info.entries:  # what stood before it was given up with a failed commit
+            info.messages_before, info.bytes_before = row["messages_before"], row["bytes_before"]
+            if info is ledger.current:
+                ledger.total_messages = ledger.confirmed_messages = info.messages_before
+                ledger.total_bytes = ledger.confirmed_bytes = info.bytes_before
+
+    def _apply_cursor(self, stored: StoredTopic | None, cursor_id: int, value: bytes | None) -> None:
+        if value is None:
+            self.catalog.delete_all(acks_key(cursor_id))
+            cursor = stored.cursors.pop(cursor_id, None) if stored is not None else None
+            if cursor is not None:
+                self.replayed_cursors.pop(cursor, None)
+        elif stored is not None and cursor_id not in stored.cursors:
+            stored.cursors[cursor_id] = ManagedCursor(cursor_id, json.loads(value)["name"], stored.ledger)
+
+
+def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:
+    """A ledger's row: its times, its size, the topic's totals before it, and of the last one what stands at its end."""
+    row: Row = {
+        "created": info.created,
+        "closed": info.closed,
+        "messages_before": info.messages_before,
+        "bytes_before": info.bytes_before,
+        "entries": info.entries,
+        "size": info.size,
+    }
+    if info is ledger.current or (info.entries and not ledger.current.entries):
+        row |= {
+            "messages": ledger.total_messages - info.messages_before,
+            "last_batch": ledger.appended_batch,
+            "last_publish_time": ledger.appended_publish_time,
+        }
+    return row
 
 
 def restore_ledger(ledger: ManagedLedger, ledger_id: int, row: Row) -> None:

@@ -1,8 +1,8 @@
-"""The broker: six inputs, four outputs, no clock, no thread, no socket.
+"""The broker: seven inputs, five outputs, no clock, no thread, no socket.
 
 Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(now)``, ``committed(batch, now)``,
-``read_done(token, entries, now)``, ``on_timer(now)``. Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``,
-``next_timer()``. Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cnx.writable`` starts it
+``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``on_timer(now)``. Outputs: ``outbox.send``,
+``take_batch()``, ``take_reads()``, ``take_chore()``, ``next_timer()``. Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cnx.writable`` starts it
 again), and ``full``, the open batch (the shell stops reading).
 """
 
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
@@ -19,7 +20,7 @@ from pulsarbox.broker.topics import Topics
 from pulsarbox.clock import Deadlines, Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import ServiceNotReady
-from pulsarbox.storage.engine import ReadRequest, Recovery
+from pulsarbox.storage.engine import Reclaimed, ReadRequest, Recovery
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store
@@ -76,6 +77,12 @@ class Broker:
         """A read has brought its entries; with ``error``, none."""
         self.core.reads.done(token, entries, now, error)
 
+    def chore_done(
+        self, chore: Chore, now: Now, error: Exception | None = None, reclaimed: Reclaimed | None = None
+    ) -> None:
+        """A chore is carried out; with ``error`` it is not."""
+        self.core.commits.housekeeping.done(chore, now, error, reclaimed)
+
     def on_timer(self, now: Now) -> None:
         """A deadline of ``next_timer`` has come."""
         self.core.timers.run(now)
@@ -95,6 +102,10 @@ class Broker:
     def take_reads(self) -> list[ReadRequest]:
         """Reads to carry out."""
         return self.core.reads.take()
+
+    def take_chore(self, now: Now) -> Chore | None:
+        """A checkpoint to write, or disk to give back; None while one is under way or nothing is to be done."""
+        return self.core.commits.housekeeping.take(now)
 
     def next_timer(self) -> Deadlines:
         """When ``on_timer`` is to be called next."""

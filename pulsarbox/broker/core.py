@@ -1,5 +1,6 @@
 """What every topic stands on: settings, timers, group commit, reads. Handed down; nobody looks for it."""
 
+from pulsarbox.broker.deadlines import TopicDeadlines
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.reads import Reads
 from pulsarbox.broker.timers import Timers
@@ -17,6 +18,7 @@ class Core:
         self.timers = Timers()
         self.reads = Reads()
         self.commits = GroupCommit(store, settings, self.timers)
+        self.deadlines = TopicDeadlines(store.catalog, self.timers)
         self._producer_names = 0
 
     def producer_name(self) -> str:

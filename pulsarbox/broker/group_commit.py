@@ -16,14 +16,15 @@ from pulsarbox.broker.tail_cache import TailCache
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.catalog import IDS, Row, acks_key, ledger_key, ledger_row
+from pulsarbox.broker.housekeeping import Housekeeping
+from pulsarbox.errors import PersistenceError, StoreFull
+from pulsarbox.storage.catalog import IDS, Row, acks_key, ledger_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import RecordKind
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry
-from pulsarbox.storage.recovery import Store
+from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 
 if TYPE_CHECKING:
     from pulsarbox.broker.producer import Producer
@@ -41,6 +42,8 @@ ENOUGH_BYTES = 1 << 20
 the turn; with fewer bytes, batched messages 8 % slower)."""
 RETRY_SECONDS = 0.1
 """Pause after a failed commit."""
+FULL_SECONDS = 1.0
+"""How long messages are refused without trying after the store had no room for some."""
 
 
 class Group:
@@ -69,12 +72,12 @@ class GroupCommit:
         self._store = store
         self._timers = timers
         self._max_batch = settings.journalMaxBatchMbytes << 20
-        self._checkpoint_every = settings.journalCheckpointMbytes << 20
-        self._since_checkpoint = 0
         self._not_before = 0.0
         self._dirty_ledgers = store.replayed_ledgers
         self._dirty_cursors = store.replayed_cursors
-        self._checkpoint_asked = False
+        self.housekeeping = Housekeeping(store, settings, timers)
+        self.refusal: str | None = None
+        """Why messages are refused right now, None where they are taken."""
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.open = Group(store.next_position)
         self.in_flight: Group | None = None
@@ -103,7 +106,8 @@ class GroupCommit:
     @property
     def idle(self) -> bool:
         """Whether nothing waits to be written."""
-        return self.in_flight is None and not (self.open.batch or self.open.cursors or self.open.callbacks)
+        waiting = self.open.batch or self.open.cursors or self.open.callbacks
+        return self.in_flight is None and not waiting and self.housekeeping.idle
 
     # What the state machines call
 
@@ -137,17 +141,32 @@ class GroupCommit:
         """The cursor is deleted: nothing of it is written any more."""
         self.open.cursors.pop(cursor, None)
         self._dirty_cursors.pop(cursor, None)
-        self._store.cursors.pop(cursor.cursor_id, None)
-        self._store.catalog.apply(acks_key(cursor.cursor_id), None)
+        self._store.catalog.delete_all(acks_key(cursor.cursor_id))
 
-    def forget_ledger(self, ledger: ManagedLedger) -> None:
-        """The topic is deleted."""
-        self._dirty_ledgers.pop(ledger, None)
-        self._store.ledgers.pop(ledger.topic_id, None)
+    def drop_ledger(self, ledger: ManagedLedger, ledger_id: int, now: Now) -> None:
+        """A ledger of a topic is no more; its disk comes back with the checkpoint after the next."""
+        self.put_row(ledger_key(ledger.topic_id, ledger_id), None)
+        self.housekeeping.ledger_dropped(ledger_id, now)
+
+    def forget_topic(self, stored: StoredTopic) -> None:
+        """The topic is deleted, and all its rows."""
+        self._dirty_ledgers.pop(stored.ledger, None)
+        self._store.forget(stored)
+
+    def unload(self, stored: StoredTopic) -> None:
+        """Let a topic be rows again. Nothing of it may be waiting for a commit."""
+        self._dirty_ledgers.pop(stored.ledger, None)
+        for cursor in stored.cursors.values():
+            self._dirty_cursors.pop(cursor, None)
+        self._store.unload(stored)
+
+    def waits_for(self, cursor: ManagedCursor) -> bool:
+        """Whether changes of the cursor are still to be packed."""
+        return cursor in self.open.cursors
 
     def ask_checkpoint(self) -> None:
         """Write a checkpoint with the next batch, however little there is to write."""
-        self._checkpoint_asked = True
+        self.housekeeping.ask_checkpoint()
         self._ids_changed = True
         self.open.urgent = True
 
@@ -158,6 +177,8 @@ class GroupCommit:
         group = self.open
         if self.in_flight is not None or now.monotonic < self._not_before:
             return None
+        if self.housekeeping.asked:
+            self._ids_changed = group.urgent = True
         if not group.urgent and not group.receipts:
             if not group.cursors or (now.monotonic < group.lazy_until and not self.full):
                 return None
@@ -172,11 +193,10 @@ class GroupCommit:
             self._ids_changed = False
         batch.wall = now.wall
         for topic in group.appended:
-            if topic.ledger.topic_id in self._store.ledgers:  # it may have been deleted since
+            if topic.stored.in_use:  # it may have been deleted since
                 self._dirty_ledgers[topic.ledger] = None
-        self._since_checkpoint += batch.size
-        if self._since_checkpoint >= self._checkpoint_every or self._checkpoint_asked:
-            batch.checkpoint = self._checkpoint()
+        if self.housekeeping.appended(batch.size):
+            self._checkpoint(batch.position)
         self.in_flight = group
         self.open = Group(batch.position + 1)
         return batch
@@ -187,23 +207,24 @@ class GroupCommit:
                 group.batch.add(record)
         self._dirty_cursors.update(group.cursors)
 
-    def _checkpoint(self) -> dict[bytes, bytes | None]:
+    def _checkpoint(self, position: int) -> None:
         for ledger in self._dirty_ledgers:
-            for info in list(ledger.ledgers.values())[-2:]:
-                self._store.catalog.note(ledger_key(ledger.topic_id, info.ledger_id), ledger_row(ledger, info))
-        rows = self._store.catalog.take_dirty()
-        rows |= {acks_key(cursor.cursor_id).encode(): cursor.pack() for cursor in self._dirty_cursors}
+            self._store.note_ledger(ledger)
+        for cursor in self._dirty_cursors:
+            self._store.note_cursor(cursor)
         self._dirty_ledgers.clear()
         self._dirty_cursors.clear()
-        self._since_checkpoint = 0
-        self._checkpoint_asked = False
-        return rows
+        for stored in [each for each in self._store.topics.values() if not each.in_use]:
+            self._store.unload(stored)  # it was in memory for the sake of the log alone
+        self.housekeeping.made(position)
 
     def committed(self, batch: Batch, now: Now) -> None:
         """The batch is durable: confirm its entries, send what waited, let the consumers have them."""
         group = self.in_flight
         assert group is not None and group.batch is batch
         self.in_flight = None
+        self.housekeeping.committed(batch.position)
+        self.refusal = self.housekeeping.refusal
         for topic, entries in group.appended.items():
             consumed = topic.is_consumed
             topic.ledger.confirm(entries, keep=consumed)
@@ -213,7 +234,7 @@ class GroupCommit:
             producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id)
         _run(group.callbacks, now)
         for topic in group.appended:
-            topic.dispatch(now)
+            topic.confirmed(now)
 
     def failed(self, batch: Batch, now: Now, error: Exception) -> None:
         """The batch is not stored, nothing of it: give up its entries, try the rest again."""
@@ -228,15 +249,17 @@ class GroupCommit:
         retry.callbacks = group.callbacks + behind.callbacks
         retry.urgent = True
         retry.rows = group.rows or behind.rows
-        if batch.checkpoint is not None:
-            self._store.catalog.give_back(dict(batch.checkpoint))
-            self._since_checkpoint = self._checkpoint_every
-        self._not_before = now.monotonic + RETRY_SECONDS
-        self._timers.at(self._not_before, _wake)
+        self.housekeeping.commit_failed(batch.position)
+        if isinstance(error, StoreFull):
+            self.refusal = str(error)
+            self._timers.at(now.monotonic + FULL_SECONDS, self._try_again)
+        else:
+            self._not_before = now.monotonic + RETRY_SECONDS
+            self._timers.at(self._not_before, _wake)
         refusal = PersistenceError(f"The message could not be stored: {error}")
         for topic in group.appended | behind.appended:
             changed = topic.ledger.roll_back()
-            if topic.ledger.topic_id not in self._store.ledgers:
+            if not topic.stored.in_use:
                 continue  # deleted since
             for info in changed:
                 self.put_row(ledger_key(topic.ledger.topic_id, info.ledger_id), ledger_row(topic.ledger, info))
@@ -244,6 +267,9 @@ class GroupCommit:
             producer.refuse(sequence_id, refusal)
         for producer in dict.fromkeys(receipt[0] for receipt in group.receipts + behind.receipts):
             producer.disconnect(now)
+
+    def _try_again(self, now: Now) -> None:
+        self.refusal = self.housekeeping.refusal
 
 
 def _other_records(batch: Batch) -> list[bytes]:

@@ -50,6 +50,8 @@ class Subscription:
         self.fenced = False
         """A seek is under way: nobody may come, nobody is here."""
         self._batch_indexes = topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
+        self._mark = cursor.mark_delete
+        """Mark-delete as it was after the last acknowledgement."""
         self._epoch = 0
         """Resets of the cursor so far."""
         self.source = EntrySource(cursor, topic.core.reads, topic.core.timers, topic.core.settings, self.dispatch)
@@ -88,7 +90,7 @@ class Subscription:
             self.consumers.remove(consumer)
             self._dispatcher.remove(consumer, now)
             if not self.consumers and not self.durable and not self.fenced:
-                self.topic.remove_subscription(self)
+                self.topic.remove_subscription(self, now)
 
     def _make_dispatcher(self, sub_type: CommandSubscribe.SubType) -> Dispatcher:
         core = self.topic.core
@@ -188,6 +190,10 @@ class Subscription:
         """What a command acknowledges is applied: have it written, and go on with what it made room for."""
         commits = self.topic.core.commits
         commits.cursor_changed(self.cursor, now)
+        mark = self.cursor.mark_delete
+        if self._mark < self.topic.ledgers.oldest_end <= mark and self.durable:
+            self.topic.trim(now)
+        self._mark = mark
         if done is not None:
             if self.durable:
                 commits.after_commit(done)
@@ -269,7 +275,7 @@ class Subscription:
 
     def _remove_if_abandoned(self, now: Now) -> None:
         if not self.consumers and not self.fenced:
-            self.topic.remove_subscription(self)
+            self.topic.remove_subscription(self, now)
 
     def seek_to_time(self, publish_time: int, done: Done, failed: Callable[[Exception], None], now: Now) -> None:
         """Start again at the first entry that was published at ``publish_time`` (ms since 1970) or later."""
@@ -298,7 +304,7 @@ class Subscription:
         if not force and self.consumers != [consumer]:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
         self.close(now, asked_by=consumer)
-        self.topic.remove_subscription(self)
+        self.topic.remove_subscription(self, now)
 
     def close(self, now: Now, asked_by: Consumer | None = None) -> None:
         """Let all consumers go; they are told, but for the one that asked for it."""

@@ -7,18 +7,20 @@ from mmh3 import hash as murmur3_32
 
 from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.clock import Now
-from pulsarbox.errors import MetadataError, PreconditionFailed, ProducerBusy
+from pulsarbox.errors import EntryDamaged, MetadataError, PersistenceError, PreconditionFailed, ProducerBusy
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
-from pulsarbox.storage.catalog import cursor_key, ledger_key, ledger_row, topic_key
+from pulsarbox.storage.catalog import cursor_key, ledger_key, namespace_key, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
-from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
+from pulsarbox.storage.ledger import LedgerInfo
 from pulsarbox.storage.record import Entry, Position, pack_entry
+from pulsarbox.storage.recovery import StoredTopic
 
 # Names of the hot path, bound once.
 BATCH, CHECKSUM, CHUNK, ENCRYPTED = EntryFlag.BATCH, EntryFlag.CHECKSUM, EntryFlag.CHUNK, EntryFlag.ENCRYPTED
@@ -110,17 +112,22 @@ class Topic:
 class PersistentTopic(Topic):
     """A topic whose messages are stored."""
 
-    def __init__(self, core: Core, name: TopicName, ledger: ManagedLedger) -> None:
+    def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         super().__init__(core, name)
-        self.ledger = ledger
+        self.stored = stored
+        stored.in_use = True
+        self.ledger = stored.ledger
+        self.ledgers = TopicLedgers(core, stored, namespace_key(name.namespace))
         self.subscriptions: dict[str, Subscription] = {}
         self.messages_in = 0
         self.bytes_in = 0
-        self._max_entries = core.settings.managedLedgerMaxEntriesPerLedger
-        self._max_size = core.settings.managedLedgerMaxSizePerLedgerMbytes << 20
-        self._max_age = core.settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000 or 2**62
-        self._old_at = ledger.current.created + self._max_age
-        """When the ledger that grows is to be closed for its age (ms since 1970)."""
+        self.idle_since = 0.0
+        """Since when (monotonic seconds) nobody has been connected, as far as the list of idle topics knows."""
+        self._reads = 0
+        """Reads for somebody who is not connected any more, maybe."""
+        for cursor in stored.cursors.values():
+            row = core.catalog.get(cursor_key(stored.topic_id, cursor.cursor_id)) or {}
+            self.restore_subscription(cursor, row.get("properties", {}))
 
     def all_subscriptions(self) -> Iterator[Subscription]:
         """See Topic."""
@@ -132,10 +139,10 @@ class PersistentTopic(Topic):
         """See Topic.publish; the receipt leaves when the entry is durable."""
         parsed = parse_entry(payload)
         ledger = self.ledger
-        info = ledger.current
-        if info.entries >= self._max_entries or info.size >= self._max_size or now.wall >= self._old_at:
-            self._roll_over(now)
-            info = ledger.current
+        if self.core.commits.refusal is not None:
+            self._refuse(producer, send, self.core.commits.refusal, now)
+            return
+        info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)
         ledger.append(entry)
         metadata = parsed.metadata
@@ -154,6 +161,12 @@ class PersistentTopic(Topic):
             appended.append(entry)
         group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, ledger_id, entry_id))
         producer.published(entry[3], len(payload))
+
+    def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
+        """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
+        producer.published(0, 0)
+        producer.refuse(send.sequence_id, PersistenceError(f"The message could not be stored: {reason}"))
+        producer.disconnect(now)
 
     def _entry(self, parsed: ParsedEntry, payload: bytes, info: LedgerInfo, now: Now) -> Entry:
         """The entry with all that later readers need to know of its metadata."""
@@ -203,19 +216,34 @@ class PersistentTopic(Topic):
         """Whether consumers are connected: then what is published is worth keeping at hand."""
         return any(subscription.consumers for subscription in self.subscriptions.values())
 
-    def _roll_over(self, now: Now) -> None:
-        """Close the ledger that grows and open the next; an empty one only gets older."""
-        ledger, commits = self.ledger, self.core.commits
-        before = ledger.current
-        self._old_at = now.wall + self._max_age
-        if not before.entries:
+    def confirmed(self, now: Now) -> None:
+        """Entries were confirmed: give them to the consumers."""
+        if self.ledgers.trim_due:
+            self.trim(now)
+        self.dispatch(now)
+
+    def trim(self, now: Now) -> None:
+        """Drop the ledgers that nobody needs any more."""
+        self._dropped(self.ledgers.trim(now), now)
+
+    def fall_due(self, now: Now) -> None:
+        """The topic's deadline has come."""
+        self._dropped(self.ledgers.fall_due(now), now)
+
+    def _dropped(self, ledgers: list[int], now: Now) -> None:
+        """Ledgers are no more: subscriptions that are not durable go on behind them, as in Pulsar."""
+        if not ledgers:
             return
-        info = ledger.open_ledger(commits.new_id(), now.wall)
-        for each in (before, info):
-            commits.put_row(ledger_key(ledger.topic_id, each.ledger_id), ledger_row(ledger, each))
+        first = next(iter(self.ledger.ledgers.values()))
+        start = self.ledger.first_position()
+        for subscription in self.subscriptions.values():
+            cursor = subscription.cursor
+            if not cursor.durable and cursor.mark_delete < start:
+                cursor.acknowledge_through(start, first.messages_before, first.bytes_before)
+                subscription.dispatch(now)
 
     def dispatch(self, now: Now) -> None:
-        """Entries were confirmed: give them to the consumers."""
+        """Give the consumers what there is for them."""
         for subscription in list(self.subscriptions.values()):
             subscription.dispatch(now)
 
@@ -230,7 +258,7 @@ class PersistentTopic(Topic):
             cursor.reset(ledger.first_position(), info.messages_before, info.bytes_before)
         else:
             cursor.reset(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes)
-        self.core.store.cursors[cursor.cursor_id] = cursor
+        self.stored.cursors[cursor.cursor_id] = cursor
         row = {"name": name, "properties": properties, "created": now.wall}
         commits.put_row(cursor_key(ledger.topic_id, cursor.cursor_id), row)
         commits.cursor_changed(cursor, now)
@@ -247,12 +275,18 @@ class PersistentTopic(Topic):
         cursor.reset(mark, messages, size)
         return self.restore_subscription(cursor, {})
 
-    def remove_subscription(self, subscription: Subscription) -> None:
-        """The subscription is no more; of a durable one the row goes with the next commit."""
+    def remove_subscription(self, subscription: Subscription, now: Now) -> None:
+        """The subscription is no more; of a durable one the rows go with the next commit, and what it alone held."""
+        self._forget_subscription(subscription)
+        if subscription.durable:
+            self.trim(now)
+
+    def _forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
         if subscription.durable:
             cursor_id = subscription.cursor.cursor_id
+            self.stored.cursors.pop(cursor_id, None)
             self.core.commits.put_row(cursor_key(self.ledger.topic_id, cursor_id), None)
             self.core.commits.forget_cursor(subscription.cursor)
 
@@ -267,7 +301,10 @@ class PersistentTopic(Topic):
             found(entry, now)
             return
 
+        self._reads += 1
+
         def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
+            self._reads -= 1
             if error is not None:
                 failed(error)
             else:
@@ -312,16 +349,36 @@ class PersistentTopic(Topic):
 
     # Life
 
+    def can_unload(self) -> bool:
+        """Whether nobody is connected and nothing is under way: the topic may be rows again."""
+        if self.producers or self._reads or not self.stored.in_use:
+            return False
+        ledger = self.ledger
+        if ledger.current.confirmed != ledger.current.entries or ledger.total_bytes != ledger.confirmed_bytes:
+            return False
+        waits = self.core.commits.waits_for
+        return not any(
+            sub.consumers or sub.fenced or not sub.durable or waits(sub.cursor) for sub in self.subscriptions.values()
+        )
+
+    def unload(self) -> None:
+        """Let the topic be rows again; see ``can_unload``."""
+        self.ledger.tail.clear()
+        self.core.commits.unload(self.stored)
+        self.stored.in_use = False
+
     def delete(self, now: Now) -> None:
         """Delete the topic with all it holds; clients are told to come back."""
         self.close(now)
         for subscription in list(self.subscriptions.values()):
-            self.remove_subscription(subscription)
+            self._forget_subscription(subscription)
         commits = self.core.commits
+        self.ledgers.forget_deadline()
         for ledger_id in self.ledger.ledgers:
-            commits.put_row(ledger_key(self.ledger.topic_id, ledger_id), None)
+            commits.drop_ledger(self.ledger, ledger_id, now)
         commits.put_row(topic_key(str(self.name)), None)
-        commits.forget_ledger(self.ledger)
+        commits.forget_topic(self.stored)
+        self.stored.in_use = False
 
 
 def _held(entry: Entry) -> Held:

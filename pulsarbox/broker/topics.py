@@ -20,8 +20,10 @@ from pulsarbox.errors import (
     Unprocessable,
 )
 from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
-from pulsarbox.storage.catalog import ledger_key, ledger_row, partitions_key, topic_key
-from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.broker.idle import IdleTopics
+from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.storage.catalog import ledger_key, namespace_key, partitions_key, topic_key
+from pulsarbox.storage.recovery import ledger_row
 
 SYSTEM_NAMES = re.compile(
     r"__change_events|__transaction_.*|transaction_coordinator_assign|.*__transaction_pending_ack"
@@ -40,39 +42,61 @@ class Topics:
         self._tenants = tenants
         self._schemas = schemas
         self._topics: dict[str, Topic] = {}
-        by_id: dict[int, PersistentTopic] = {}
-        for key in core.catalog.keys("topic/"):
-            name = parse_topic(key.partition("/")[2])
-            row = core.catalog.get(key)
-            assert row is not None
-            topic = PersistentTopic(core, name, core.store.ledgers[row["id"]])
-            self._topics[str(name)] = by_id[row["id"]] = topic
-        for key in core.catalog.keys("cursor/"):
-            topic_id, cursor_id = (int(part, 16) for part in key.split("/")[1:])
-            row = core.catalog.get(key)
-            assert row is not None
-            by_id[topic_id].restore_subscription(core.store.cursors[cursor_id], row["properties"])
+        """The topics in memory; of persistent ones there may be more in the catalog."""
+        self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
+        core.deadlines.fall_due = self._fall_due
+        core.deadlines.start()
 
     def __iter__(self) -> Iterator[Topic]:
+        """The topics in memory."""
         return iter(list(self._topics.values()))
 
-    def find(self, name: TopicName) -> Topic | None:
-        """The topic, None where there is none."""
+    def loaded(self, name: TopicName) -> Topic | None:
+        """The topic if it is in memory."""
         return self._topics.get(str(name))
 
-    def get(self, name: TopicName) -> Topic:
-        """The topic. Raises TopicNotFound."""
+    def exists(self, name: TopicName) -> bool:
+        """Whether there is such a topic."""
+        return str(name) in self._topics or (name.persistent and topic_key(str(name)) in self._core.catalog)
+
+    def find(self, name: TopicName, now: Now) -> Topic | None:
+        """The topic, None where there is none."""
         topic = self._topics.get(str(name))
-        if topic is None:
-            raise TopicNotFound(f"Topic {name} not found")
+        if topic is None and name.persistent:
+            stored = self._core.store.topic(str(name))
+            if stored is not None:
+                topic = self._topics[str(name)] = PersistentTopic(self._core, name, stored)
+        if isinstance(topic, PersistentTopic):
+            self._idle.used(topic, now)
         return topic
+
+    def _unload(self, topic: PersistentTopic, now: Now) -> bool:
+        """Let a topic be rows again; whether it is out of the way. Not while somebody uses it."""
+        if self._topics.get(str(topic.name)) is not topic:
+            return True
+        if not topic.can_unload():
+            return False
+        del self._topics[str(topic.name)]
+        topic.unload()
+        return True
+
+    def _fall_due(self, name: str, now: Now) -> None:
+        """A topic's deadline has come: in memory or not, its ledgers are looked at."""
+        topic = self._topics.get(name)
+        if isinstance(topic, PersistentTopic):
+            topic.fall_due(now)
+            return
+        stored = self._core.store.topic(name)
+        assert stored is not None
+        TopicLedgers(self._core, stored, namespace_key(parse_topic(name).namespace)).fall_due(now)
+        self._core.commits.unload(stored)
 
     def open(self, name: TopicName, now: Now, *, create: bool = True) -> Topic:
         """The topic for a client: found, or created where that is allowed.
 
         Raises TopicNotFound (NamespaceNotFound where the namespace is missing), NotAllowed.
         """
-        topic = self._topics.get(str(name))
+        topic = self.find(name, now)
         if topic is not None:
             return topic
         self._tenants.require(name.namespace)
@@ -93,7 +117,7 @@ class Topics:
         """Create a topic that is not partitioned. Raises Conflict, NotFound, PreconditionFailed."""
         self._require_namespace(name)
         self._check_domain(name)
-        if str(name) in self._topics:
+        if self.exists(name):
             raise Conflict("This topic already exists")
         if self.partitions(name):
             raise Conflict("This topic already exists")
@@ -111,11 +135,12 @@ class Topics:
         else:
             commits = self._core.commits
             topic_id, ledger_id = commits.new_id(), commits.new_id()
-            ledger = self._core.store.ledgers[topic_id] = ManagedLedger(topic_id)
-            info = ledger.open_ledger(ledger_id, now.wall)
+            stored = self._core.store.create(str(name), topic_id)
+            info = stored.ledger.open_ledger(ledger_id, now.wall)
             commits.put_row(topic_key(str(name)), {"id": topic_id, "created": now.wall, "properties": properties or {}})
-            commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(ledger, info))
-            topic = PersistentTopic(self._core, name, ledger)
+            commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
+            topic = PersistentTopic(self._core, name, stored)
+            self._idle.used(topic, now)
         self._topics[str(name)] = topic
         return topic
 
@@ -125,7 +150,7 @@ class Topics:
         Raises NotFound, Conflict where it is partitioned; without ``force`` PreconditionFailed while anybody is
         connected.
         """
-        topic = self._topics.get(str(name))
+        topic = self.find(name, now)
         if topic is None:
             if self.partitions(name):
                 raise Conflict(
@@ -172,12 +197,12 @@ class Topics:
         if name.base != name:
             raise PreconditionFailed(f"Partitioned Topic Name should not contain '-partition-': {name.local!r}")
         _check_count(count)
-        if self.partitions(name) or str(name) in self._topics:
+        if self.partitions(name) or self.exists(name):
             raise Conflict("This topic already exists")
         row = {"partitions": count, "properties": properties or {}}
         self._core.commits.put_row(partitions_key(str(name)), row)
         for i in range(count):
-            if self.find(name.partition(i)) is None:
+            if not self.exists(name.partition(i)):
                 self._make(name.partition(i), now)
 
     def grow(self, name: TopicName, count: int, now: Now) -> None:
@@ -197,7 +222,7 @@ class Topics:
         assert row is not None
         self._core.commits.put_row(partitions_key(str(name)), row | {"partitions": count})
         for i in range(before, count):
-            if self.find(name.partition(i)) is None:
+            if not self.exists(name.partition(i)):
                 self._make(name.partition(i), now)
 
     def delete_partitioned(self, name: TopicName, now: Now, *, force: bool) -> None:
@@ -207,13 +232,13 @@ class Topics:
         """
         count = self.partitions(name)
         if not count:
-            if str(name) in self._topics:
+            if self.exists(name):
                 raise Conflict(
                     f"{name} is a non-partitioned topic. Instead of calling delete-partitioned-topic"
                     " please call delete."
                 )
             raise NotFound(f"Topic {name} not found.")
-        existing = [topic for i in range(count) if (topic := self.find(name.partition(i))) is not None]
+        existing = [topic for i in range(count) if (topic := self.find(name.partition(i), now)) is not None]
         if not force:
             for topic in existing:
                 topic.check_idle()
@@ -228,7 +253,7 @@ class Topics:
         Raises NamespaceNotFound, TopicNotFound where the topic is missing and ``create`` is not wanted.
         """
         count = self.partitions(name)
-        if count or str(name) in self._topics:
+        if count or self.exists(name):
             return count
         self._tenants.require(name.namespace)
         settings = self._core.settings
@@ -254,13 +279,15 @@ class Topics:
         domains = {"PERSISTENT": (PERSISTENT,), "NON_PERSISTENT": (NON_PERSISTENT,)}.get(
             mode, (PERSISTENT, NON_PERSISTENT)
         )
-        return sorted(
+        found = {
             str(topic.name)
             for topic in self._topics.values()
-            if topic.name.namespace == namespace
-            and topic.name.domain in domains
-            and (system or not SYSTEM_NAMES.fullmatch(topic.name.base.local))
-        )
+            if topic.name.namespace == namespace and topic.name.domain in domains
+        }
+        if PERSISTENT in domains:
+            prefix = topic_key(f"{PERSISTENT}://{namespace}/")
+            found.update(key.partition("/")[2] for key in self._core.catalog.keys(prefix))
+        return sorted(name for name in found if system or not SYSTEM_NAMES.fullmatch(parse_topic(name).base.local))
 
     def partitioned_names(self, namespace: str, domain: str) -> list[str]:
         """The partitioned topics of a namespace. Raises NotFound where the namespace is missing."""

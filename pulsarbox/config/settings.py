@@ -210,6 +210,33 @@ class Settings:
         table="topics",
     )
 
+    brokerUnloadIdleTopicsAfterSeconds: int = setting(
+        60,
+        "Own setting. A topic that nobody has used for this long leaves memory; it stands on the disk, and comes back "
+        "with its first use. 0: never.",
+        table="topics",
+        unit="seconds",
+        minimum=0,
+    )
+    defaultRetentionTimeInMinutes: int = setting(
+        0,
+        "How long messages that all subscriptions have acknowledged are kept; -1: for ever. A namespace's retention "
+        "policy wins over it.",
+        table="topics",
+        unit="minutes",
+        minimum=-1,
+        dynamic=True,
+    )
+    defaultRetentionSizeInMB: int = setting(
+        0,
+        "How large a topic may be before such messages are removed; -1: any size. Only whole ledgers go, and never "
+        "the one that grows.",
+        table="topics",
+        unit="MiB",
+        minimum=-1,
+        dynamic=True,
+    )
+
     # ------------------------------------------------------------------------------------------------- dispatcher
     dispatcherMaxReadBatchSize: int = setting(
         100,
@@ -302,6 +329,22 @@ class Settings:
         table="journal",
         unit="MiB",
         minimum=1,
+    )
+    journalPackLivePercent: int = setting(
+        50,
+        "Own setting. A volume of which no more than this is alive is packed: what is alive moves into another one, "
+        "and the volume is removed. 0: never.",
+        table="journal",
+        unit="percent",
+        minimum=0,
+        maximum=95,
+    )
+    journalPackMbytesPerSecond: int = setting(
+        64,
+        "Own setting. How quickly packing copies; 0 for as quickly as it can.",
+        table="journal",
+        unit="MiB a second",
+        minimum=0,
     )
     journalPageCacheMbytes: int = setting(
         256,

@@ -12,13 +12,15 @@ import time
 from collections import deque
 
 from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.committer import Committer
 from pulsarbox.server.connection import Connection
+from pulsarbox.server.housekeeper import Housekeeper
 from pulsarbox.server.reader import Reader
-from pulsarbox.storage.engine import Engine
+from pulsarbox.storage.engine import Engine, Reclaimed
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 
@@ -44,11 +46,13 @@ class LoopShell:
         self._timer_at = 0.0
         self._committer = Committer(engine, self._committed)
         self._reader = Reader(engine, self._read_done)
+        self._housekeeper = Housekeeper(engine, self._chore_done)
 
     def start(self) -> None:
         """Start the threads, and write what the core has to say for itself."""
         self._committer.start()
         self._reader.start()
+        self._housekeeper.start()
         self.kick()
 
     def stop(self) -> None:
@@ -56,6 +60,7 @@ class LoopShell:
         if self._timer is not None:
             self._timer.cancel()
         self._reader.stop()
+        self._housekeeper.stop()
         self._committer.stop()
 
     def now(self) -> Now:
@@ -100,6 +105,9 @@ class LoopShell:
             self._committer.submit(batch)
         for request in broker.take_reads():
             self._reader.submit(request)
+        chore = broker.take_chore(self.now())
+        if chore is not None:
+            self._housekeeper.submit(chore)
         for outbox in broker.take_waiting():
             connection = self.connections.get(outbox)
             if connection is not None:
@@ -160,6 +168,13 @@ class LoopShell:
 
     def _on_read_done(self, token: int, entries: list[Entry], error: Exception | None) -> None:
         self.broker.read_done(token, entries, self.now(), error)
+        self._end_turn()
+
+    def _chore_done(self, chore: Chore, error: Exception | None, reclaimed: Reclaimed | None) -> None:
+        self._call_in_loop(self._on_chore_done, chore, error, reclaimed)
+
+    def _on_chore_done(self, chore: Chore, error: Exception | None, reclaimed: Reclaimed | None) -> None:
+        self.broker.chore_done(chore, self.now(), error, reclaimed)
         self._end_turn()
 
     def _call_in_loop(self, function: object, *args: object) -> None:

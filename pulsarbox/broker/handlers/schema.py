@@ -25,7 +25,8 @@ def get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchema, now:
     """The version of a schema, which is kept from now on; answered when it is durable."""
     try:
         name = parse_topic(command.topic)
-        cnx.broker.topics.get(name)
+        if not cnx.broker.topics.exists(name):
+            raise TopicNotFound(f"Topic {name} not found")
         stored = cnx.broker.schemas.put(name, command.schema, now.wall)
     except PulsarBoxError as error:
         cnx.outbox.send(replies.get_or_create_schema_failed(command.request_id, error.server_error, str(error)))

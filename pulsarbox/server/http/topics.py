@@ -28,7 +28,7 @@ def create(call: Call) -> Answer:
 def delete(call: Call) -> Answer:
     """Delete a topic; while anybody is connected, by force only."""
     topic = call.topic()
-    missing = call.broker.topics.find(topic) is None and not call.broker.topics.partitions(topic)
+    missing = not call.broker.topics.exists(topic) and not call.broker.topics.partitions(topic)
     if missing and not topic.persistent:
         return DONE  # it is gone with the last restart at the latest: as in Pulsar, not worth an error
     call.broker.topics.delete(topic, call.now, force=call.flag("force"))
@@ -37,9 +37,9 @@ def delete(call: Call) -> Answer:
 
 def subscriptions(call: Call) -> Answer:
     """The names of the subscriptions, those of readers too; of a partitioned topic those of all its partitions."""
-    topic, find = call.topic(), call.broker.topics.find
+    topic = call.topic()
     partitions = call.broker.topics.partitions(topic)
-    found = [find(name) for name in (topic, *(topic.partition(i) for i in range(partitions)))]
+    found = [call.broker.topics.find(name, call.now) for name in (topic, *(topic.partition(i) for i in range(partitions)))]
     if not partitions and found == [None]:
         raise NotFound(f"Topic {topic} not found")
     return answer(sorted({each.name for one in found if one is not None for each in one.all_subscriptions()}))

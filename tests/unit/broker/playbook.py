@@ -17,6 +17,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     MessageMetadata,
 )
+from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 
 TOPIC = "persistent://public/default/t"
@@ -49,7 +50,7 @@ class Box:
     def turn(self) -> None:
         """End a turn: with ``auto`` until nothing is left to do."""
         self.flush()
-        while self.auto and (self.commit() or self.read()):
+        while self.auto and (self.commit() or self.read() or self.chore()):
             self.flush()
 
     def flush(self) -> None:
@@ -80,6 +81,19 @@ class Box:
             self.broker.read_done(request.token, entries, self.now, error)
         self.flush()
         return bool(requests)
+
+    def chore(self, error: Exception | None = None) -> bool:
+        """Carry out the chore that is due; whether there was one."""
+        chore = self.broker.take_chore(self.now)
+        if chore is None:
+            return False
+        reclaimed = None
+        if error is None and isinstance(chore, Checkpoint):
+            self.engine.checkpoint(chore)
+        elif error is None:
+            reclaimed = self.engine.reclaim()
+        self.broker.chore_done(chore, self.now, error, reclaimed)
+        return True
 
     def advance(self, seconds: float) -> None:
         """Let both clocks go on, deadline by deadline."""

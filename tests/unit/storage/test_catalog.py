@@ -5,14 +5,25 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.storage.catalog import Catalog, ledger_row
+from pulsarbox.storage.catalog import Catalog, cursor_key, ledger_key, topic_key
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.memory_engine import MemoryDisk, MemoryRows
 from pulsarbox.storage.record import Meta, unpack_batch
+from pulsarbox.storage.recovery import ledger_row
 
-keys = st.sampled_from(["tenant/a", "tenant/b", "topic/x", "ids"])
+keys = st.sampled_from(["tenant/a", "tenant/b", "tenants", "ids"])
 values = st.none() | st.fixed_dictionaries({"n": st.integers(0, 5)})
 steps = st.lists(st.tuples(keys, values) | st.sampled_from(["checkpoint", "failed checkpoint"]), max_size=30)
+
+
+def dump(disk: MemoryDisk, taken: dict[bytes, bytes | None]) -> None:
+    """What the engine does with the rows of a checkpoint."""
+    for key, value in taken.items():
+        if value is None:
+            disk.rows.pop(key, None)
+        else:
+            disk.rows[key] = value
 
 
 @given(steps)
@@ -20,18 +31,17 @@ def test_rows_are_a_dict_and_checkpoints_and_the_log_hold_all_of_them(
     history: list[tuple[str, dict[str, int] | None] | str],
 ) -> None:
     batch = Batch(1)
-    catalog = Catalog({})
+    disk = MemoryDisk()
+    catalog = Catalog(MemoryRows(disk))
     model: dict[str, dict[str, int]] = {}
-    disk: dict[bytes, bytes] = {}
     for step in history:
         if isinstance(step, str):
-            taken = catalog.take_dirty()
+            taken = catalog.take()
             if step == "failed checkpoint":
-                catalog.give_back(taken)
-                continue
-            disk |= {key: value for key, value in taken.items() if value is not None}
-            for key in [key for key, value in taken.items() if value is None]:
-                disk.pop(key, None)
+                catalog.give_back()
+            else:
+                dump(disk, taken)
+                catalog.stored()
         else:
             name, row = step
             catalog.put(batch, name, row)
@@ -39,16 +49,13 @@ def test_rows_are_a_dict_and_checkpoints_and_the_log_hold_all_of_them(
                 model.pop(name, None)
             else:
                 model[name] = row
+        assert catalog.first("tenant/") == min((key for key in model if key.startswith("tenant/")), default=None)
     assert {key: catalog.get(key) for key in catalog.keys("")} == model
     assert list(catalog.keys("tenant/")) == sorted(key for key in model if key.startswith("tenant/"))
-    for key_, value in catalog.take_dirty().items():
-        if value is None:
-            disk.pop(key_, None)
-        else:
-            disk[key_] = value
-    recovered = Catalog({key.decode(): value for key, value in disk.items()})
+    dump(disk, catalog.take())
+    recovered = Catalog(MemoryRows(disk))
     assert {key: recovered.get(key) for key in recovered.keys("")} == model
-    replayed = Catalog({})
+    replayed = Catalog(MemoryRows(MemoryDisk()))
     for _, record in unpack_batch(batch.value()):
         assert isinstance(record, Meta)
         replayed.apply(record.key.decode(), record.value)
@@ -56,12 +63,25 @@ def test_rows_are_a_dict_and_checkpoints_and_the_log_hold_all_of_them(
 
 
 def test_what_is_written_after_a_checkpoint_that_fails_wins() -> None:
-    catalog = Catalog({})
+    catalog = Catalog(MemoryRows(MemoryDisk()))
     catalog.note("ids", {"next": 1})
-    taken = catalog.take_dirty()
+    catalog.take()
     catalog.note("ids", {"next": 2})
-    catalog.give_back(taken)
-    assert catalog.take_dirty() == {b"ids": b'{"next":2}'}
+    catalog.give_back()
+    assert catalog.take() == {b"ids": b'{"next":2}'}
+
+
+def test_an_id_leads_to_its_topic_until_it_is_gone() -> None:
+    catalog = Catalog(MemoryRows(MemoryDisk()))
+    batch = Batch(1)
+    catalog.put(batch, topic_key("t"), {"id": 7})
+    catalog.put(batch, ledger_key(7, 8), {})
+    catalog.put(batch, cursor_key(7, 9), {})
+    assert [catalog.owner(number) for number in (6, 7, 8, 9)] == [None, "t", "t", "t"]
+    for key in (ledger_key(7, 8), cursor_key(7, 9), topic_key("t")):
+        catalog.put(batch, key, None)
+    assert [catalog.owner(number) for number in (7, 8, 9)] == [None, None, None]
+    assert not list(catalog.keys(""))
 
 
 def test_only_the_last_ledger_with_entries_says_what_stands_at_its_end() -> None:

@@ -9,20 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topics import Topics
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import encode_payload
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata
-from pulsarbox.storage.catalog import cursor_key, ledger_key, ledger_row
-from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.catalog import cursor_key
+from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 from pulsarbox.storage.record import unpack_records
-from pulsarbox.storage.recovery import Store
+from pulsarbox.storage.recovery import Store, StoredTopic
 
 NOW = Now(0.0, 1_700_000_000_000)
+NAME = parse_topic("one")
 SETTINGS = Settings(managedLedgerMaxEntriesPerLedger=3)
 
 
@@ -42,15 +46,15 @@ class Box:
         self.disk = MemoryDisk()
         self.now = NOW
         self.start()
-        commits = self.core.commits
-        ledger = self.core.store.ledgers[1] = ManagedLedger(1)
-        commits.new_id()
-        info = ledger.open_ledger(commits.new_id(), NOW.wall)
-        commits.put_row(ledger_key(1, info.ledger_id), ledger_row(ledger, info))
-        self.topic = PersistentTopic(self.core, parse_topic("one"), ledger)
+        tenants = Tenants(self.core)
+        topics = Topics(self.core, tenants, Schemas(self.core))
+        topic = topics.create(NAME, NOW)
+        assert isinstance(topic, PersistentTopic)
+        self.topic = topic
+        topic_id = topic.stored.topic_id
         subscription = self.topic.subscribe("sub", earliest=True, properties={}, now=NOW)
         self.cursor = subscription.cursor
-        assert cursor_key(1, self.cursor.cursor_id) in self.core.catalog
+        assert cursor_key(topic_id, self.cursor.cursor_id) in self.core.catalog
         self.commit()
 
     def start(self) -> None:
@@ -85,6 +89,11 @@ class Box:
         else:
             self.engine.commit(batch)
             commits.committed(batch, self.now)
+        chore = commits.housekeeping.take(self.now)
+        if isinstance(chore, Checkpoint):
+            self.engine.checkpoint(chore)
+        if chore is not None:
+            commits.housekeeping.done(chore, self.now, None, None)
 
     def fail(self) -> None:
         self.commit(PersistenceError("full"))
@@ -92,9 +101,10 @@ class Box:
     def restart(self) -> None:
         self.commit()
         self.start()
-        self.topic = PersistentTopic(self.core, parse_topic("one"), self.core.store.ledgers[1])
-        (self.cursor,) = self.core.store.cursors.values()
-        self.topic.restore_subscription(self.cursor, {})
+        topic = Topics(self.core, Tenants(self.core), Schemas(self.core)).find(NAME, NOW)
+        assert isinstance(topic, PersistentTopic)
+        self.topic = topic
+        (self.cursor,) = topic.stored.cursors.values()
 
     def check(self) -> None:
         self.commit()
@@ -102,13 +112,23 @@ class Box:
         assert state(recovered) == state(self.core.store)
 
 
+def stored_topic(box: Box) -> StoredTopic:
+    """The topic as a recovery would find it."""
+    stored = Store(box.engine.recover()).topic(str(NAME))
+    assert stored is not None
+    return stored
+
+
 def state(store: Store) -> list[object]:
     parts: list[object] = []
-    for ledger in store.ledgers.values():
+    stored = store.topic(str(NAME))
+    if stored is None:
+        return []
+    for ledger in (stored.ledger,):
         infos = ledger.ledgers.values()
         parts.append([(i.ledger_id, i.closed, i.messages_before, i.entries, i.confirmed, i.size) for i in infos])
         parts.append((ledger.total_messages, ledger.confirmed_bytes, ledger.last_confirmed, ledger.last_batch))
-    for cursor in store.cursors.values():
+    for cursor in stored.cursors.values():
         parts.append({str(record) for _, record in unpack_records(cursor.pack())})
         parts.append((cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes))
     return parts
@@ -152,7 +172,7 @@ def test_a_rollover_in_a_failed_commit_leaves_right_totals() -> None:
     box.publish(3)
     box.fail()
     box.check()
-    assert Store(box.engine.recover()).ledgers[1].total_messages == 2
+    assert stored_topic(box).ledger.total_messages == 2
 
 
 def test_a_start_is_durable_before_a_name_made_with_it_is_told() -> None:
@@ -177,7 +197,7 @@ def test_a_topic_that_is_deleted_beside_a_commit_that_fails_does_not_come_back()
     box.core.commits.failed(batch, box.now, PersistenceError("full"))
     box.checkpoint()
     assert not list(box.core.catalog.keys("ledger/"))
-    assert Store(box.engine.recover()).ledgers == {}
+    assert Store(box.engine.recover()).topic(str(NAME)) is None
 
 
 def test_a_topic_that_is_deleted_in_the_batch_of_its_last_entry_leaves_no_row() -> None:
@@ -185,4 +205,4 @@ def test_a_topic_that_is_deleted_in_the_batch_of_its_last_entry_leaves_no_row() 
     box.publish(2)
     box.topic.delete(box.now)
     box.checkpoint()
-    assert not [key for key in box.engine.recover().meta if key.startswith(b"ledger/")]
+    assert not list(box.engine.recover().rows.items(b"ledger/"))

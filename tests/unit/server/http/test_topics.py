@@ -123,7 +123,7 @@ def test_missing_topics() -> None:
 def test_a_topic_in_use_stays_unless_forced() -> None:
     async def scenario(box: Box) -> None:
         await box.put("/persistent/public/default/t")
-        topic = box.broker.topics.get(parse_topic("t"))
+        topic = box.broker.topics.loaded(parse_topic("t"))
         now = box.shell.now()
         cnx = box.broker.connected(box.broker.new_outbox(), "127.0.0.1:5000", now)
         topic.add_producer(Producer(cnx, 1, "p", topic, epoch=0, user_provided_name=True, now=now), now)
@@ -139,7 +139,7 @@ def test_a_topic_in_use_stays_unless_forced() -> None:
 def test_a_topic_with_subscriptions_goes_with_them() -> None:
     async def scenario(box: Box) -> None:
         await box.put("/persistent/public/default/p/partitions", 2)
-        topic = box.broker.topics.get(parse_topic("p-partition-1"))
+        topic = box.broker.topics.loaded(parse_topic("p-partition-1"))
         assert isinstance(topic, PersistentTopic)
         topic.subscribe("s", earliest=True, properties={}, now=box.shell.now())
         assert (await box.get("/persistent/public/default/p/subscriptions")).value == ["s"]

@@ -1,0 +1,159 @@
+"""Chores beside the commits: checkpoints, and giving disk back. Asked for here, carried out by a thread of the shell.
+
+There is one at a time. A checkpoint is made with a batch and handed out once that is committed; so the log that a start
+has to read again is bounded by how often they are made, in bytes of the log. Disk is given back after a checkpoint, and
+when a volume may have been closed.
+"""
+
+import logging
+from typing import Final
+
+from pulsarbox.broker.timers import Timers
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.storage.engine import Checkpoint, Reclaimed
+from pulsarbox.storage.recovery import Store
+
+log = logging.getLogger(__name__)
+
+
+class Reclaim:
+    """The chore of one step of giving disk back."""
+
+
+RECLAIM: Final = Reclaim()
+Chore = Checkpoint | Reclaim
+
+DROPPED_SECONDS = 2.0
+"""How long after a ledger was dropped a checkpoint is made for its sake at the latest: only then its disk comes back."""
+RETRY_SECONDS = 1.0
+"""Pause after a chore that failed."""
+LAG_FACTOR = 4
+"""Times the bytes between two checkpoints that may stand in the log without one; then nothing more is published."""
+
+
+class Housekeeping:
+    """Which chore is next."""
+
+    def __init__(self, store: Store, settings: Settings, timers: Timers) -> None:
+        self._store = store
+        self._timers = timers
+        self.checkpoint_every = settings.journalCheckpointMbytes << 20
+        self._written = store.replayed_bytes
+        """Bytes of the log since the start, those that were read again included."""
+        self._made_at = self._covered = 0
+        """How many of them the last checkpoint speaks for, and the last one on the disk."""
+        self._asked = False
+        self._dropped = store.dropped
+        self._taken: Checkpoint | None = None
+        """A checkpoint that is made and not on the disk yet."""
+        self._committed = False
+        """The batch that it goes with is committed."""
+        self._reclaim = True
+        self._under_way: Chore | None = None
+        self._not_before = 0.0
+        self._failed = ""
+        self._waiting_for_drop = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether no checkpoint is asked for or under way."""
+        return self._taken is None and not self._asked
+
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing should be published: the log has outgrown its checkpoint by far."""
+        lag = self._written - self._covered
+        if lag < LAG_FACTOR * self.checkpoint_every or not self._failed:
+            return None
+        return f"the log has grown by {lag >> 20} MiB and no checkpoint can be written: {self._failed}"
+
+    def ask_checkpoint(self) -> None:
+        """Make a checkpoint with the next batch, however little there is to write."""
+        self._asked = True
+
+    def ledger_dropped(self, ledger_id: int, now: Now) -> None:
+        """A ledger is no more: with the next checkpoint its disk can be given back."""
+        self._dropped.append(ledger_id)
+        if not self._waiting_for_drop:
+            self._waiting_for_drop = True
+            self._timers.at(now.monotonic + DROPPED_SECONDS, self._drop_has_waited)
+
+    def _drop_has_waited(self, now: Now) -> None:
+        self._waiting_for_drop = False
+        if self._dropped:
+            self._asked = True
+
+    def appended(self, size: int) -> bool:
+        """A batch of ``size`` bytes is about to be committed; whether a checkpoint is to be made with it."""
+        self._written += size
+        due = self._written - self._made_at >= self.checkpoint_every
+        return self._taken is None and (self._asked or due)
+
+    @property
+    def asked(self) -> bool:
+        """Whether a checkpoint is wanted however little there is in the log."""
+        return self._asked and self._taken is None
+
+    def made(self, position: int) -> None:
+        """The state up to the batch at ``position`` is in the rows: they become the checkpoint."""
+        dropped, self._dropped = tuple(self._dropped), []
+        self._taken = Checkpoint(position, self._store.catalog.take(), dropped)
+        self._committed = self._asked = False
+        self._made_at = self._written
+
+    def committed(self, position: int) -> None:
+        """The batch at ``position`` is committed."""
+        if self._taken is not None and self._taken.position == position:
+            self._committed = True
+
+    def commit_failed(self, position: int) -> None:
+        """The batch at ``position`` is not stored."""
+        if self._taken is not None and self._taken.position == position:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        assert self._taken is not None
+        self._store.catalog.give_back()
+        self._dropped = [*self._taken.dropped, *self._dropped]
+        self._taken = None
+        self._asked = True
+
+    def take(self, now: Now) -> Chore | None:
+        """The next chore; None while one is under way, or nothing is to be done."""
+        if self._under_way is not None or now.monotonic < self._not_before:
+            return None
+        if self._taken is not None and self._committed:
+            self._under_way = self._taken
+        elif self._reclaim:
+            self._reclaim = False
+            self._under_way = RECLAIM
+        return self._under_way
+
+    def done(self, chore: Chore, now: Now, error: Exception | None, reclaimed: Reclaimed | None) -> None:
+        """A chore has been carried out, or could not be."""
+        assert chore is self._under_way
+        self._under_way = None
+        if error is not None:
+            log.error("%s: trying again in %g s", error, RETRY_SECONDS)
+            self._not_before = now.monotonic + RETRY_SECONDS
+            self._timers.at(self._not_before, _wake)
+        if isinstance(chore, Reclaim):
+            self._reclaim = error is not None or reclaimed is not None
+            if reclaimed is not None:
+                names = ", ".join(reclaimed.volumes)
+                sizes = reclaimed.bytes_before >> 10, reclaimed.bytes_after >> 10
+                log.info("storage: %s %s, %d KiB are %d KiB now", reclaimed.what, names, *sizes)
+        elif error is not None:
+            self._failed = str(error)
+            self._give_back()
+        else:
+            self._failed = ""
+            self._covered = self._made_at
+            self._taken = None
+            self._store.catalog.stored()
+            self._reclaim = True
+
+
+def _wake(now: Now) -> None:
+    """A timer that only makes the shell look for a chore again."""
