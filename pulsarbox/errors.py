@@ -68,10 +68,19 @@ class StoreFull(PersistenceError):
 class EntryDamaged(PersistenceError):
     """Entries ``first`` to ``last`` of a ledger are lost: their bytes are not what was sent, or cannot be read at all.
 
-    ``body`` is what there is of the first one, empty where there is nothing.
+    ``body`` is what there is of the first one, empty where there is nothing. ``counts`` are its messages, its bytes, and
+    the topic's totals of both up to it, where they are known.
     """
 
-    def __init__(self, ledger_id: int, first: int, last: int, reason: str, body: bytes = b"") -> None:
+    def __init__(
+        self,
+        ledger_id: int,
+        first: int,
+        last: int,
+        reason: str,
+        body: bytes = b"",
+        counts: tuple[int, int, int, int] | None = None,
+    ) -> None:
         what = f"entry {ledger_id}:{first}" if first == last else f"entries {ledger_id}:{first} to {last}"
         super().__init__(f"{what} cannot be served: {reason}")
         self.ledger_id = ledger_id
@@ -79,6 +88,7 @@ class EntryDamaged(PersistenceError):
         self.last = last
         self.reason = reason
         self.body = body
+        self.counts = counts
 
 
 class AuthenticationError(PulsarBoxError):

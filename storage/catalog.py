@@ -13,6 +13,8 @@
     schema/<topic name>/<version, 16 hex>   the schema
     ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms}
+    quarantine/<ledger id>/<entry id>       a damaged entry: its topic, the last one damaged with it, the reason, when it
+                                            was found (ms), and what there is of its bytes (base64)
     acks/<cursor id>                        the cursor's acknowledgements as records; written by checkpoints only
 
 Ids of topics, ledgers and cursors come from one counter and are sixteen hex digits in keys, so that keys sort by them.
@@ -74,6 +76,11 @@ def cursor_key(topic_id: int, cursor_id: int | None = None) -> str:
 def deadline_key(wall: int, topic_id: int) -> str:
     """Key of the instant (ms since 1970) at which a topic is to be looked at."""
     return f"deadline/{wall:016x}/{topic_id:016x}"
+
+
+def quarantine_key(ledger_id: int, entry_id: int) -> str:
+    """Key of a damaged entry that is kept aside."""
+    return f"quarantine/{ledger_id:016x}/{entry_id:016x}"
 
 
 def owner_key(number: int) -> str:

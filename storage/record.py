@@ -197,7 +197,8 @@ def unpack_entry(data: bytes | memoryview, offset: int, *, verify: bool = True) 
     (ledger_id, entry_id, messages, total_bytes, published, appended, deliver_at) = fields[4:11]
     num_messages, key_hash, checksum = fields[13:16]
     if verify and not _is_whole(flags, checksum, body):
-        raise EntryDamaged(ledger_id, entry_id, entry_id, "its bytes do not match its checksum", body)
+        counts = (num_messages, body_size, messages, total_bytes)
+        raise EntryDamaged(ledger_id, entry_id, entry_id, "its bytes do not match its checksum", body, counts)
     return Entry(
         ledger_id,
         entry_id,

@@ -2,6 +2,7 @@
 
 from pulsarbox.broker.deadlines import TopicDeadlines
 from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.quarantine import Quarantine
 from pulsarbox.broker.reads import Reads
 from pulsarbox.broker.timers import Timers
 from pulsarbox.config import Settings
@@ -18,6 +19,7 @@ class Core:
         self.timers = Timers()
         self.reads = Reads()
         self.commits = GroupCommit(store, settings, self.timers)
+        self.quarantine = Quarantine(store.catalog, self.commits)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
         self._producer_names = 0
 

@@ -54,7 +54,7 @@ class Subscription:
         """Mark-delete as it was after the last acknowledgement."""
         self._epoch = 0
         """Resets of the cursor so far."""
-        self.source = EntrySource(cursor, topic.core.reads, topic.core.timers, topic.core.settings, self.dispatch)
+        self.source = EntrySource(cursor, topic.core, self.dispatch)
         self._dispatcher: Dispatcher = self._make_dispatcher(self.type)
 
     @property
@@ -95,7 +95,7 @@ class Subscription:
     def _make_dispatcher(self, sub_type: CommandSubscribe.SubType) -> Dispatcher:
         core = self.topic.core
         if sub_type == CommandSubscribe.Shared:
-            return SharedDispatcher(self.cursor, self.source, core.reads, core.timers, core.settings)
+            return SharedDispatcher(self.cursor, self.source, core)
         if sub_type == CommandSubscribe.Key_Shared:
             raise NotSupported("Key_Shared subscriptions are not supported by this version: use Shared or Failover")
         return SingleActiveDispatcher(

@@ -5,10 +5,9 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from pulsarbox.broker.reads import Reads
-from pulsarbox.broker.timers import Timers
+from pulsarbox.broker.core import Core
 from pulsarbox.clock import Now
-from pulsarbox.config import Settings
+from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, Position
@@ -26,14 +25,17 @@ class EntrySource:
     """
 
     def __init__(
-        self, cursor: ManagedCursor, reads: Reads, timers: Timers, settings: Settings, ready: Callable[[Now], None]
+        self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None]
     ) -> None:
         self._cursor = cursor
         self._ledger: ManagedLedger = cursor.ledger
-        self._reads = reads
-        self._timers = timers
-        self._max_entries = settings.dispatcherMaxReadBatchSize
-        self._max_bytes = settings.dispatcherMaxReadSizeBytes
+        self._reads = core.reads
+        self._timers = core.timers
+        self._quarantine = core.quarantine
+        self._max_entries = core.settings.dispatcherMaxReadBatchSize
+        self._max_bytes = core.settings.dispatcherMaxReadSizeBytes
+        self._damaged: dict[Position, Position] = {}
+        """Where damaged entries begin, and where to go on behind them."""
         self._ready = ready
         self._ahead: deque[Entry] = deque()
         self._reading = False
@@ -91,6 +93,7 @@ class EntrySource:
     def _missing(self, ledger_id: int, entry_id: int, some: bool) -> Position | None:
         """The entry is not in memory: where to go on, None where there is nothing to go on with."""
         following = self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1))
+        following = self._damaged.get(following, following)
         if following != (ledger_id, entry_id):
             return following
         if following <= self._ledger.last_confirmed and not some:
@@ -106,7 +109,8 @@ class EntrySource:
         if following <= self._ledger.last_confirmed:
             tail = self._ledger.tail.get(following.ledger_id)
             if tail is None or following.entry_id not in tail:
-                self._read(self._cursor.next_unacked(following))
+                following = self._cursor.next_unacked(following)
+                self._read(self._damaged.get(following, following))
 
     def _read(self, first: Position) -> None:
         info = self._ledger.ledgers.get(first.ledger_id)
@@ -121,6 +125,13 @@ class EntrySource:
         if generation != self._generation:
             return
         self._reading = False
+        if isinstance(error, EntryDamaged):
+            first = Position(error.ledger_id, error.first)
+            self._damaged[first] = self._ledger.next(error.ledger_id, error.last)
+            self._quarantine.take(error, self._cursor, now)
+            self._starved = False
+            self._ready(now)
+            return
         if error is not None:
             log.error("subscription %s of topic %d cannot read: %s", self._cursor.name, self._ledger.topic_id, error)
             self._timers.at(now.monotonic + RETRY_SECONDS, self._ready)
