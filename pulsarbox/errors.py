@@ -68,8 +68,8 @@ class StoreFull(PersistenceError):
 class EntryDamaged(PersistenceError):
     """Entries ``first`` to ``last`` of a ledger are lost: their bytes are not what was sent, or cannot be read at all.
 
-    ``body`` is what there is of the first one, empty where there is nothing. ``counts`` are its messages, its bytes, and
-    the topic's totals of both up to it, where they are known.
+    ``body`` is what there is of the first one, empty where there is nothing. ``counts`` are its messages, its bytes,
+    and the topic's totals of both up to it, where they are known.
     """
 
     def __init__(

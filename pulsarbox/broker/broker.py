@@ -2,7 +2,9 @@
 
 Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(now)``, ``committed(batch, now)``,
 ``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``on_timer(now)``. Outputs: ``outbox.send``,
-``take_batch()``, ``take_reads()``, ``take_chore()``, ``next_timer()``. Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cnx.writable`` starts it
+``take_batch()``, ``take_reads()``, ``take_chore()``, ``next_timer()``.
+
+Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cnx.writable`` starts it
 again), and ``full``, the open batch (the shell stops reading).
 """
 
@@ -20,7 +22,7 @@ from pulsarbox.broker.topics import Topics
 from pulsarbox.clock import Deadlines, Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import ServiceNotReady
-from pulsarbox.storage.engine import Reclaimed, ReadRequest, Recovery
+from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store

@@ -12,11 +12,11 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.tail_cache import TailCache
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.catalog import IDS, Row, acks_key, ledger_key
 from pulsarbox.storage.cursor import ManagedCursor

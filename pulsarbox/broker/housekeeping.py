@@ -25,7 +25,7 @@ RECLAIM: Final = Reclaim()
 Chore = Checkpoint | Reclaim
 
 DROPPED_SECONDS = 2.0
-"""How long after a ledger was dropped a checkpoint is made for its sake at the latest: only then its disk comes back."""
+"""How long after a ledger was dropped a checkpoint is made for its sake: only then its disk comes back."""
 RETRY_SECONDS = 1.0
 """Pause after a chore that failed."""
 LAG_FACTOR = 4

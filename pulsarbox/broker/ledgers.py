@@ -82,7 +82,7 @@ class TopicLedgers:
         self.trim_due = False
         """A ledger was closed whose last entries are not confirmed yet."""
         self.oldest_end = self._oldest_end()
-        """The end of the oldest ledger, if it is closed: a cursor that comes to it may have been the last that held it."""
+        """The end of the oldest ledger, if it is closed: a cursor that comes to it may be the last that held it."""
 
     def for_append(self, now: Now) -> LedgerInfo:
         """The ledger that takes the next entry: a new one where the last is full or old."""

@@ -1,8 +1,8 @@
 """Damaged entries: reported once, kept aside as they are, never served; subscriptions go on behind them.
 
-Where the entry's header is whole, each subscription that comes to it counts it as acknowledged, so that it does not hold
-the disk of what follows. Where nothing is known of it (a volume that cannot be read), it is stepped over and stays in
-the backlog.
+Where the entry's header is whole, each subscription that comes to it counts it as acknowledged, so that it does not
+hold the disk of what follows. Where nothing is known of it (a volume that cannot be read), it is stepped over and
+stays in the backlog.
 """
 
 import logging

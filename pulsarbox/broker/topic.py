@@ -11,11 +11,11 @@ from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.clock import Now
-from pulsarbox.errors import EntryDamaged, MetadataError, PersistenceError, PreconditionFailed, ProducerBusy
+from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed, ProducerBusy
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
-from pulsarbox.storage.catalog import cursor_key, ledger_key, namespace_key, topic_key
+from pulsarbox.storage.catalog import cursor_key, namespace_key, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.ledger import LedgerInfo

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.idle import IdleTopics
+from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
@@ -20,8 +22,6 @@ from pulsarbox.errors import (
     Unprocessable,
 )
 from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
-from pulsarbox.broker.idle import IdleTopics
-from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.storage.catalog import ledger_key, namespace_key, partitions_key, topic_key
 from pulsarbox.storage.recovery import ledger_row
 

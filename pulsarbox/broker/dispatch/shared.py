@@ -1,7 +1,7 @@
 """Shared: every entry goes to one consumer, round robin, a limited number at a turn.
 
 What a consumer gives back (it closed, or asked for redelivery) waits in ``replay``, oldest first, and goes out before
-anything new. Redelivery counts rise when a consumer asks, not when it goes away.
+anything new. Redelivery counts rise when a consumer asks, not when it goes away; the cursor keeps them.
 """
 
 import logging
@@ -9,11 +9,10 @@ from bisect import insort
 from collections.abc import Iterable
 
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.core import Core
 from pulsarbox.broker.dispatch.source import RETRY_SECONDS, EntrySource
-from pulsarbox.broker.reads import Reads
-from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
-from pulsarbox.config import Settings
+from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry
 
@@ -23,13 +22,13 @@ log = logging.getLogger(__name__)
 class SharedDispatcher:
     """Dispatcher of a Shared subscription."""
 
-    def __init__(
-        self, cursor: ManagedCursor, source: EntrySource, reads: Reads, timers: Timers, settings: Settings
-    ) -> None:
+    def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core) -> None:
+        settings = core.settings
         self._cursor = cursor
         self._source = source
-        self._reads = reads
-        self._timers = timers
+        self._reads = core.reads
+        self._timers = core.timers
+        self._quarantine = core.quarantine
         self._turn = settings.dispatcherMaxRoundRobinBatchSize
         self._max_bytes = settings.dispatcherMaxReadSizeBytes
         self._max_read = settings.dispatcherMaxReadBatchSize
@@ -43,8 +42,6 @@ class SharedDispatcher:
         self._reading = False
         self._generation = 0
         self._blocked = False
-        self.redelivered: dict[tuple[int, int], int] = {}
-        """How often entries that are not acknowledged were asked for again."""
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.add."""
@@ -68,14 +65,13 @@ class SharedDispatcher:
         """Entries that the consumer holds go out again, their redelivery count one higher."""
         for position in list(consumer.held) if positions is None else positions:
             if consumer.release(position) is not None:
-                self.redelivered[position] = self.redelivered.get(position, 0) + 1
+                self._cursor.redelivered(position)
                 insort(self._replay, position)
         self.acknowledged(consumer)
         self.dispatch(now)
 
     def rewind(self) -> None:
         """See Dispatcher.rewind."""
-        self.redelivered.clear()
         self._restart()
 
     def _restart(self) -> None:
@@ -116,7 +112,7 @@ class SharedDispatcher:
             if not entries:
                 return
             self._next += 1
-            consumer.deliver(entries, self._cursor.batch_acks, self.redelivered, consumer.cnx.body_of)
+            consumer.deliver(entries, self._cursor.batch_acks, self._cursor.redeliveries, consumer.cnx.body_of)
             if self._max_unacked_consumer and consumer.unacked >= self._max_unacked_consumer:
                 consumer.blocked = True
             if self._max_unacked and sum(each.unacked for each in self._consumers) >= self._max_unacked:
@@ -175,7 +171,11 @@ class SharedDispatcher:
             if generation != self._generation:
                 return
             self._reading = False
-            if error is not None:
+            if isinstance(error, EntryDamaged):
+                self._quarantine.take(error, self._cursor, now)
+                damaged = (error.ledger_id, error.first), (error.ledger_id, error.last)
+                self._replay = [each for each in self._replay if not damaged[0] <= each <= damaged[1]]
+            elif error is not None:
                 log.error("subscription %s cannot read entry %s: %s", self._cursor.name, first, error)
                 self._timers.at(now.monotonic + RETRY_SECONDS, self.dispatch)
                 return

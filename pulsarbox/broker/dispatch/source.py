@@ -24,9 +24,7 @@ class EntrySource:
     ``ready`` is called when a read has brought entries that ``take`` had to do without.
     """
 
-    def __init__(
-        self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None]
-    ) -> None:
+    def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None]) -> None:
         self._cursor = cursor
         self._ledger: ManagedLedger = cursor.ledger
         self._reads = core.reads

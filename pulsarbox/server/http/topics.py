@@ -39,7 +39,9 @@ def subscriptions(call: Call) -> Answer:
     """The names of the subscriptions, those of readers too; of a partitioned topic those of all its partitions."""
     topic = call.topic()
     partitions = call.broker.topics.partitions(topic)
-    found = [call.broker.topics.find(name, call.now) for name in (topic, *(topic.partition(i) for i in range(partitions)))]
+    found = [
+        call.broker.topics.find(name, call.now) for name in (topic, *(topic.partition(i) for i in range(partitions)))
+    ]
     if not partitions and found == [None]:
         raise NotFound(f"Topic {topic} not found")
     return answer(sorted({each.name for one in found if one is not None for each in one.all_subscriptions()}))

@@ -188,6 +188,7 @@ def test_an_initial_subscription_is_there_from_the_first_message() -> None:
 def test_ledgers_roll_over_and_order_is_kept() -> None:
     box = Box(managedLedgerMaxEntriesPerLedger=10)
     client = box.client()
+    client.subscribe()  # without a subscription closed ledgers are trimmed
     sent = client.publish(35)
     assert len({ledger for ledger, _ in sent}) == 4
     assert sent == sorted(sent)

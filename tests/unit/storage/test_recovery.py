@@ -22,7 +22,6 @@ from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata
 from pulsarbox.storage.catalog import cursor_key
 from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
-from pulsarbox.storage.record import unpack_records
 from pulsarbox.storage.recovery import Store, StoredTopic
 
 NOW = Now(0.0, 1_700_000_000_000)
@@ -129,7 +128,7 @@ def state(store: Store) -> list[object]:
         parts.append([(i.ledger_id, i.closed, i.messages_before, i.entries, i.confirmed, i.size) for i in infos])
         parts.append((ledger.total_messages, ledger.confirmed_bytes, ledger.last_confirmed, ledger.last_batch))
     for cursor in stored.cursors.values():
-        parts.append({str(record) for _, record in unpack_records(cursor.pack())})
+        parts.append((cursor.mark_delete, list(cursor.ranges), dict(cursor.batch_acks), dict(cursor.redeliveries)))
         parts.append((cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes))
     return parts
 
