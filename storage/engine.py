@@ -2,7 +2,8 @@
 
 ``recover`` comes first and once. Then three threads call, each one thing at a time: the committer ``commit``, the
 reader ``read``, the housekeeper ``checkpoint`` and ``reclaim``. All of these may take long: they page, decompress and
-sync, and so they never run in the core's own thread. The core itself looks up rows: small, many, mostly in memory.
+sync, and so they never run in the core's own thread. The core itself looks up rows, which are small, many and mostly
+in memory.
 """
 
 from collections.abc import Iterator, Mapping
