@@ -122,7 +122,8 @@ class Catalog:
         """The row as it is stored, None where there is none."""
         for rows in (self._fresh, self._taken):
             if key in rows:
-                return rows[key]
+                value: bytes | None = rows[key]
+                return value
         return self._rows.get(key.encode())
 
     def __contains__(self, key: str) -> bool:

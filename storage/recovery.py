@@ -117,7 +117,7 @@ class Store:
             kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(batch, offset)
             if kind == RecordKind.ENTRY:
                 ledger_id, entry_id = ENTRY_HEADER.unpack_from(batch, offset)[4:6]
-                first, count, size, _ = runs.get(ledger_id) or (entry_id, 0, 0, 0)
+                first, count, size, _ = runs.get(ledger_id, (entry_id, 0, 0, 0))
                 if first + count != entry_id:
                     raise PersistenceError(f"the log has entry {ledger_id}:{entry_id} where {first + count} comes next")
                 runs[ledger_id] = (first, count + 1, size + body_size, offset)

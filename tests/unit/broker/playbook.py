@@ -6,6 +6,7 @@ from pulsarbox.broker.broker import Broker, Endpoints
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
+from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.commands import COMMANDS, encode_frame, encode_payload_frame, parse_command
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.metadata import encode_entry
@@ -31,6 +32,7 @@ class Box:
         self.disk = disk or MemoryDisk()
         self.engine = MemoryEngine(self.disk)
         self.auto = auto
+        self.settings = settings
         self.time = 1000.0
         self.wall = 1_700_000_000_000
         recovery = self.engine.recover()
@@ -77,8 +79,13 @@ class Box:
         """Carry out the reads that are asked for; whether there were any."""
         requests = self.broker.take_reads()
         for request in requests:
-            entries = self.engine.read(request) if error is None else []
-            self.broker.read_done(request.token, entries, self.now, error)
+            entries, failure = [], error
+            if error is None:
+                try:
+                    entries = self.engine.read(request)
+                except PersistenceError as raised:
+                    failure = raised
+            self.broker.read_done(request.token, entries, self.now, failure)
         self.flush()
         return bool(requests)
 
@@ -98,18 +105,28 @@ class Box:
     def advance(self, seconds: float) -> None:
         """Let both clocks go on, deadline by deadline."""
         end = self.time + seconds
-        while (at := self.broker.next_timer().monotonic) is not None and at <= end:
-            self.wall += int((at - self.time) * 1000)
-            self.time = max(self.time, at)
+        while (at := self._next_deadline()) is not None and at <= end:
+            self._set_time(max(self.time, at))
             self.broker.on_timer(self.now)
             self.turn()
-        self.wall += int((end - self.time) * 1000)
-        self.time = end
+        self._set_time(end)
         self.turn()
+
+    def _next_deadline(self) -> float | None:
+        """On the monotonic clock."""
+        monotonic, wall = self.broker.next_timer()
+        due = [] if monotonic is None else [monotonic]
+        if wall is not None:
+            due.append(self.time + max(0, wall - self.wall) / 1000)
+        return min(due, default=None)
+
+    def _set_time(self, at: float) -> None:
+        self.wall += round((at - self.time) * 1000)
+        self.time = at
 
     def restart(self) -> "Box":
         """A new box on what this one has made durable, as after kill -9."""
-        return Box(self.disk)
+        return Box(self.disk, **self.settings)
 
 
 class Client:

@@ -1,0 +1,369 @@
+"""The life of ledgers and topics: roll over, trimming, deadlines, unloading, damage; what stays on the disk."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.broker.ledgers import Retention, retention_of, trimmable
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.config import Settings
+from pulsarbox.errors import EntryDamaged, StoreFull
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.commands import parse_command
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, MessageIdData
+from pulsarbox.storage.engine import Checkpoint, ReadRequest
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.record import Entry, Position
+from tests.unit.broker.playbook import TOPIC, Box, Client
+
+NAME = parse_topic(TOPIC)
+MINUTE = 60
+
+
+def ledgers_of(box: Box) -> list[int]:
+    """The ledgers that the catalog has, oldest first."""
+    return [int(key.rpartition("/")[2], 16) for key in box.broker.core.catalog.keys("ledger/")]
+
+
+def ack_all(client: Client, until: tuple[int, int]) -> None:
+    """Acknowledge everything up to a position."""
+    client.inbox.clear()
+    assert client.ack(until, ack_type=CommandAck.Cumulative) is not None
+
+
+def received(client: Client) -> list[tuple[int, int]]:
+    """Take the messages; their positions."""
+    client.inbox = [each for each in client.inbox if parse_command(each[0]).type != BaseCommand.ACTIVE_CONSUMER_CHANGE]
+    return client.received()
+
+
+def leave(client: Client) -> None:
+    """The connection ends."""
+    client.cnx.closed(client.box.now)
+    client.box.turn()
+
+
+def publish(box: Box, count: int) -> list[tuple[int, int]]:
+    """Publish through a client that leaves; the positions."""
+    client = box.client()
+    sent = client.publish(count)
+    leave(client)
+    return sent
+
+
+def topic_of(box: Box) -> PersistentTopic:
+    topic = box.broker.topics.find(NAME, box.now)
+    assert isinstance(topic, PersistentTopic)
+    return topic
+
+
+def test_whole_closed_ledgers_go_once_everybody_has_acknowledged_them() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=10)
+    client, other = box.client(), box.client()
+    client.subscribe("a")
+    other.subscribe("b")
+    sent = publish(box, 35)
+    client.flow(100)
+    other.flow(100)
+    assert len(ledgers_of(box)) == 4
+    ack_all(client, sent[24])
+    assert len(ledgers_of(box)) == 4  # b holds them
+    ack_all(other, sent[9])
+    assert len(ledgers_of(box)) == 3
+    ack_all(other, sent[34])
+    assert len(ledgers_of(box)) == 2  # a is in the third
+    ack_all(client, sent[34])
+    assert len(ledgers_of(box)) == 1  # the one that grows is never trimmed
+    again = box.restart()
+    assert ledgers_of(again) == ledgers_of(box)
+    assert topic_of(again).subscriptions["a"].cursor.backlog_messages == 0
+    assert publish(again, 1)[0] > sent[-1]
+
+
+def test_an_unsubscribe_frees_what_it_held() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=10)
+    client = box.client()
+    client.subscribe("a")
+    publish(box, 25)
+    assert len(ledgers_of(box)) == 3
+    assert client.request("unsubscribe", consumer_id=1) is not None
+    assert len(ledgers_of(box)) == 1
+
+
+def test_without_a_subscription_closed_ledgers_go_as_in_pulsar() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=10)
+    sent = publish(box, 25)
+    assert ledgers_of(box) == [sent[-1][0]]
+
+
+def test_a_reader_goes_on_behind_what_was_trimmed() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=5, managedLedgerCacheSizeMB=1)
+    reader = box.client()
+    sent = publish(box, 4)
+    reader.subscribe("r", durable=False, initialPosition=1)
+    reader.flow(2)
+    assert reader.received() == sent[:2]
+    sent += publish(box, 9)
+    first = ledgers_of(box)[0]
+    assert first > sent[0][0]
+    reader.flow(100)
+    rest = reader.received()
+    assert rest[-1] == sent[-1]
+    assert [each for each in sent if each[0] >= first] == [each for each in rest if each[0] >= first]
+
+
+def test_acknowledged_ledgers_are_kept_for_the_time_of_the_retention() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=10, defaultRetentionTimeInMinutes=30, defaultRetentionSizeInMB=-1)
+    client = box.client()
+    client.subscribe("a")
+    sent = publish(box, 15)
+    client.flow(100)
+    ack_all(client, sent[-1])
+    assert len(ledgers_of(box)) == 2
+    leave(client)
+    box.advance(2 * MINUTE)
+    assert box.broker.topics.loaded(NAME) is None
+    box.advance(27 * MINUTE)
+    assert len(ledgers_of(box)) == 2
+    box.advance(2 * MINUTE)
+    assert len(ledgers_of(box)) == 1
+    assert box.broker.topics.loaded(NAME) is None, "it was trimmed without being loaded"
+
+
+def test_an_old_ledger_of_an_unloaded_topic_is_closed_and_trimmed() -> None:
+    box = Box(managedLedgerMaxLedgerRolloverTimeMinutes=10)
+    client = box.client()
+    client.subscribe("a")
+    sent = publish(box, 3)
+    client.flow(100)
+    ack_all(client, sent[-1])
+    leave(client)
+    box = box.restart()
+    assert ledgers_of(box) == [sent[0][0]]
+    box.advance(11 * MINUTE)
+    (left,) = ledgers_of(box)
+    assert left > sent[0][0]
+    assert box.broker.topics.loaded(NAME) is None
+    assert not list(box.broker.core.catalog.keys("deadline/")), "an empty ledger has nothing to wait for"
+    assert box.broker.next_timer().wall is None
+
+
+def test_a_topic_that_nobody_uses_is_unloaded_and_comes_back_as_it_was() -> None:
+    box = Box(brokerUnloadIdleTopicsAfterSeconds=60, keepAliveIntervalSeconds=1000)
+    client = box.client()
+    client.subscribe("a", subType=1)
+    sent = publish(box, 10)
+    client.flow(100)
+    client.inbox.clear()
+    assert client.ack(*sent[1::2]) is not None
+    ids = [MessageIdData(ledgerId=sent[0][0], entryId=sent[0][1])]
+    client.ask("redeliverUnacknowledgedMessages", consumer_id=1, message_ids=ids)
+    assert box.broker.topics.loaded(NAME) is not None
+    box.advance(200)
+    assert box.broker.topics.loaded(NAME) is not None, "somebody is connected"
+    leave(client)
+    box.advance(61)
+    assert box.broker.topics.loaded(NAME) is None
+    assert not box.broker.core.store.topics
+    again = box.client()
+    again.subscribe("a", subType=1)
+    again.flow(100)
+    assert again.received() == sent[::2]
+    assert topic_of(box).subscriptions["a"].cursor.redeliveries[Position(*sent[0])] == 1
+
+
+def test_nothing_ticks_once_all_topics_are_unloaded() -> None:
+    box = Box()
+    client = box.client()
+    publish(box, 1)
+    leave(client)
+    box.advance(300)
+    assert box.broker.next_timer().monotonic is None
+
+
+def test_a_hundred_topics_take_no_memory_when_nobody_uses_them() -> None:
+    box = Box()
+    for number in range(100):
+        box.broker.topics.create(parse_topic(f"t-{number}"), box.now)
+        box.turn()
+    box.advance(120)
+    assert not list(box.broker.topics)
+    assert not box.broker.core.store.topics
+    assert len(box.broker.topics.names("public/default")) == 100
+    again = box.restart()
+    assert not list(again.broker.topics)
+    assert len(again.broker.topics.names("public/default")) == 100
+    again.broker.topics.delete(parse_topic("t-7"), again.now, force=False)
+    again.turn()
+    assert len(again.broker.topics.names("public/default")) == 99
+
+
+def test_a_deleted_topic_leaves_no_row() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=2, defaultRetentionTimeInMinutes=-1, defaultRetentionSizeInMB=-1)
+    client = box.client()
+    before = set(box.broker.core.catalog.keys(""))
+    client.subscribe("a", subType=1)
+    sent = publish(box, 5)
+    client.flow(100)
+    client.inbox.clear()
+    assert client.ack(sent[2]) is not None
+    leave(client)
+    box.broker.core.commits.ask_checkpoint()
+    box.turn()
+    box.broker.topics.delete(NAME, box.now, force=True)
+    box.turn()
+    assert set(box.broker.core.catalog.keys("")) == before
+
+
+class Damaged:
+    """Makes the engine of a box say that entries are damaged."""
+
+    def __init__(self, box: Box, *damage: EntryDamaged) -> None:
+        self.damage = damage
+        self._read = box.engine.read
+        box.engine.read = self.read  # type: ignore[method-assign]
+
+    def read(self, request: object) -> list[Entry]:
+        """See Engine.read."""
+        entries = self._read(request)  # type: ignore[arg-type]
+        for number, entry in enumerate(entries):
+            for each in self.damage:
+                if each.ledger_id == entry.ledger_id and each.first <= entry.entry_id <= each.last:
+                    if number:
+                        return entries[:number]
+                    raise EntryDamaged(each.ledger_id, entry.entry_id, each.last, each.reason, each.body, each.counts)
+        return entries
+
+
+@pytest.mark.parametrize("sub_type", [0, 1, 2])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_damaged_entry_is_kept_aside_and_the_rest_goes_on(sub_type: int, *, known: bool) -> None:
+    box = Box()
+    client = box.client()
+    client.subscribe("a", subType=sub_type)
+    sent = publish(box, 10)
+    leave(client)
+    box = box.restart()
+    topic = topic_of(box)
+    ledger_id = sent[0][0]
+    (entry,) = box.engine.read(_request(ledger_id, 4, 4))
+    counts = (1, len(entry.body), entry.total_messages, entry.total_bytes) if known else None
+    Damaged(box, EntryDamaged(ledger_id, 4, 4, "a bit is wrong", b"what is left", counts))
+    client = box.client()
+    client.subscribe("a", subType=sub_type)
+    client.flow(100)
+    box.advance(5)
+    assert received(client) == sent[:4] + sent[5:]
+    row = box.broker.core.catalog.get(f"quarantine/{ledger_id:016x}/{4:016x}")
+    assert row is not None
+    assert (row["topic"], row["reason"], row["body"]) == (TOPIC, "a bit is wrong", "d2hhdCBpcyBsZWZ0")
+    backlog = topic.subscriptions["a"].cursor.backlog_messages
+    assert backlog == (9 if known else 10)
+    leave(client)
+    client = box.client()
+    client.subscribe("a", subType=sub_type)
+    client.flow(100)
+    box.advance(5)
+    assert received(client) == sent[:4] + sent[5:]
+
+
+def _request(ledger_id: int, first: int, last: int) -> ReadRequest:
+    return ReadRequest(1, ledger_id, first, last, 1 << 20)
+
+
+def test_a_store_without_room_refuses_messages_and_takes_acknowledgements() -> None:
+    box = Box()
+    client, publisher = box.client(), box.client()
+    client.subscribe("a")
+    sent = publish(box, 3)
+    client.flow(10)
+    publisher.producer()
+    box.auto = False
+    publisher.send(7)
+    assert box.commit(StoreFull("the disk is full"))
+    box.auto = True
+    box.turn()
+    assert "disk is full" in publisher.take("send_error").message
+    ack_all(client, sent[-1])
+    box.advance(2)
+    assert publish(box, 1)
+    assert topic_of(box.restart()).subscriptions["a"].cursor.backlog_messages == 1
+
+
+def test_a_checkpoint_that_fails_comes_again_with_all_its_rows() -> None:
+    box = Box()
+    publish(box, 3)
+    box.auto = False
+    box.broker.core.commits.ask_checkpoint()
+    assert box.commit()
+    chore = box.broker.take_chore(box.now)
+    while chore is not None and not isinstance(chore, Checkpoint):
+        box.broker.chore_done(chore, box.now)
+        chore = box.broker.take_chore(box.now)
+    assert isinstance(chore, Checkpoint)
+    box.broker.chore_done(chore, box.now, StoreFull("full"))
+    assert box.broker.take_chore(box.now) is None, "not at once"
+    box.auto = True
+    box.advance(2)
+    assert dict(box.engine.recover().rows.items(b"topic/"))
+    assert topic_of(box.restart()).ledger.confirmed_entries == 3
+
+
+def test_the_log_cannot_outgrow_its_checkpoint_for_ever() -> None:
+    box = Box(journalCheckpointMbytes=1)
+    client = box.client()
+    client.producer()
+    box.auto = False
+    housekeeping = box.broker.core.commits.housekeeping
+    for number in range(20):
+        client.send(number, b"x" * 400_000)
+        while box.commit():
+            pass
+        chore = box.broker.take_chore(box.now)
+        if chore is not None:
+            box.broker.chore_done(chore, box.now, StoreFull("no room for a checkpoint"))
+        box.time += 2
+    assert "no checkpoint can be written" in (housekeeping.refusal or "")
+
+
+retentions = st.builds(Retention, st.sampled_from([-1, 0, 10, 1000]), st.sampled_from([-1, 0, 30, 10_000]))
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.integers(-1, 30), retentions, st.integers(0, 2000))
+def test_what_is_trimmable(sizes: list[int], acked: int, retention: Retention, age: int) -> None:
+    """Only from the front, only closed, only acknowledged, and exactly as far as retention allows."""
+    ledger = ManagedLedger(1)
+    order = []
+    for number, count in enumerate(sizes):
+        info = ledger.open_ledger(number, 0)
+        for entry_id in range(count):
+            body = b"x" * 10
+            total = ledger.total_messages + 1
+            entry = Entry(number, entry_id, 0, 1, total, total * 10, 0, 0, 0, 0, 0, body)
+            ledger.append(entry)
+            ledger.confirm([entry], keep=False)
+            order.append(Position(number, entry_id))
+        assert info.entries == count
+    slowest = None if acked < 0 else order[min(acked, len(order)) - 1] if acked and order else Position(0, -1)
+    going, _ = trimmable(ledger, slowest, retention, age)
+    assert list(going) == list(range(len(going)))
+    assert len(going) < len(sizes)
+    for number in going:
+        assert slowest is None or slowest >= (number, sizes[number] - 1)
+    kept = sum(sizes[len(going) :]) * 10
+    if going and retention.time_ms != 0 and not 0 <= retention.time_ms <= age:
+        assert retention.size != -1
+        assert kept >= retention.size
+    if 0 <= retention.time_ms <= age or retention.size == 0:
+        everything = [n for n in range(len(sizes) - 1) if slowest is None or slowest >= (n, sizes[n] - 1)]
+        assert list(going) == everything[: len(going)]
+        assert len(going) == len(everything) or not everything
+
+
+def test_settings_are_the_retention_where_a_namespace_has_none() -> None:
+    settings = Settings(defaultRetentionTimeInMinutes=2, defaultRetentionSizeInMB=3)
+    assert retention_of(None, settings) == Retention(120_000, 3 << 20)
+    row = {"retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": 0}}
+    assert retention_of(row, settings) == Retention(-1, 0)
