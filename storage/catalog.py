@@ -10,9 +10,12 @@
     schema/<topic name>/<version, 16 hex>   the schema
     ledger/<topic id>/<ledger id>           see ``ledger_row``
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms}
-    acks/<cursor id>                        the cursor's acknowledgements as records; written by checkpoints only
+    acks/<cursor id>                        the cursor's mark-delete, as a record (of version 1: all that it has)
+    acks/<cursor id>/<ledger id>/<chunk>    what it has beyond in a chunk of a ledger's entries, as records: ranges,
+                                            partly acknowledged batches, redelivery counts. The chunk in 8 hex
 
 Ids of topics, ledgers and cursors come from one counter and are sixteen hex digits in keys, so that keys sort by them.
+The rows of acknowledgements are written by checkpoints only.
 """
 
 import json
@@ -68,8 +71,13 @@ def cursor_key(topic_id: int, cursor_id: int) -> str:
 
 
 def acks_key(cursor_id: int) -> str:
-    """Key of a cursor's acknowledgements."""
+    """Key of a cursor's mark-delete, and what the keys of its other acknowledgements start with."""
     return f"acks/{cursor_id:016x}"
+
+
+def acks_chunk_key(cursor_id: int, ledger_id: int, number: int) -> str:
+    """Key of a cursor's acknowledgements in one chunk of a ledger."""
+    return f"acks/{cursor_id:016x}/{ledger_id:016x}/{number:08x}"
 
 
 def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:

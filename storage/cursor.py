@@ -1,28 +1,40 @@
 """The managed cursor: what one subscription has acknowledged.
 
-Mark-delete says that everything up to it is acknowledged. Behind it stand the individually acknowledged ranges, and for
-batches of which only some messages are acknowledged the set of those that are not. There is no limit on either.
+Mark-delete says that everything up to it is acknowledged. Behind it stand the individually acknowledged ranges, for
+batches of which only some messages are acknowledged the set of those that are not, and how often entries were asked for
+again. There is no limit on any of them: what is done for one acknowledgement, for one record of the log or for the
+statistics does not depend on how many there are.
 """
 
+from collections.abc import Callable
+
+from pulsarbox.storage.catalog import acks_chunk_key, acks_key
+from pulsarbox.storage.entry_map import EntryMap
+from pulsarbox.storage.format import RECORD_PREFIX, RecordKind
 from pulsarbox.storage.ledger import ManagedLedger
-from pulsarbox.storage.ranges import RangeSet
+from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from pulsarbox.storage.record import (
     Acked,
     AckedRange,
     BatchAcked,
+    CursorRecord,
     MarkDelete,
     Position,
+    Redelivered,
     pack_acked,
+    pack_acked_body,
     pack_batch_acked,
     pack_mark_delete,
+    pack_redelivered,
+    unpack_records,
 )
 
 
 class ManagedCursor:
     """Acknowledgements of one subscription on one topic.
 
-    Changes gather until ``take_changes`` packs them for the journal. A cursor that is not durable has the same
-    arithmetic, and its changes are never asked for.
+    Changes gather until ``take_changes`` packs them for the journal, and ``dirty_rows`` for the checkpoint. A cursor
+    that is not durable has the same arithmetic, and gathers nothing.
     """
 
     def __init__(self, cursor_id: int, name: str, ledger: ManagedLedger, durable: bool = True) -> None:
@@ -34,13 +46,28 @@ class ManagedCursor:
         self.mark_messages = 0
         """Messages of the topic up to mark-delete."""
         self.mark_bytes = 0
-        self.ranges: dict[int, RangeSet] = {}
-        self.batch_acks: dict[Position, tuple[int, int]] = {}
-        """Partly acknowledged batches: messages in it, and a bit for each that is not acknowledged."""
         self._moved = False
         self._reset = False
         self._fresh: list[AckedRange] = []
-        self._fresh_batches: set[Position] = set()
+        self._fresh_batches: set[tuple[int, int]] = set()
+        self._fresh_counts: set[tuple[int, int]] = set()
+        self._stored_mark: tuple[Position, int, int] | None = (self.mark_delete, 0, 0)
+        """Mark-delete and its totals as their row has them."""
+        self._dirty: set[ChunkKey] = set()
+        """Chunks that changed since their rows were taken."""
+        self._stored: set[ChunkKey] = set()
+        """Chunks that have a row."""
+        touch: Callable[[ChunkKey], object] = self._dirty.add if durable else _ignore
+        self.ranges = RangeSet(touch)
+        self.batch_acks: EntryMap[tuple[int, int]] = EntryMap(touch, _messages_and_unacked)
+        """Partly acknowledged batches: messages in it, and a bit for each that is not acknowledged."""
+        self._partly = 0
+        """Messages of theirs that are acknowledged."""
+        self.redeliveries: EntryMap[int] = EntryMap(touch, int)
+        """How often entries that are not acknowledged were asked for again."""
+        self._range_chunks = self.ranges.chunks
+        self._batch_chunks = self.batch_acks.chunks
+        self._count_chunks = self.redeliveries.chunks
 
     # Reading
 
@@ -48,16 +75,14 @@ class ManagedCursor:
         """Whether the entry is acknowledged."""
         if (ledger_id, entry_id) <= self.mark_delete:
             return True
-        ranges = self.ranges.get(ledger_id)
-        return ranges is not None and entry_id in ranges
+        return bool(self._range_chunks) and self.ranges.covers(ledger_id, entry_id)
 
     def next_unacked(self, position: Position) -> Position:
         """The first position from ``position`` on that is not acknowledged."""
         if position <= self.mark_delete:
             position = self.ledger.next(*self.mark_delete)
         while True:
-            ranges = self.ranges.get(position.ledger_id)
-            gap = position.entry_id if ranges is None else ranges.first_gap(position.entry_id)
+            gap = self.ranges.first_gap(*position)
             if gap == position.entry_id:
                 return position
             position = self.ledger.next(position.ledger_id, gap - 1)
@@ -65,21 +90,21 @@ class ManagedCursor:
     @property
     def backlog_messages(self) -> int:
         """Confirmed messages that are not acknowledged."""
-        acked = sum(r.messages_after - r.messages_before for ranges in self.ranges.values() for r in ranges)
-        partly = sum(count - unacked.bit_count() for count, unacked in self.batch_acks.values())
-        return self.ledger.confirmed_messages - self.mark_messages - acked - partly
+        return self.ledger.confirmed_messages - self.mark_messages - self.ranges.messages - self._partly
 
     @property
     def backlog_entries(self) -> int:
         """Confirmed entries that are not acknowledged; a partly acknowledged batch counts as one."""
-        acked = sum(r.last - r.first + 1 for ranges in self.ranges.values() for r in ranges)
-        return self.ledger.entries_between(self.mark_delete, self.ledger.last_confirmed) - acked
+        return self.ledger.entries_between(self.mark_delete, self.ledger.last_confirmed) - self.ranges.entries
 
     @property
     def backlog_bytes(self) -> int:
         """Bytes of the confirmed entries that are not acknowledged."""
-        acked = sum(r.bytes_after - r.bytes_before for ranges in self.ranges.values() for r in ranges)
-        return self.ledger.confirmed_bytes - self.mark_bytes - acked
+        return self.ledger.confirmed_bytes - self.mark_bytes - self.ranges.size
+
+    def redelivery_count(self, position: tuple[int, int]) -> int:
+        """How often the entry was asked for again."""
+        return self.redeliveries.get(position, 0)
 
     # Acknowledging
 
@@ -93,10 +118,10 @@ class ManagedCursor:
         mark = self.mark_delete
         if ledger_id == mark[0] and entry_id == mark[1] + 1:
             self._mark(Position(ledger_id, entry_id), total_messages, total_bytes)
-            if self.ranges:
+            if self._range_chunks:
                 self._absorb()
-            if self.batch_acks:
-                self.batch_acks.pop(Position(ledger_id, entry_id), None)
+            if self._batch_chunks or self._count_chunks:
+                self._settle(ledger_id, entry_id, entry_id)
             return True
         return self._acknowledge_out_of_order(
             AckedRange(
@@ -113,12 +138,14 @@ class ManagedCursor:
     def _acknowledge_out_of_order(self, acked: AckedRange) -> bool:
         if self.is_acked(acked.ledger_id, acked.first):
             return False
-        self.batch_acks.pop(Position(acked.ledger_id, acked.first), None)
+        self._settle(*acked[:3])
         if self.ledger.next(*self.mark_delete) == (acked.ledger_id, acked.first):
             self._mark(Position(acked.ledger_id, acked.last), acked.messages_after, acked.bytes_after)
             self._absorb()
             return True
-        self.ranges.setdefault(acked.ledger_id, RangeSet()).add(acked)
+        self.ranges.add(acked)
+        if not self.durable:
+            return True
         last = self._fresh[-1] if self._fresh else None
         if last is not None and last.ledger_id == acked.ledger_id and last.last + 1 == acked.first:
             self._fresh[-1] = last._replace(
@@ -140,8 +167,9 @@ class ManagedCursor:
         if not left:
             return True
         if before is None or left != before[1]:
-            self.batch_acks[position] = (messages, left)
-            self._fresh_batches.add(position)
+            self._put_batch(position, messages, left)
+            if self.durable:
+                self._fresh_batches.add(position)
         return False
 
     def acknowledge_through(self, position: Position, total_messages: int, total_bytes: int) -> bool:
@@ -153,14 +181,21 @@ class ManagedCursor:
         self._absorb()
         return True
 
+    def redelivered(self, position: tuple[int, int]) -> None:
+        """The entry was asked for once more; nothing where it is acknowledged."""
+        if not self.is_acked(*position):
+            self.redeliveries.put(position, self.redelivery_count(position) + 1)
+            if self.durable:
+                self._fresh_counts.add(position)
+
     def reset(self, position: Position, total_messages: int, total_bytes: int) -> None:
-        """Forget every acknowledgement after ``position`` and make it the mark-delete."""
+        """Forget every acknowledgement after ``position``, all redelivery counts, and make it the mark-delete."""
         self._mark(position, total_messages, total_bytes)
         self._reset = True
-        self.ranges.clear()
-        self.batch_acks.clear()
+        self._clear()
         self._fresh.clear()
         self._fresh_batches.clear()
+        self._fresh_counts.clear()
 
     def _mark(self, position: Position, total_messages: int, total_bytes: int) -> None:
         self.mark_delete = position
@@ -170,25 +205,44 @@ class ManagedCursor:
 
     def _absorb(self) -> None:
         """Move mark-delete over the ranges that it has come to touch."""
-        while self.ranges:
-            following = self.ledger.next(*self.mark_delete)
-            ranges = self.ranges.get(following.ledger_id)
-            acked = ranges.take(following.entry_id) if ranges is not None else None
-            if acked is None or ranges is None:
+        while self._range_chunks:
+            acked = self.ranges.take(*self.ledger.next(*self.mark_delete))
+            if acked is None:
                 return
-            if not ranges:
-                del self.ranges[following.ledger_id]
             self._mark(Position(acked.ledger_id, acked.last), acked.messages_after, acked.bytes_after)
 
     def _drop_behind_mark(self) -> None:
-        mark = self.mark_delete
-        for ledger_id in [i for i in self.ranges if i <= mark.ledger_id]:
-            if ledger_id == mark.ledger_id:
-                self.ranges[ledger_id].drop_through(mark.entry_id)
-            if ledger_id < mark.ledger_id or not self.ranges[ledger_id]:
-                del self.ranges[ledger_id]
-        for position in [p for p in self.batch_acks if p <= mark]:
-            del self.batch_acks[position]
+        """Forget what mark-delete has passed; it goes to the end of a range that it has come into."""
+        if self._batch_chunks:
+            self._partly -= _acked_messages(self.batch_acks.drop_through(*self.mark_delete))
+        if self._count_chunks:
+            self.redeliveries.drop_through(*self.mark_delete)
+        if self._range_chunks:
+            beyond = self.ranges.drop_through(*self.mark_delete)
+            if beyond is not None:
+                self.mark_delete = Position(beyond.ledger_id, beyond.last)
+                self.mark_messages = beyond.messages_after
+                self.mark_bytes = beyond.bytes_after
+
+    def _settle(self, ledger_id: int, first: int, last: int) -> None:
+        """Entries are acknowledged as a whole: nothing else need be known of them."""
+        if self._batch_chunks:
+            self._partly -= _acked_messages(self.batch_acks.drop(ledger_id, first, last))
+        if self._count_chunks:
+            self.redeliveries.drop(ledger_id, first, last)
+
+    def _put_batch(self, position: Position, messages: int, unacked: int) -> None:
+        before = self.batch_acks.get(position)
+        if before is not None:
+            self._partly -= _acked_messages([before])
+        self._partly += messages - unacked.bit_count()
+        self.batch_acks.put(position, 1 << messages | unacked)
+
+    def _clear(self) -> None:
+        self.ranges.clear()
+        self.batch_acks.clear()
+        self.redeliveries.clear()
+        self._partly = 0
 
     # The journal
 
@@ -196,47 +250,122 @@ class ManagedCursor:
         """What changed since the last call, packed as records."""
         records = []
         if self._moved:
-            mark = MarkDelete(self.cursor_id, self.mark_delete, self.mark_messages, self.mark_bytes, self._reset)
-            records.append(pack_mark_delete(mark))
+            records.append(self._pack_mark(self._reset))
         fresh = [r for r in self._fresh if (r.ledger_id, r.last) > self.mark_delete]
         if fresh:
             records.append(pack_acked(Acked(self.cursor_id, tuple(fresh))))
-        records += [
-            pack_batch_acked(BatchAcked(self.cursor_id, position, *self.batch_acks[position]))
-            for position in sorted(self._fresh_batches)
-            if position in self.batch_acks
-        ]
+        for each in sorted(self._fresh_batches):
+            partly = self.batch_acks.get(each)
+            if partly is not None:
+                records.append(pack_batch_acked(BatchAcked(self.cursor_id, Position(*each), *partly)))
+        counts = [(Position(*each), self.redelivery_count(each)) for each in sorted(self._fresh_counts)]
+        counts = [each for each in counts if each[1]]
+        if counts:
+            records.append(pack_redelivered(Redelivered(self.cursor_id, tuple(counts))))
         self._moved = self._reset = False
         self._fresh.clear()
         self._fresh_batches.clear()
+        self._fresh_counts.clear()
         return records
 
-    def pack(self) -> bytes:
-        """The whole cursor as records, for the checkpoint."""
-        mark = MarkDelete(self.cursor_id, self.mark_delete, self.mark_messages, self.mark_bytes, reset=True)
-        records = [pack_mark_delete(mark)]
-        records += [pack_acked(Acked(self.cursor_id, tuple(ranges))) for ranges in self.ranges.values()]
-        records += [
-            pack_batch_acked(BatchAcked(self.cursor_id, position, *partly))
-            for position, partly in self.batch_acks.items()
-        ]
-        return b"".join(records)
+    def _pack_mark(self, reset: bool) -> bytes:
+        mark = MarkDelete(self.cursor_id, self.mark_delete, self.mark_messages, self.mark_bytes, reset)
+        return pack_mark_delete(mark)
 
-    def replay(self, record: MarkDelete | Acked | BatchAcked) -> None:
-        """Apply a record of the log or of the checkpoint."""
+    def replay(self, record: CursorRecord) -> None:
+        """Apply a record of the log, or of a row. What mark-delete has passed is let be."""
         if isinstance(record, MarkDelete):
             self.mark_delete = record.position
             self.mark_messages = record.total_messages
             self.mark_bytes = record.total_bytes
             if record.reset:
-                self.ranges.clear()
-                self.batch_acks.clear()
+                self._clear()
             self._drop_behind_mark()
         elif isinstance(record, Acked):
             for acked in record.ranges:
-                ranges = self.ranges.setdefault(acked.ledger_id, RangeSet())
-                ranges.add(acked)
-                for position in [p for p in self.batch_acks if p.ledger_id == acked.ledger_id and p.entry_id in ranges]:
-                    del self.batch_acks[position]
+                if (acked.ledger_id, acked.last) > self.mark_delete:
+                    self.ranges.add(acked)
+                    self._settle(*acked[:3])
+        elif isinstance(record, BatchAcked):
+            if not self.is_acked(*record.position):
+                self._put_batch(record.position, record.num_messages, record.ack_set)
         else:
-            self.batch_acks[record.position] = (record.num_messages, record.ack_set)
+            for position, count in record.counts:
+                if not self.is_acked(*position):
+                    self.redeliveries.put(position, count)
+
+    # The checkpoint
+
+    def dirty_rows(self) -> dict[str, bytes | None]:
+        """The rows that changed since the last call, None for those of chunks in which nothing is left."""
+        rows: dict[str, bytes | None] = {}
+        mark = (self.mark_delete, self.mark_messages, self.mark_bytes)
+        if mark != self._stored_mark:
+            self._stored_mark = mark
+            rows[acks_key(self.cursor_id)] = self._pack_mark(reset=True)
+        for key in self._dirty:
+            value = self._pack_chunk(key)
+            if value:
+                self._stored.add(key)
+            elif key in self._stored:
+                self._stored.remove(key)
+            else:
+                continue  # it came and went since the last checkpoint
+            rows[acks_chunk_key(self.cursor_id, *key)] = value or None
+        self._dirty.clear()
+        return rows
+
+    def _pack_chunk(self, key: ChunkKey) -> bytes:
+        parts = []
+        ranges = self.ranges.pack(key)
+        if ranges:
+            parts.append(pack_acked_body(self.cursor_id, ranges))
+        if key in self._batch_chunks:
+            for position, partly in self.batch_acks.of_chunk(key):
+                parts.append(pack_batch_acked(BatchAcked(self.cursor_id, position, *partly)))
+        if key in self._count_chunks:
+            counts = self.redeliveries.of_chunk(key)
+            parts.append(pack_redelivered(Redelivered(self.cursor_id, tuple(counts))))
+        return b"".join(parts)
+
+    def restore(self, value: bytes) -> None:
+        """Take over one row of the checkpoint, before anything else is changed or replayed; mark-delete's row first.
+
+        A row of format 1 holds all that there is: it is to be written again, as the rows of this format.
+        """
+        offset = records = 0
+        with_mark = False
+        while offset < len(value):
+            kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
+            body = offset + header_size
+            end = body + body_size
+            if kind == RecordKind.ACKED:
+                self.ranges.load(value[body:end])
+            else:
+                for _, record in unpack_records(value[offset:end]):
+                    assert isinstance(record, CursorRecord)
+                    self.replay(record)
+            with_mark = with_mark or kind == RecordKind.MARK_DELETE
+            records += 1
+            offset = end
+        if not with_mark:
+            self._stored |= self._dirty
+            self._dirty.clear()
+        elif records == 1:
+            self._stored_mark = (self.mark_delete, self.mark_messages, self.mark_bytes)
+        else:
+            self._stored_mark = None
+
+
+def _ignore(key: ChunkKey) -> None:
+    pass
+
+
+def _messages_and_unacked(number: int) -> tuple[int, int]:
+    """From the number that stands for a partly acknowledged batch: its set, below a bit that says how long it is."""
+    messages = number.bit_length() - 1
+    return messages, number ^ 1 << messages
+
+
+def _acked_messages(batches: list[tuple[int, int]]) -> int:
+    return sum(messages - unacked.bit_count() for messages, unacked in batches)

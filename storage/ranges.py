@@ -1,75 +1,234 @@
-"""Acknowledged ranges of one ledger: sorted, disjoint, never touching, each with the totals at its two ends.
+"""Acknowledged ranges of a topic: sorted, disjoint, never touching, each with the totals at its two ends.
 
 The totals make a backlog a subtraction: the messages of any run of entries are those after its last entry less those
 before its first, however the run was put together.
+
+There may be millions of them, so they stand in chunks of so many entry ids, as on disk: seven numbers each, in one
+array. A range belongs to the chunk of its first entry, and may reach over its end: the totals there are not known.
 """
 
+import sys
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from sortedcontainers import SortedDict
 
 from pulsarbox.storage.record import AckedRange
 
+CHUNK_ENTRIES: Final = 1024
+"""Entry ids of one chunk, and so of one row of the checkpoint."""
+
+ChunkKey = tuple[int, int]
+"""Ledger, and number of the chunk in it."""
+
+_FIELDS: Final = len(AckedRange._fields)
+_FIRST, _LAST, _MESSAGES_BEFORE, _MESSAGES_AFTER, _BYTES_BEFORE, _BYTES_AFTER = range(1, _FIELDS)
+
+
+class _Chunk:
+    """Ranges, one behind the other; and where in the chunk each starts, for looking them up."""
+
+    __slots__ = ("ranges", "starts")
+
+    def __init__(self, ranges: "array[int]") -> None:
+        self.ranges = ranges
+        self.starts = array("H", [first % CHUNK_ENTRIES for first in ranges[_FIRST::_FIELDS]])
+
 
 class RangeSet:
-    """Ranges of entry ids of one ledger."""
+    """Ranges of entries of one topic. ``touch`` is told of every chunk that changes."""
 
-    __slots__ = ("_firsts", "_ranges")
+    __slots__ = ("_touch", "chunks", "entries", "messages", "size")
 
-    def __init__(self) -> None:
-        self._firsts: list[int] = []
-        self._ranges: list[AckedRange] = []
+    def __init__(self, touch: Callable[[ChunkKey], object]) -> None:
+        self._touch = touch
+        self.chunks: SortedDict[ChunkKey, _Chunk] = SortedDict()
+        """Those that hold a range; to be asked only whether there are any."""
+        self.entries = 0
+        """Entries in all ranges."""
+        self.messages = 0
+        """Messages in them."""
+        self.size = 0
+        """Bytes of them."""
 
     def __iter__(self) -> Iterator[AckedRange]:
-        return iter(self._ranges)
+        for chunk in self.chunks.values():
+            for at in range(0, len(chunk.ranges), _FIELDS):
+                yield AckedRange(*chunk.ranges[at : at + _FIELDS])
 
     def __len__(self) -> int:
-        return len(self._ranges)
+        return sum(len(chunk.starts) for chunk in self.chunks.values())
 
-    def __contains__(self, entry_id: int) -> bool:
-        i = bisect_right(self._firsts, entry_id) - 1
-        return i >= 0 and entry_id <= self._ranges[i].last
+    def __bool__(self) -> bool:
+        return bool(self.chunks)
+
+    def covers(self, ledger_id: int, entry_id: int) -> bool:
+        """Whether the entry is in one of the ranges."""
+        return self.first_gap(ledger_id, entry_id) != entry_id
+
+    def first_gap(self, ledger_id: int, entry_id: int) -> int:
+        """The first entry id of the ledger from ``entry_id`` on that is in no range."""
+        found = self._find(ledger_id, entry_id)
+        if found is None:
+            return entry_id
+        last: int = self.chunks[found[0]].ranges[found[1] * _FIELDS + _LAST]
+        return last + 1 if last >= entry_id else entry_id
+
+    def _find(self, ledger_id: int, entry_id: int) -> tuple[ChunkKey, int] | None:
+        """The last range that starts at the entry or before it: its chunk, and its place there."""
+        key = (ledger_id, entry_id // CHUNK_ENTRIES)
+        chunk = self.chunks.get(key)
+        if chunk is not None:
+            i = bisect_right(chunk.starts, entry_id % CHUNK_ENTRIES)
+            if i:
+                return key, i - 1
+        i = self.chunks.bisect_left(key)
+        if i:
+            key, chunk = self.chunks.peekitem(i - 1)
+            if key[0] == ledger_id:
+                return key, len(chunk.starts) - 1
+        return None
+
+    # Changing
 
     def add(self, acked: AckedRange) -> None:
         """Put a range in, joined with those that it touches or overlaps."""
-        low = bisect_left(self._firsts, acked.first)
-        if low and self._ranges[low - 1].last >= acked.first - 1:
-            low -= 1
-        high = bisect_right(self._firsts, acked.last + 1)
-        for other in self._ranges[low:high]:
-            if other.first < acked.first:
-                acked = acked._replace(
-                    first=other.first, messages_before=other.messages_before, bytes_before=other.bytes_before
-                )
-            if other.last > acked.last:
-                acked = acked._replace(
-                    last=other.last, messages_after=other.messages_after, bytes_after=other.bytes_after
-                )
-        self._firsts[low:high] = [acked.first]
-        self._ranges[low:high] = [acked]
+        ledger_id, first, last = acked[:3]
+        found = self._find(ledger_id, first)
+        if found is None or self.chunks[found[0]].ranges[found[1] * _FIELDS + _LAST] < first - 1:
+            found = self._insert(acked)
+        else:
+            self._grow(found, acked)
+        low, high = first // CHUNK_ENTRIES, (last + 1) // CHUNK_ENTRIES
+        keys = [(ledger_id, low)] if low == high else list(self.chunks.irange((ledger_id, low), (ledger_id, high)))
+        for key in keys:
+            chunk = self.chunks.get(key)
+            if chunk is not None:
+                i = bisect_right(chunk.starts, first % CHUNK_ENTRIES) if key[1] == low else 0
+                while i < len(chunk.starts) and chunk.ranges[i * _FIELDS + _FIRST] <= last + 1:
+                    self._grow(found, self._pop((key, i)))
 
-    def take(self, first: int) -> AckedRange | None:
+    def take(self, ledger_id: int, first: int) -> AckedRange | None:
         """Take out the range that starts at ``first``, None where none does."""
-        i = bisect_left(self._firsts, first)
-        if i == len(self._firsts) or self._firsts[i] != first:
+        key = (ledger_id, first // CHUNK_ENTRIES)
+        chunk = self.chunks.get(key)
+        if chunk is None:
             return None
-        del self._firsts[i]
-        return self._ranges.pop(i)
+        start = first % CHUNK_ENTRIES
+        i = bisect_left(chunk.starts, start)
+        return self._pop((key, i)) if i < len(chunk.starts) and chunk.starts[i] == start else None
 
-    def drop_through(self, entry_id: int) -> None:
-        """Forget everything up to ``entry_id``; a range that goes beyond it keeps its end.
+    def drop_through(self, ledger_id: int, entry_id: int) -> AckedRange | None:
+        """Forget everything up to an entry; the range that goes beyond it, which is forgotten as well."""
+        found = self._find(ledger_id, entry_id)
+        beyond = None
+        if found is not None and self.chunks[found[0]].ranges[found[1] * _FIELDS + _LAST] > entry_id:
+            beyond = self._pop(found)
+        border = (ledger_id, entry_id // CHUNK_ENTRIES)
+        while self.chunks:
+            key, chunk = self.chunks.peekitem(0)
+            if key > border:
+                break
+            count = len(chunk.starts) if key < border else bisect_right(chunk.starts, entry_id % CHUNK_ENTRIES)
+            if count:
+                self._count(chunk.ranges[: count * _FIELDS], -1)
+                self._delete(key, 0, count)
+            if key == border:
+                break
+        return beyond
 
-        The totals at the cut are not known, so the rest of a cut range keeps those before its old first entry; the
-        caller cuts only where it then absorbs the rest (see ManagedCursor).
-        """
-        keep = bisect_right(self._firsts, entry_id)
-        if keep and self._ranges[keep - 1].last > entry_id:
-            keep -= 1
-            self._ranges[keep] = self._ranges[keep]._replace(first=entry_id + 1)
-            self._firsts[keep] = entry_id + 1
-        del self._firsts[:keep]
-        del self._ranges[:keep]
+    def clear(self) -> None:
+        """Forget everything."""
+        for key in self.chunks:
+            self._touch(key)
+        self.chunks.clear()
+        self.entries = self.messages = self.size = 0
 
-    def first_gap(self, entry_id: int) -> int:
-        """The first entry id from ``entry_id`` on that is not in the set."""
-        i = bisect_right(self._firsts, entry_id) - 1
-        return self._ranges[i].last + 1 if i >= 0 and entry_id <= self._ranges[i].last else entry_id
+    def _insert(self, acked: AckedRange) -> tuple[ChunkKey, int]:
+        number, start = divmod(acked.first, CHUNK_ENTRIES)
+        key = (acked.ledger_id, number)
+        self._touch(key)
+        chunk = self.chunks.get(key)
+        if chunk is None:
+            self.chunks[key] = _Chunk(array("Q", acked))
+            i = 0
+        else:
+            i = bisect_left(chunk.starts, start)
+            chunk.starts.insert(i, start)
+            chunk.ranges[i * _FIELDS : i * _FIELDS] = array("Q", acked)
+        self.entries += acked.last - acked.first + 1
+        self.messages += acked.messages_after - acked.messages_before
+        self.size += acked.bytes_after - acked.bytes_before
+        return key, i
+
+    def _grow(self, place: tuple[ChunkKey, int], acked: AckedRange) -> None:
+        """Let a range go on to where ``acked`` ends, which starts in it or right behind it."""
+        key, i = place
+        ranges = self.chunks[key].ranges
+        at = i * _FIELDS
+        if acked.last > ranges[at + _LAST]:
+            self._touch(key)
+            self.entries += acked.last - ranges[at + _LAST]
+            self.messages += acked.messages_after - ranges[at + _MESSAGES_AFTER]
+            self.size += acked.bytes_after - ranges[at + _BYTES_AFTER]
+            ranges[at + _LAST] = acked.last
+            ranges[at + _MESSAGES_AFTER] = acked.messages_after
+            ranges[at + _BYTES_AFTER] = acked.bytes_after
+
+    def _pop(self, place: tuple[ChunkKey, int]) -> AckedRange:
+        key, i = place
+        at = i * _FIELDS
+        chunk = self.chunks[key]
+        acked = AckedRange(*chunk.ranges[at : at + _FIELDS])
+        self.entries -= acked.last - acked.first + 1
+        self.messages -= acked.messages_after - acked.messages_before
+        self.size -= acked.bytes_after - acked.bytes_before
+        self._delete(key, i, i + 1)
+        return acked
+
+    def _delete(self, key: ChunkKey, start: int, stop: int) -> None:
+        """Take ranges out of a chunk, and the chunk where it has no others."""
+        self._touch(key)
+        chunk = self.chunks[key]
+        del chunk.ranges[start * _FIELDS : stop * _FIELDS]
+        del chunk.starts[start:stop]
+        if not chunk.starts:
+            del self.chunks[key]
+
+    def _count(self, ranges: "array[int]", sign: int) -> None:
+        lasts, firsts = sum(ranges[_LAST::_FIELDS]), sum(ranges[_FIRST::_FIELDS])
+        self.entries += sign * (lasts - firsts + len(ranges) // _FIELDS)
+        self.messages += sign * (sum(ranges[_MESSAGES_AFTER::_FIELDS]) - sum(ranges[_MESSAGES_BEFORE::_FIELDS]))
+        self.size += sign * (sum(ranges[_BYTES_AFTER::_FIELDS]) - sum(ranges[_BYTES_BEFORE::_FIELDS]))
+
+    # The checkpoint
+
+    def pack(self, key: ChunkKey) -> bytes:
+        """The ranges of a chunk as the body of an ACKED record; nothing where there are none."""
+        chunk = self.chunks.get(key)
+        return b"" if chunk is None else _big_endian(chunk.ranges[:]).tobytes()
+
+    def load(self, body: bytes) -> None:
+        """Put the ranges of an ACKED record in; quick where they are those of a chunk, as ``pack`` gives them."""
+        ranges = array("Q")
+        ranges.frombytes(body)
+        _big_endian(ranges)
+        if not ranges:
+            return
+        key = (ranges[0], ranges[_FIRST] // CHUNK_ENTRIES)
+        if key in self.chunks or ranges[_FIRST - _FIELDS] // CHUNK_ENTRIES != key[1]:
+            for at in range(0, len(ranges), _FIELDS):
+                self.add(AckedRange(*ranges[at : at + _FIELDS]))
+            return
+        self._touch(key)
+        self.chunks[key] = _Chunk(ranges)
+        self._count(ranges, 1)
+
+
+def _big_endian(numbers: "array[int]") -> "array[int]":
+    """To the order of bytes on disk, or from it."""
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers

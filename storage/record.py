@@ -17,6 +17,8 @@ from pulsarbox.storage.format import (
     MARK_DELETE_HEADER,
     META_HEADER,
     RECORD_PREFIX,
+    REDELIVERED_HEADER,
+    REDELIVERY,
     RESET,
     EntryFlag,
     RecordKind,
@@ -99,6 +101,13 @@ class BatchAcked(NamedTuple):
     ack_set: int
 
 
+class Redelivered(NamedTuple):
+    """How often entries that are not acknowledged were asked for again, so far."""
+
+    cursor_id: int
+    counts: tuple[tuple[Position, int], ...]
+
+
 class Meta(NamedTuple):
     """A row of the metadata was written, or deleted where ``value`` is None."""
 
@@ -106,7 +115,8 @@ class Meta(NamedTuple):
     value: bytes | None
 
 
-Record = Entry | MarkDelete | Acked | BatchAcked | Meta
+CursorRecord = MarkDelete | Acked | BatchAcked | Redelivered
+Record = Entry | CursorRecord | Meta
 
 
 def pack_entry(entry: Entry, txn_most: int = 0, txn_least: int = 0) -> bytes:
@@ -150,8 +160,12 @@ def pack_mark_delete(record: MarkDelete) -> bytes:
 
 def pack_acked(record: Acked) -> bytes:
     """Newly acknowledged ranges as a record."""
-    body = b"".join([ACKED_RANGE.pack(*acked) for acked in record.ranges])
-    return ACKED_HEADER.pack(RecordKind.ACKED, 0, ACKED_HEADER.size, len(body), record.cursor_id) + body
+    return pack_acked_body(record.cursor_id, b"".join([ACKED_RANGE.pack(*acked) for acked in record.ranges]))
+
+
+def pack_acked_body(cursor_id: int, body: bytes) -> bytes:
+    """Ranges that are packed already as a record."""
+    return ACKED_HEADER.pack(RecordKind.ACKED, 0, ACKED_HEADER.size, len(body), cursor_id) + body
 
 
 def pack_batch_acked(record: BatchAcked) -> bytes:
@@ -168,6 +182,13 @@ def pack_batch_acked(record: BatchAcked) -> bytes:
         record.num_messages,
         0,
     )
+    return header + body
+
+
+def pack_redelivered(record: Redelivered) -> bytes:
+    """Redelivery counts as a record."""
+    body = b"".join([REDELIVERY.pack(*position, count, 0) for position, count in record.counts])
+    header = REDELIVERED_HEADER.pack(RecordKind.REDELIVERED, 0, REDELIVERED_HEADER.size, len(body), record.cursor_id)
     return header + body
 
 
@@ -293,4 +314,8 @@ def _unpack(value: bytes, offset: int) -> Record | None:
         key_size, _ = META_HEADER.unpack_from(value, offset)[4:]
         key = value[body : body + key_size]
         return Meta(key, None if flags & DELETED else value[body + key_size : body + body_size])
+    if kind == RecordKind.REDELIVERED:
+        (cursor,) = REDELIVERED_HEADER.unpack_from(value, offset)[4:]
+        counts = REDELIVERY.iter_unpack(value[body : body + body_size])
+        return Redelivered(cursor, tuple((Position(ledger, entry), count) for ledger, entry, count, _ in counts))
     return None  # a kind of a later version: stepped over

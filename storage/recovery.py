@@ -11,7 +11,7 @@ from pulsarbox.storage.catalog import IDS, Catalog, Row, acks_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.engine import Recovery
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
-from pulsarbox.storage.record import Acked, BatchAcked, Entry, MarkDelete, Meta, Position, unpack_batch, unpack_records
+from pulsarbox.storage.record import Entry, Meta, Position, Record, unpack_batch
 
 
 class Store:
@@ -30,14 +30,13 @@ class Store:
             for key in self.catalog.keys(kind):
                 self._exists(key, json.loads(recovery.meta[key.encode()]))
         for cursor in self.cursors.values():
-            for _, record in unpack_records(recovery.meta.get(acks_key(cursor.cursor_id).encode(), b"")):
-                assert isinstance(record, MarkDelete | Acked | BatchAcked)
-                cursor.replay(record)
+            for key in self.catalog.keys(acks_key(cursor.cursor_id)):
+                cursor.restore(recovery.meta[key.encode()])
         for batch in recovery.batches:
             for _, record in unpack_batch(batch):
                 self._replay(record)
 
-    def _replay(self, record: Entry | MarkDelete | Acked | BatchAcked | Meta) -> None:
+    def _replay(self, record: Record) -> None:
         if isinstance(record, Entry):
             ledger = self._by_ledger_id.get(record.ledger_id)
             if ledger is None:

@@ -1,6 +1,6 @@
 """One consumer on one connection, as the broker sees it: permits, what it holds unacknowledged, how it is sent to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulsarbox.broker.outbox import Outbox
@@ -8,7 +8,7 @@ from pulsarbox.broker.producer import NO_REQUEST
 from pulsarbox.clock import Now
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.delivery import DeliveryEncoder
-from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.cnx import ServerCnx
@@ -70,8 +70,8 @@ class Consumer:
     def deliver(
         self,
         entries: list[Entry],
-        ack_sets: dict[Position, tuple[int, int]],
-        redelivered: dict[tuple[int, int], int],
+        ack_sets: Mapping[tuple[int, int], tuple[int, int]],
+        redelivered: Mapping[tuple[int, int], int],
         body_of: BodyOf | None = None,
     ) -> None:
         """Send entries, as they are. ``ack_sets`` are the cursor's partly acknowledged batches, ``redelivered`` the
@@ -90,7 +90,7 @@ class Consumer:
             if plain:
                 head = header(ledger_id, entry_id, len(body))
             else:
-                partly = ack_sets.get(Position(ledger_id, entry_id)) if ack_sets else None
+                partly = ack_sets.get(position) if ack_sets else None
                 words: tuple[int, ...] = ()
                 if partly is not None:
                     unacked = partly[1].bit_count()

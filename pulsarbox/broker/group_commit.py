@@ -192,7 +192,8 @@ class GroupCommit:
             for info in list(ledger.ledgers.values())[-2:]:
                 self._store.catalog.note(ledger_key(ledger.topic_id, info.ledger_id), ledger_row(ledger, info))
         rows = self._store.catalog.take_dirty()
-        rows |= {acks_key(cursor.cursor_id).encode(): cursor.pack() for cursor in self._dirty_cursors}
+        for cursor in self._dirty_cursors:
+            rows |= {key.encode(): value for key, value in cursor.dirty_rows().items()}
         self._dirty_ledgers.clear()
         self._dirty_cursors.clear()
         self._since_checkpoint = 0

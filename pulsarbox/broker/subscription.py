@@ -119,6 +119,8 @@ class Subscription:
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
         """Send again what the consumer holds: the entries at ``positions``, or all with None."""
         self._dispatcher.redeliver(consumer, positions, now)
+        if isinstance(self._dispatcher, SharedDispatcher):
+            self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
 
     # Acknowledging
 
@@ -213,9 +215,6 @@ class Subscription:
                 return
         consumer.release(position)
         self.cursor.acknowledge(ledger_id, entry_id, held.batch_size, held.size, held.total_messages, held.total_bytes)
-        dispatcher = self._dispatcher
-        if isinstance(dispatcher, SharedDispatcher) and dispatcher.redelivered:
-            dispatcher.redelivered.pop(position, None)
 
     def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = Position(message_id.ledgerId, message_id.entryId)

@@ -1,7 +1,7 @@
 """Shared: every entry goes to one consumer, round robin, a limited number at a turn.
 
 What a consumer gives back (it closed, or asked for redelivery) waits in ``replay``, oldest first, and goes out before
-anything new. Redelivery counts rise when a consumer asks, not when it goes away.
+anything new. Redelivery counts rise when a consumer asks, not when it goes away; the cursor keeps them.
 """
 
 import logging
@@ -43,8 +43,6 @@ class SharedDispatcher:
         self._reading = False
         self._generation = 0
         self._blocked = False
-        self.redelivered: dict[tuple[int, int], int] = {}
-        """How often entries that are not acknowledged were asked for again."""
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.add."""
@@ -68,14 +66,13 @@ class SharedDispatcher:
         """Entries that the consumer holds go out again, their redelivery count one higher."""
         for position in list(consumer.held) if positions is None else positions:
             if consumer.release(position) is not None:
-                self.redelivered[position] = self.redelivered.get(position, 0) + 1
+                self._cursor.redelivered(position)
                 insort(self._replay, position)
         self.acknowledged(consumer)
         self.dispatch(now)
 
     def rewind(self) -> None:
         """See Dispatcher.rewind."""
-        self.redelivered.clear()
         self._restart()
 
     def _restart(self) -> None:
@@ -116,7 +113,7 @@ class SharedDispatcher:
             if not entries:
                 return
             self._next += 1
-            consumer.deliver(entries, self._cursor.batch_acks, self.redelivered, consumer.cnx.body_of)
+            consumer.deliver(entries, self._cursor.batch_acks, self._cursor.redeliveries, consumer.cnx.body_of)
             if self._max_unacked_consumer and consumer.unacked >= self._max_unacked_consumer:
                 consumer.blocked = True
             if self._max_unacked and sum(each.unacked for each in self._consumers) >= self._max_unacked:

@@ -4,19 +4,39 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.storage.ranges import RangeSet
+from pulsarbox.storage.ranges import CHUNK_ENTRIES, ChunkKey, RangeSet
 from pulsarbox.storage.record import AckedRange
 
 SIZES = [(i * 7 % 5 + 1, i * 11 % 13 + 1) for i in range(60)]
-"""Messages and bytes of each entry."""
+"""Messages and bytes of each step."""
+START = CHUNK_ENTRIES - 24
+"""The first entry id of these tests: a border is near."""
+STEP = 1
+"""Entries to a step: the tests count in steps."""
+
+
+@pytest.fixture(autouse=True, scope="module", params=[1, 300])
+def step(request: pytest.FixtureRequest) -> None:
+    """Once entry by entry, once so that ranges reach over the borders of several chunks."""
+    global STEP  # noqa: PLW0603
+    STEP = request.param
+
+
+def entry(step: int) -> int:
+    return START + step * STEP
 
 
 def range_of(first: int, last: int) -> AckedRange:
     messages, size = ([sum(each[i] for each in SIZES[:end]) for end in (first, last + 1)] for i in (0, 1))
-    return AckedRange(1, first, last, *messages, *size)
+    return AckedRange(1, entry(first), entry(last + 1) - 1, *messages, *size)
+
+
+def steps_of(ranges: RangeSet) -> list[tuple[int, int]]:
+    return [((each.first - START) // STEP, (each.last - START) // STEP) for each in ranges if each.ledger_id == 1]
 
 
 ids = st.integers(0, 49)
@@ -24,7 +44,7 @@ spans = st.tuples(ids, st.integers(0, 9)).map(lambda span: (span[0], span[0] + s
 
 
 def made(pairs: list[tuple[int, int]]) -> tuple[RangeSet, set[int]]:
-    ranges, model = RangeSet(), set[int]()
+    ranges, model = RangeSet(set[ChunkKey]().add), set[int]()
     for first, last in pairs:
         ranges.add(range_of(first, last))
         model |= set(range(first, last + 1))
@@ -32,40 +52,76 @@ def made(pairs: list[tuple[int, int]]) -> tuple[RangeSet, set[int]]:
 
 
 def check(ranges: RangeSet, model: set[int]) -> None:
-    listed = list(ranges)
-    assert {i for each in listed for i in range(each.first, each.last + 1)} == model
-    assert all(before.last + 1 < after.first for before, after in pairwise(listed))
-    assert listed == [range_of(each.first, each.last) for each in listed]
+    listed = steps_of(ranges)
+    assert {i for first, last in listed for i in range(first, last + 1)} == model
+    assert all(before[1] + 1 < after[0] for before, after in pairwise(listed))
+    assert list(ranges) == [range_of(*each) for each in listed]
     assert len(ranges) == len(listed)
+    assert bool(ranges) == bool(model)
+    assert ranges.entries == len(model) * STEP
+    assert (ranges.messages, ranges.size) == tuple(sum(SIZES[i][which] for i in model) for which in (0, 1))
 
 
 @given(st.lists(spans))
 def test_adding_joins_what_touches_and_keeps_the_totals(pairs: list[tuple[int, int]]) -> None:
     ranges, model = made(pairs)
     check(ranges, model)
-    assert all((i in ranges) == (i in model) for i in range(60))
+    for i in range(60):
+        assert ranges.covers(1, entry(i)) == ranges.covers(1, entry(i + 1) - 1) == (i in model)
+        assert not ranges.covers(0, entry(i)) and not ranges.covers(2, entry(i))
 
 
 @given(st.lists(spans), ids)
 def test_the_first_gap_is_the_first_id_that_is_missing(pairs: list[tuple[int, int]], start: int) -> None:
     ranges, model = made(pairs)
-    assert ranges.first_gap(start) == next(i for i in range(start, 100) if i not in model)
+    assert ranges.first_gap(1, entry(start)) == entry(next(i for i in range(start, 100) if i not in model))
+    assert ranges.first_gap(2, entry(start)) == entry(start)
 
 
 @given(st.lists(spans), ids)
 def test_taking_gives_the_range_that_starts_there(pairs: list[tuple[int, int]], first: int) -> None:
     ranges, model = made(pairs)
-    taken = ranges.take(first)
+    assert ranges.take(2, entry(first)) is None
+    taken = ranges.take(1, entry(first))
     assert (taken is not None) == (first in model and first - 1 not in model)
     if taken is not None:
-        assert taken == range_of(taken.first, taken.last)
-        model -= set(range(taken.first, taken.last + 1))
+        last = (taken.last - START) // STEP
+        assert taken == range_of(first, last)
+        model -= set(range(first, last + 1))
     check(ranges, model)
 
 
 @given(st.lists(spans), ids)
 def test_dropping_forgets_everything_up_to_an_id(pairs: list[tuple[int, int]], through: int) -> None:
     ranges, model = made(pairs)
-    ranges.drop_through(through)
-    kept = {i for each in ranges for i in range(each.first, each.last + 1)}
-    assert kept == {i for i in model if i > through}
+    ranges.add(AckedRange(0, entry(55), entry(58), 0, 1, 0, 1))
+    beyond = ranges.drop_through(1, entry(through + 1) - 1)
+    if {through, through + 1} <= model:
+        assert beyond is not None and beyond.last == entry(next(i for i in range(through, 100) if i not in model)) - 1
+        through = (beyond.last - START) // STEP
+    else:
+        assert beyond is None
+    check(ranges, {i for i in model if i > through})
+
+
+@given(st.lists(spans), st.lists(spans))
+def test_chunks_that_were_touched_make_the_set_again(pairs: list[tuple[int, int]], more: list[tuple[int, int]]) -> None:
+    touched = set[ChunkKey]()
+    ranges = RangeSet(touched.add)
+    rows: dict[ChunkKey, bytes] = {}
+    for part in (pairs, more):
+        for first, last in part:
+            ranges.add(range_of(first, last))
+        rows |= {key: ranges.pack(key) for key in touched}
+        touched.clear()
+    again = RangeSet(set[ChunkKey]().add)
+    for row in rows.values():
+        again.load(row)
+    assert list(again) == list(ranges)
+    assert (again.entries, again.messages, again.size) == (ranges.entries, ranges.messages, ranges.size)
+    for row in rows.values():
+        again.load(row)
+    assert list(again) == list(ranges)
+    ranges.clear()
+    check(ranges, set())
+    assert touched == {key for key, row in rows.items() if row}

@@ -16,12 +16,14 @@ from pulsarbox.storage.record import (
     Meta,
     Position,
     Record,
+    Redelivered,
     check_batch,
     pack_acked,
     pack_batch_acked,
     pack_entry,
     pack_mark_delete,
     pack_meta,
+    pack_redelivered,
     unpack_batch,
     unpack_entry,
 )
@@ -36,6 +38,8 @@ ENTRIES = st.builds(Entry, U64, U64, st.sampled_from([0, 2, 4, 126]), U32, U64, 
 MARK_DELETES = st.builds(MarkDelete, U64, POSITIONS, U64, U64, st.booleans())
 RANGES = st.builds(AckedRange, U64, U64, U64, U64, U64, U64, U64)
 ACKS = st.builds(Acked, U64, st.lists(RANGES, max_size=3).map(tuple))
+COUNTS = st.tuples(st.builds(Position, U64, U64), U32)
+REDELIVERED = st.builds(Redelivered, U64, st.lists(COUNTS, max_size=3).map(tuple))
 METAS = st.builds(Meta, st.binary(min_size=1, max_size=20), st.none() | BODIES)
 
 
@@ -46,7 +50,7 @@ def batch_acks(draw: st.DrawFn) -> BatchAcked:
     return BatchAcked(draw(U64), position, size, draw(st.integers(0, 2**size - 1)))
 
 
-RECORDS = st.lists(ENTRIES | MARK_DELETES | ACKS | batch_acks() | METAS, max_size=8)
+RECORDS = st.lists(ENTRIES | MARK_DELETES | ACKS | batch_acks() | REDELIVERED | METAS, max_size=8)
 
 
 def add(batch: Batch, record: Record) -> None:
@@ -59,6 +63,8 @@ def add(batch: Batch, record: Record) -> None:
             batch.add(pack_acked(record))
         case BatchAcked():
             batch.add(pack_batch_acked(record))
+        case Redelivered():
+            batch.add(pack_redelivered(record))
         case Meta():
             batch.add(pack_meta(record))
 

@@ -1,0 +1,122 @@
+"""A number for each of some entries of a topic, in the same chunks as the acknowledged ranges.
+
+There may be millions of these as well, so nothing is kept but the numbers, under small keys that all chunks share.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Generic, TypeVar, overload
+
+from sortedcontainers import SortedDict
+
+from pulsarbox.storage.ranges import CHUNK_ENTRIES, ChunkKey
+from pulsarbox.storage.record import Position
+
+V = TypeVar("V")
+D = TypeVar("D")
+
+_PLACES: Final = tuple(range(CHUNK_ENTRIES))
+"""The keys: one object each, however many chunks."""
+
+
+class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
+    """What ``decode`` makes of an entry's number, by position. ``touch`` is told of every chunk that changes."""
+
+    __slots__ = ("_decode", "_touch", "chunks")
+
+    def __init__(self, touch: Callable[[ChunkKey], object], decode: Callable[[int], V]) -> None:
+        self._touch = touch
+        self._decode = decode
+        self.chunks: SortedDict[ChunkKey, dict[int, int]] = SortedDict()
+        """Those that hold a number; to be asked only whether there are any."""
+
+    def __len__(self) -> int:
+        return sum(len(chunk) for chunk in self.chunks.values())
+
+    def __bool__(self) -> bool:
+        return bool(self.chunks)
+
+    def __iter__(self) -> Iterator[Position]:
+        for key in self.chunks:
+            for position, _ in self.of_chunk(key):
+                yield position
+
+    def __getitem__(self, position: tuple[int, int]) -> V:
+        value = self.get(position)
+        if value is None:
+            raise KeyError(position)
+        return value
+
+    @overload
+    def get(self, position: tuple[int, int], /) -> V | None: ...
+    @overload
+    def get(self, position: tuple[int, int], /, default: D) -> V | D: ...
+
+    def get(self, position: tuple[int, int], /, default: D | None = None) -> V | D | None:
+        """What the entry has, ``default`` where it has nothing."""
+        chunk = self.chunks.get((position[0], position[1] // CHUNK_ENTRIES))
+        number = None if chunk is None else chunk.get(position[1] % CHUNK_ENTRIES)
+        return default if number is None else self._decode(number)
+
+    def of_chunk(self, key: ChunkKey) -> list[tuple[Position, V]]:
+        """What the entries of a chunk have, sorted."""
+        ledger_id, base = key[0], key[1] * CHUNK_ENTRIES
+        chunk = self.chunks.get(key, {})
+        return [(Position(ledger_id, base + place), self._decode(chunk[place])) for place in sorted(chunk)]
+
+    # Changing
+
+    def put(self, position: tuple[int, int], number: int) -> None:
+        """Give an entry its number."""
+        key = (position[0], position[1] // CHUNK_ENTRIES)
+        self._touch(key)
+        chunk = self.chunks.get(key)
+        if chunk is None:
+            chunk = self.chunks[key] = {}
+        chunk[_PLACES[position[1] % CHUNK_ENTRIES]] = number
+
+    def drop(self, ledger_id: int, first: int, last: int) -> list[V]:
+        """Forget what the entries from ``first`` to ``last`` have, and tell it."""
+        low, high = first // CHUNK_ENTRIES, last // CHUNK_ENTRIES
+        if low == high:
+            return self._drop((ledger_id, low), first % CHUNK_ENTRIES, last % CHUNK_ENTRIES)
+        dropped = []
+        for key in list(self.chunks.irange((ledger_id, low), (ledger_id, high))):
+            start = first % CHUNK_ENTRIES if key[1] == low else 0
+            dropped += self._drop(key, start, last % CHUNK_ENTRIES if key[1] == high else CHUNK_ENTRIES - 1)
+        return dropped
+
+    def drop_through(self, ledger_id: int, entry_id: int) -> list[V]:
+        """Forget what the entries up to this one have, and tell it."""
+        border = (ledger_id, entry_id // CHUNK_ENTRIES)
+        dropped = []
+        while self.chunks:
+            key = self.chunks.peekitem(0)[0]
+            if key < border:
+                dropped += self._drop(key, 0, CHUNK_ENTRIES - 1)
+                continue
+            if key == border:
+                dropped += self._drop(key, 0, entry_id % CHUNK_ENTRIES)
+            break
+        return dropped
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for key in self.chunks:
+            self._touch(key)
+        self.chunks.clear()
+
+    def _drop(self, key: ChunkKey, first: int, last: int) -> list[V]:
+        """Forget those from the place ``first`` to ``last`` of a chunk; no more work than there are either way."""
+        chunk = self.chunks.get(key)
+        if chunk is None:
+            return []
+        if last - first < len(chunk):
+            places = [place for place in range(first, last + 1) if place in chunk]
+        else:
+            places = [place for place in chunk if first <= place <= last]
+        if places:
+            self._touch(key)
+        dropped = [self._decode(chunk.pop(place)) for place in places]
+        if not chunk:
+            del self.chunks[key]
+        return dropped
