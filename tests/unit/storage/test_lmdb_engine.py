@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
@@ -38,7 +39,7 @@ ROOT = Path(__file__).parents[3]
 class LmdbStore(Store):
     """A data directory."""
 
-    def __init__(self, path: Path, volume_size: int = 1 << 30, flush_entries: int = 20_000, **more: int) -> None:
+    def __init__(self, path: Path, volume_size: int = 1 << 30, flush_entries: int = 20_000, **more: Any) -> None:
         super().__init__()
         self.path = path
         self.factory: Callable[[], LmdbEngine] = lambda: LmdbEngine(

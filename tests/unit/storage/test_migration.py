@@ -11,8 +11,9 @@ import pytest
 
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.format import ENTRY_HEADER
+from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.lmdb_engine import LmdbEngine
-from pulsarbox.storage.meta import Content, Stretch
+from pulsarbox.storage.meta import Content
 from tests.unit.storage.batches import body_of
 from tests.unit.storage.engine_conformance import checkpoint_at, ids, read_all, reclaim_all
 
@@ -136,8 +137,8 @@ def test_a_directory_that_was_only_begun(path: Path, gone: str) -> None:
         shutil.rmtree(path / name)
     if gone == "volumes":
         with lmdb.open(str(path / "meta"), max_dbs=16) as env, env.begin(write=True) as txn:
-            for name in (b"rows", b"mark", b"volumes"):
-                txn.drop(env.open_db(name, txn=txn), delete=False)
+            for table in (b"rows", b"mark", b"volumes"):
+                txn.drop(env.open_db(table, txn=txn), delete=False)
     engine = LmdbEngine(path)
     recovery = engine.recover()
     assert (recovery.next_position, list(recovery.rows.items(b""))) == (1, [])
