@@ -94,6 +94,11 @@ class Box:
             paths += [path for path in _listed(self.path / folder) if not is_volume_name(path.name)]
         return sorted((str(path.relative_to(self.path)), path.name.endswith(NEW_SUFFIX)) for path in paths)
 
+    def is_gone(self, name: str) -> bool:
+        """Whether an environment is not there any more, or just being removed by the daemon."""
+        path = self.path / name
+        return not path.exists() or (self.live and not (path / DATA_FILE).exists())
+
     def disk_used(self, name: str) -> int:
         """Bytes that the files of an environment take on the disk; 0 where it is gone."""
         return sum(_blocks(path) for path in _listed(self.path / name))
@@ -118,7 +123,7 @@ class Box:
             verify_environment(path)
             env = _open(path, lock=growing and self.live)
         except (lmdb.Error, OSError, PersistenceError) as error:
-            if not path.exists():
+            if self.is_gone(name):
                 raise Vanished(f"{name} is not there any more") from error
             raise PersistenceError(str(error)) from error
         try:

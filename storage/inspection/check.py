@@ -67,7 +67,7 @@ def check(path: Path, *, quick: bool = False, progress: Progress = lambda _: Non
 
         def examine(one: tuple[str, bool], mark: int = mark) -> ExaminedVolume:
             progress(one[0])
-            return ExaminedVolume(path, one[0], sealed=one[1], mark=mark, quick=quick)
+            return ExaminedVolume(box, one[0], sealed=one[1], mark=mark, quick=quick)
 
         with ThreadPoolExecutor(CHILDREN) as pool:
             volumes.update(zip(missing, pool.map(examine, missing), strict=True))
@@ -100,6 +100,7 @@ class _Judgement:
         for volume in volumes:
             self.findings += volume.findings
         self.journal = [self.volumes[number] for number in sorted(self.volumes) if number < PACKED]
+        self.checkpointed = set(meta.holdings.ledgers)
         if meta.whole:
             for volume in self.journal:
                 self.findings += volume.apply_to(meta.holdings, self.tables.mark)
@@ -159,7 +160,8 @@ class _Judgement:
             what = f"volumes say that it holds {entries} entries, contents do not know it"
             self.findings.append(damage(f"meta, contents of {name_of(number)}", what, RESTORE))
         for number, volume in self.volumes.items():
-            if number not in self.tables.contents and (number >= PACKED or number <= self.tables.sealed):
+            unknown = number not in self.tables.contents and (number >= PACKED or number <= self.tables.sealed)
+            if unknown and not self.box.is_gone(volume.name):
                 what = "the tables of meta do not speak of it: left over from packing, and never read"
                 self.findings.append(warning(volume.name, what, "nothing: the box removes it at its next start"))
 
@@ -213,7 +215,7 @@ class _Judgement:
         for ledger_id, ledger in holdings.ledgers.items():
             end = 0
             gap = False
-            for first, after in sorted(held.pop(ledger_id, [])):
+            for first, after in sorted(held.get(ledger_id, [])):
                 if first > end:
                     gap = True
                     self._gap(ledger_id, end, first - 1)
@@ -229,7 +231,8 @@ class _Judgement:
             if not holdings.name_of(ledger.topic_id):
                 what = f"it belongs to topic {ledger.topic_id}, which does not exist: nobody can read it"
                 self.findings.append(warning(f"ledger {ledger_id}", what, "nothing: it only takes room"))
-        nobodys = {stretch.ledger_id for stretch in self.tables.stretches if stretch.ledger_id in held}
+        # What the log deletes after the checkpoint is given back with the next one.
+        nobodys = {stretch.ledger_id for stretch in self.tables.stretches if stretch.ledger_id not in self.checkpointed}
         nobodys -= self.tables.dropped
         for ledger_id in sorted(nobodys)[:_OFTEN]:
             what = "volumes speak of it, but it has no row"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.inspection.box import META, Content, Stretch, Tables
+from pulsarbox.storage.inspection.box import META, Box, Content, Stretch, Tables
 from pulsarbox.storage.inspection.child import ChildEnded, run
 from pulsarbox.storage.inspection.examination import RESTORE
 from pulsarbox.storage.inspection.findings import Finding, damage
@@ -50,7 +50,7 @@ class ExaminedMeta:
 class ExaminedVolume:
     """A volume; ``whole`` is False where it could not be read to its end, ``vanished`` where it was gone."""
 
-    def __init__(self, path: Path, name: str, *, sealed: bool, mark: int, quick: bool) -> None:
+    def __init__(self, box: Box, name: str, *, sealed: bool, mark: int, quick: bool) -> None:
         self.name = name
         self.sealed = sealed
         self.first = self.last = self.indexed = self.size = self.entries = self.batches = 0
@@ -62,11 +62,11 @@ class ExaminedVolume:
         self.whole = True
         self.vanished = False
         try:
-            for line in run("volume", path, {"name": name, "sealed": sealed, "mark": mark, "quick": quick}):
+            for line in run("volume", box.path, {"name": name, "sealed": sealed, "mark": mark, "quick": quick}):
                 self._take(line)
         except ChildEnded as error:
             self.whole = False
-            self.vanished = not (path / name).exists()
+            self.vanished = box.is_gone(name)
             where = error.where or name
             if error.number:
                 where += f", batch {error.number} or after it"

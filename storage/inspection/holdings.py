@@ -38,7 +38,7 @@ class Holdings:
     def topic_of(self, ledger_id: int) -> str:
         """The topic of a ledger, empty where nobody says it."""
         ledger = self.ledgers.get(ledger_id)
-        return "" if ledger is None else self.name_of(ledger.topic_id)
+        return self.owners.get(ledger_id, "") if ledger is None else self.name_of(ledger.topic_id)
 
     def name_of(self, topic_id: int) -> str:
         """The name of a topic, empty where nobody says it."""

@@ -1,11 +1,11 @@
-"""Data directories of format 2 made by hand, straight from the table of the format; and a process that keeps one live."""
+"""Data directories of format 2 made by hand, straight from the table of the format; a process that keeps one live."""
 
 import fcntl
 import json
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import lmdb
@@ -15,8 +15,16 @@ from pulsarbox.storage.index import UnindexedRuns
 from pulsarbox.storage.inspection.box import name_of
 from pulsarbox.storage.inspection.scan import StoredEntries, entry_ids, records
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.record import Acked, AckedRange, MarkDelete, Meta, Position
-from pulsarbox.storage.record import pack_acked, pack_mark_delete, pack_meta
+from pulsarbox.storage.record import (
+    Acked,
+    AckedRange,
+    MarkDelete,
+    Meta,
+    Position,
+    pack_acked,
+    pack_mark_delete,
+    pack_meta,
+)
 from tests.unit.storage.batches import batch_of
 
 TOPIC = "persistent://public/default/orders"
@@ -82,7 +90,7 @@ class Maker:
         content = CONTENT.pack(batches[0].position, last, file_size, entries, size)
         self.contents.append((LOG_KEY.pack(number), content))
 
-    def meta(self, rows: dict[str, object], mark: int, sealed: int) -> None:
+    def meta(self, rows: Mapping[str, object], mark: int, sealed: int) -> None:
         """The checkpoint and the tables of volumes."""
         packed = [
             (key.encode(), value if isinstance(value, bytes) else json.dumps(value).encode())
