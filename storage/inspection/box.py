@@ -180,6 +180,11 @@ class Environment:
         """The index covers the log up to here."""
         return self.number(b"mark", _INDEXED)
 
+    def batch(self, position: int) -> bytes | None:
+        """The value of one batch, None where the log does not have it."""
+        with self._begin() as txn:
+            return txn.get(LOG_KEY.pack(position), db=self._table(b"log"))
+
     def chunks(self, table: bytes, first: bytes = b"") -> Iterator[list[tuple[bytes, bytes]]]:
         """The rows of a table from a key on, some at a time."""
         if table not in self._tables:
@@ -211,11 +216,14 @@ class Environment:
 
     @contextmanager
     def _begin(self) -> Iterator["lmdb.Transaction[bytes]"]:
-        if self._snapshot is not None:
-            yield self._snapshot
-        else:
-            with self._env.begin() as txn:
-                yield txn
+        try:
+            if self._snapshot is not None:
+                yield self._snapshot
+            else:
+                with self._env.begin() as txn:
+                    yield txn
+        except lmdb.Error as error:
+            raise PersistenceError(str(error)) from error
 
     def _table(self, name: bytes) -> "lmdb._Database":
         if name not in self._tables:

@@ -43,6 +43,7 @@ KINDS: Final = {
 ROWS: Final = "rows"
 _NAMES: Final = {number: name for name, number in KINDS.items()}
 _FLAGS: Final = {bit: name.lower() for name, bit in vars(EntryFlag).items() if isinstance(bit, int)}
+_ENDINGS_MAX: Final = 100
 _CHECKED: Final = EntryFlag.CHECKSUM | EntryFlag.OWN_CHECKSUM
 
 Document = dict[str, Any]
@@ -51,7 +52,8 @@ Document = dict[str, Any]
 def records_of(path: Path, filters: Document, complain: Callable[[str], None]) -> Iterator[Document]:
     """The records that the filters let through; ``complain`` is told what cannot be read. Raises PersistenceError.
 
-    A part that ends the child that reads it is stepped over: the log of a volume from that batch on.
+    Where a child ends in the log of a volume, the next one goes on from there batch by batch, and steps over those
+    that end it, up to a limit; where it ends elsewhere, the next one leaves that part out.
     """
     box = Box(path)
     volume = filters.get("volume")
@@ -59,28 +61,55 @@ def records_of(path: Path, filters: Document, complain: Callable[[str], None]) -
         known = ", ".join(box.volumes()) or "none"
         raise PersistenceError(f"{path} has no volume {volume}: there are {known}")
     left: int = -1 if filters.get("limit") is None else filters["limit"]
-    skip: list[str] = []
-    done: list[str] = []
-    while left:
+    course = _Course(set(box.volumes()))
+    while left and not course.over:
         try:
-            for line in run("dump", path, {**filters, "skip": skip, "done": done}):
+            for line in run("dump", path, {**filters, **course.options()}):
                 if line[0] == "record":
                     yield line[1]
                     left -= 1
                     if not left:
                         return
                 elif line[0] == "done":
-                    done.append(line[1])
+                    course.done.append(line[1])
                 elif line[0] == "complaint":
                     complain(line[1])
         except ChildEnded as error:
-            behind = f" from batch {error.number} on" if error.number else ""
-            complain(f"{error.where or path} cannot be read{behind}: {error.reason}")
-            if not error.where or error.where in skip:
-                return
-            skip.append(error.where)
+            complain(course.after(error))
         else:
             return
+
+
+class _Course:
+    """What the next child has to leave out, after one has ended too early."""
+
+    def __init__(self, volumes: set[str]) -> None:
+        self.volumes = volumes
+        self.done: list[str] = []
+        self.skip: list[str] = []
+        self.starts: dict[str, int] = {}
+        self.endings: dict[str, int] = {}
+        self.over = False
+
+    def options(self) -> Document:
+        """As a child is told."""
+        return {"skip": self.skip, "done": self.done, "starts": self.starts}
+
+    def after(self, error: ChildEnded) -> str:
+        """Go round what has ended a child; what the user is told of it."""
+        where, number = error.where, error.number
+        self.endings[where] = self.endings.get(where, 0) + 1
+        if number and where in self.volumes and self.endings[where] <= _ENDINGS_MAX:
+            # The first time it was somewhere from this batch on, then it was this batch.
+            exact = where in self.starts
+            self.starts[where] = number + 1 if exact else number
+            what = f"batch {number}" if exact else f"a batch from {number} on"
+            return f"{where}, {what} cannot be read: {error.reason}"
+        self.over = not where or where in self.skip
+        self.skip.append(where)
+        return (
+            f"{where or 'the directory'} cannot be read{f' from batch {number} on' if number else ''}: {error.reason}"
+        )
 
 
 def dump(path: Path, options: Document) -> Iterator[Line]:
@@ -93,6 +122,7 @@ class _Dump:
         self.box = box
         self.skip: set[str] = set(options["skip"])
         self.done: set[str] = set(options["done"])
+        self.starts: dict[str, int] = options["starts"]
         self.kind: str | None = options.get("kind")
         self.topic: str | None = options.get("topic")
         self.ledger: int | None = options.get("ledger")
@@ -164,20 +194,44 @@ class _Dump:
 
     def _volume(self, env: Environment, name: str) -> Iterator[Line]:
         first, last = env.extent()
-        for chunk in batches(env, first, last):
-            for position, value in chunk:
-                try:
-                    check_batch(value)
-                except PersistenceError as error:
-                    yield ["complaint", f"{name}, batch {position}: {error}; shown as far as it can be read"]
-                try:
-                    for record in records(value):
-                        document = self._document(value, record)
-                        if document is not None:
-                            yield ["record", {"volume": name, "position": position, **document}]
-                except (PersistenceError, struct.error, ValueError) as error:
-                    yield ["complaint", f"{name}, batch {position}: {error}"]
-            yield ["at", name, chunk[-1][0] + 1]
+        start = self.starts.get(name, 0)
+        if not start:
+            start = first
+            try:
+                for chunk in batches(env, first, last):
+                    for position, value in chunk:
+                        yield from self._batch(name, position, value)
+                    start = chunk[-1][0] + 1
+                    yield ["at", name, start]
+                return
+            except PersistenceError:
+                pass
+        failed = False
+        for position in range(start, last + 1):
+            yield ["at", name, position]
+            try:
+                one = env.batch(position)
+            except PersistenceError as error:
+                if not failed:
+                    yield ["complaint", f"{name}, batch {position} and maybe more behind it cannot be read: {error}"]
+                failed = True
+                continue
+            failed = False
+            if one is not None:
+                yield from self._batch(name, position, one)
+
+    def _batch(self, name: str, position: int, value: bytes) -> Iterator[Line]:
+        try:
+            check_batch(value)
+        except PersistenceError as error:
+            yield ["complaint", f"{name}, batch {position}: {error}; shown as far as it can be read"]
+        try:
+            for record in records(value):
+                document = self._document(value, record)
+                if document is not None:
+                    yield ["record", {"volume": name, "position": position, **document}]
+        except (PersistenceError, struct.error, ValueError) as error:
+            yield ["complaint", f"{name}, batch {position}: {error}"]
 
     def _document(self, value: bytes, record: RecordAt) -> Document | None:
         name = _NAMES.get(record.kind, f"kind {record.kind}")

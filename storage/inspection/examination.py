@@ -19,7 +19,7 @@ from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import StoredEntries, batches, entry_ids, records
 from pulsarbox.storage.record import check_batch, unpack_entry
 
-RESTORE = "restore the directory from a copy, or save what can be read with `pulsarbox storage dump --body`"
+RESTORE = "restore the directory from a copy, or save what can be read with `pulsarbox storage dump DIR --body`"
 _FORWARDED = {"topic", "ledger", "cursor", "owner", "partitions"}
 
 
@@ -159,7 +159,7 @@ class _Examination:
             yield damage(
                 where,
                 f"{error.reason}: consumers do not get this entry",
-                f"save its bytes with `pulsarbox storage dump --ledger {error.ledger_id}"
+                f"save its bytes with `pulsarbox storage dump DIR --ledger {error.ledger_id}"
                 f" --entry {error.first} --body`, or restore the directory from a copy",
                 error.ledger_id,
                 error.first,

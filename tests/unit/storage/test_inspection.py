@@ -14,6 +14,7 @@ import pytest
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.format import LOG_KEY, PACKED
+from pulsarbox.storage.inspection import child
 from pulsarbox.storage.inspection.box import Box, name_of, number_of
 from pulsarbox.storage.inspection.check import Report, check
 from pulsarbox.storage.inspection.dump import records_of
@@ -213,6 +214,49 @@ def test_a_damaged_page_is_found_and_ends_nobody(tmp_path: Path, name: str) -> N
     assert found >= 2
 
 
+def test_a_child_that_is_ended_by_a_signal(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = """if True:
+        import json, os, sys
+        print('["at", "meta", 0]', flush=True)
+        starts = json.loads(sys.argv[4]).get("starts", {}).get("volumes/00000003", 0)
+        if starts < 8:
+            print(json.dumps(["at", "volumes/00000003", max(starts, 5) + 2 * bool(starts)]), flush=True)
+            os.kill(os.getpid(), 11)
+        print('["record", {"position": 8}]')
+        print('["end"]')
+    """
+    monkeypatch.setattr(child, "_START", code)
+    complaints: list[str] = []
+    assert list(records_of(sample, {}, complaints.append)) == [{"position": 8}]
+    assert complaints == [
+        f"{CURRENT}, a batch from 5 on cannot be read: reading it ended with SIGSEGV",
+        f"{CURRENT}, batch 7 cannot be read: reading it ended with SIGSEGV",
+    ]
+    report = check(sample)
+    assert report.damaged
+    assert all("reading it ended with SIGSEGV" in finding.what for finding in report.findings)
+    with pytest.raises(PersistenceError, match="SIGSEGV"):
+        statistics(sample, 1)
+
+
+def test_a_batch_that_cannot_be_read(sample: Path) -> None:
+    # The size of batch 7 in the leaf page of the log, 16 bits each: low, high, flags, size of the key, the key.
+    file = sample / CURRENT / "data.mdb"
+    data, tail = file.read_bytes(), b"\0\0\x08\0" + LOG_KEY.pack(7)
+    at = -1
+    while (at := data.find(tail, at + 1)) >= 0:
+        data = data[: at - 2] + b"\xff\x7f" + data[at:]
+    file.write_bytes(data)
+    finding = next(one for one in check(sample).findings if one.where.startswith(CURRENT))
+    assert finding.where == f"{CURRENT}, batch 5 or after it"
+    volumes = {volume["name"]: volume["unreadable"] for volume in statistics(sample, 1)["volumes"]}
+    assert [name for name, reason in volumes.items() if reason] == [CURRENT]
+    complaints: list[str] = []
+    left = [one["position"] for one in records_of(sample, {"kind": "entry", "volume": CURRENT}, complaints.append)]
+    assert left == [5, 6, 8]
+    assert any(complaint.startswith(f"{CURRENT}, batch 7 ") for complaint in complaints)
+
+
 def test_a_missing_volume(sample: Path) -> None:
     shutil.rmtree(sample / SEALED)
     finding = only(check(sample), DAMAGE)
@@ -344,7 +388,7 @@ def test_what_is_no_data_directory(tmp_path: Path) -> None:
 
 def test_what_the_engine_writes(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "data")
-    for count in range(90):
+    for count in range(50):
         writer.round()
         if count % 20 == 5:
             shutil.copytree(tmp_path / "data", tmp_path / "copy")
