@@ -99,6 +99,10 @@ class Box:
         path = self.path / name
         return not path.exists() or (self.live and not (path / DATA_FILE).exists())
 
+    def can_lock(self, name: str) -> bool:
+        """Whether a reader of an environment can say so in LMDB's lock, where the daemon sees it."""
+        return os.access(self.path / name / _LOCK_FILE, os.R_OK | os.W_OK)
+
     def disk_used(self, name: str) -> int:
         """Bytes that the files of an environment take on the disk; 0 where it is gone."""
         return sum(_blocks(path) for path in _listed(self.path / name))

@@ -293,6 +293,9 @@ class _Judgement:
         if now.live and not self.box.live:
             what = "a box has been started on it during the check: what was found may not be so"
             self.findings.append(warning("LOCK", what, "check again"))
+        if self.box.live and not self.box.can_lock(META):
+            what = "a running box was read without LMDB's lock, which this user may not write: damage may be none"
+            self.findings.append(warning("LOCK", what, "where damage is found, check again as the box's user"))
 
 
 def _holds(runs: list[tuple[int, int, int]], stretch: Stretch) -> bool:
