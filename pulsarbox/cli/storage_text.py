@@ -66,7 +66,7 @@ def _facts(document: dict[str, Any]) -> Table:
         "topics": f"{totals['topics']:,}, and {totals['partitioned_topics']:,} partitioned ones of"
         f" {totals['partitions']:,} partitions; {totals['subscriptions']:,} subscriptions",
         "stored": f"{totals['entries']:,} entries, {megabytes(totals['bytes'])} in {totals['ledgers']:,} ledgers;"
-        f" {totals['rows']:,} rows in the checkpoint",
+        f" {totals['rows']:,} rows in the checkpoint, {totals['damaged_rows']:,} of them damaged",
         "disk": f"{megabytes(disk['used'])} used (meta {megabytes(disk['meta'])}, volumes"
         f" {megabytes(disk['volumes'])}), {megabytes(disk['free'])} free",
     }

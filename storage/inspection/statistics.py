@@ -51,6 +51,7 @@ class _Gathering:
         self.box = box
         self.skip = skip
         self.holdings = Holdings()
+        self.damaged_rows = 0
         self.tables = Tables(0, 0, [], {}, set())
         self.names: list[str] = []
         self.tails: dict[str, Tail] = {}
@@ -63,8 +64,11 @@ class _Gathering:
         with self.box.open(META, growing=True) as env, env.snapshot():
             for stored_key, stored_value in env.rows(b"rows"):
                 key, value = unpack_meta_row(stored_key, stored_value)
-                self.holdings.apply(key, value)
                 self.holdings.rows += 1
+                try:
+                    self.holdings.apply(key, value)
+                except PersistenceError:
+                    self.damaged_rows += 1
             self.tables = read_tables(env, self.box.format)
         self.names = self.box.volumes()
         for name in self.names:
@@ -114,6 +118,7 @@ class _Gathering:
                 "subscriptions": len(self.holdings.cursors),
                 "ledgers": len(self.holdings.ledgers),
                 "rows": self.holdings.rows,
+                "damaged_rows": self.damaged_rows,
                 "entries": sum(entries for entries, _ in totals.values()),
                 "bytes": sum(size for _, size in totals.values()),
             },

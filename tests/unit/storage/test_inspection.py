@@ -332,6 +332,7 @@ def test_a_row_that_cannot_be_understood(sample: Path, key: bytes, value: bytes)
     write(sample / "meta", {b"rows": [(key, value)]})
     finding = check(sample).findings[0]
     assert finding.where == "meta, table rows"
+    assert statistics(sample, 1)["totals"]["damaged_rows"] == 1
     assert key.decode() in finding.what
 
 
