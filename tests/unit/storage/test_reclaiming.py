@@ -4,6 +4,8 @@ import contextlib
 import errno
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -205,6 +207,49 @@ def test_the_disk_is_given_back(store: DiskStore) -> None:
     store.open()
     assert store.next_position == next_position
     store.check()
+
+
+def test_a_newest_volume_of_mostly_dead_entries_takes_no_more(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path / "data", 1 << 20)
+    store.open()
+    store.commit(60)
+    store.drop(0, 1)
+    assert reclaim_all(store.now) == []
+    store.commit(1)
+    assert store.names() == ["volumes/00000001"]
+    store.drop(*LEDGERS[2:9])
+    assert reclaim_all(store.now) == []
+    store.commit(1, (9,))
+    assert store.names() == ["volumes/00000001", "volumes/00000002"]
+    store.drop()
+    assert reclaim_all(store.now) == ["sealed", "packed"]
+    store.check()
+    store.drop(9)
+    assert reclaim_all(store.now) == ["removed"]
+    assert store.names() == ["volumes/00000002"]
+    store.open()
+    assert store.batches == []
+    store.close()
+
+
+def test_an_empty_store_after_everything_was_removed_goes_on_counting(tmp_path: Path) -> None:
+    """The newest volume is empty, all before it is gone: only the mark knows where the log is."""
+    store = DiskStore(tmp_path / "data")
+    store.open()
+    store.commit(14)
+    store.drop(*LEDGERS)
+    store.now._volumes.roll_after = store.now._volumes.current
+    store.now._volumes.begin_next()
+    assert "removed" in reclaim_all(store.now)
+    next_position = store.next_position
+    for _ in range(2):
+        store.open()
+        assert (store.next_position, store.batches) == (next_position, [])
+    store.commit(1, (77,))
+    store.open()
+    assert store.next_position == next_position + 1
+    store.check()
+    store.close()
 
 
 def test_a_slow_ledger_among_a_thousand_that_are_gone(tmp_path: Path) -> None:
@@ -572,6 +617,34 @@ def test_other_processes_may_read_what_is_sealed(store: DiskStore) -> None:
     store.open()
     store.check()
     assert not lock.exists()
+
+
+READER = """
+import sys, lmdb
+from pathlib import Path
+data = Path(sys.argv[1])
+with lmdb.open(str(data / "meta"), max_dbs=16, readonly=True, create=False) as env:
+    table = env.open_db(b"mark", create=False)
+    with env.begin(db=table) as txn:
+        print(int.from_bytes(txn.get(b"position"), "big"), int.from_bytes(txn.get(b"sealed"), "big"))
+for path in sorted(data.glob("volumes/*")):
+    with lmdb.open(str(path), max_dbs=16, readonly=True, create=False) as env:
+        table = env.open_db(b"log", create=False)
+        with env.begin(db=table) as txn:
+            print(txn.stat(table)["entries"])
+"""
+
+
+def test_another_process_reads_beside_this_one(store: DiskStore) -> None:
+    store.commit(60)
+    store.drop(1)
+    reclaim_all(store.now)
+    command = [sys.executable, "-c", READER, str(store.path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert found[0].split() == ["60", str(store.now._volumes.current - 1)]
+    assert sum(map(int, found[1:])) == 60
+    store.commit(1)
+    store.check()
 
 
 def test_packing_is_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
