@@ -4,6 +4,7 @@ Data directory::
 
     INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}
     LOCK                 held with flock by the daemon; its text is the holder's pid
+    RESERVE              room on the disk for what is not messages; not there while that room is in use
     meta/                LMDB environment: the checkpoint
       rows               key -> value                      what the META records up to the mark amount to; a key of
                                                            511 bytes or more (LMDB takes no longer one) stands as its
@@ -62,6 +63,7 @@ from struct import Struct
 from typing import Final
 
 FORMAT_VERSION = 2
+RESERVE = "RESERVE"
 
 
 class RecordKind:

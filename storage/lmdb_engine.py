@@ -21,7 +21,7 @@ import lmdb
 from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.storage.directory import DataDirectory
 from pulsarbox.storage.engine import Checkpoint, ReadRequest, Reclaimed, Recovery
-from pulsarbox.storage.format import FORMAT_VERSION, PACKED
+from pulsarbox.storage.format import FORMAT_VERSION, PACKED, RESERVE
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.meta import Content, MetaRows
@@ -31,6 +31,7 @@ from pulsarbox.storage.pool import EnvironmentGone
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.reclaiming import Policy, Reclaimer
 from pulsarbox.storage.record import Entry
+from pulsarbox.storage.reserve import Reserve
 from pulsarbox.storage.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
 from pulsarbox.storage.volume_set import Sizes, Step, VolumeSet
 
@@ -69,6 +70,7 @@ class LmdbEngine:
         page_cache_bytes: int = 0,
         pack_live_percent: int = 50,
         pack_bytes_per_second: int = 0,
+        reserve_bytes: int = 0,
         step: Step = _no_step,
     ) -> None:
         """A new volume is begun where the newest has grown beyond ``volume_size``; its map has ``map_size``.
@@ -77,7 +79,7 @@ class LmdbEngine:
         restart after a crash reads up to twice as much of the log again. At most ``open_volumes_max`` volumes are
         mapped at once. ``page_cache_bytes`` of the journal stay in the system's page cache, 0 for all of it.
         A volume is packed where less than ``pack_live_percent`` of its file is alive, at ``pack_bytes_per_second``,
-        0 for as fast as it goes. ``step`` is called with a name out of STEPS behind each durable step.
+        0 for as fast as it goes. ``reserve_bytes`` of the disk are kept free of messages. ``step`` is called with a name out of STEPS behind each durable step.
         """
         self._path = Path(path)
         # An index of one-entry rows can outgrow its log, so three times the volume; 16 MiB is the largest batch.
@@ -87,6 +89,7 @@ class LmdbEngine:
         self._policy = Policy(pack_live_percent, pack_bytes_per_second)
         self._step = step
         self._page_cache = PageCacheWindow(page_cache_bytes)
+        self._reserve = Reserve(self._path / RESERVE, reserve_bytes)
         self._next_position = 0
         self._volumes: VolumeSet  # these two from recover on
         self._reclaimer: Reclaimer
@@ -125,19 +128,28 @@ class LmdbEngine:
         """
         if batch.position != self._next_position:
             raise ValueError(f"batch {batch.position} is committed where {self._next_position} is next")
+        what = f"batch {batch.position} of {batch.size} bytes is not stored"
+        if batch.runs and not self._reserve.hold():
+            raise StoreFull(f"{what}: the disk is full, what is left is for acknowledgements and deletions")
+        try:
+            self._store(batch, what)
+        except StoreFull as error:
+            if batch.runs:
+                raise
+            if not self._reserve.release():
+                raise PersistenceError(str(error)) from error
+            self._store(batch, what)
+        self._volumes.keep_until = batch.position
+        self._next_position = batch.position + 1
+
+    def _store(self, batch: Batch, what: str) -> None:
         value = batch.value()
         try:
             self._append(batch, value)
         except (lmdb.Error, OSError) as error:
             if isinstance(error, lmdb.PanicError):
                 self._volumes.pool.drop(self._volumes.current)
-            what = f"batch {batch.position} of {len(value)} bytes is not stored"
-            told = failure(what, error, self._path, len(value))
-            if isinstance(told, StoreFull) and not batch.runs:
-                told = PersistenceError(str(told))
-            raise told from error
-        self._volumes.keep_until = batch.position
-        self._next_position = batch.position + 1
+            raise failure(what, error, self._path, len(value)) from error
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """See Engine."""
@@ -160,6 +172,16 @@ class LmdbEngine:
         if checkpoint.position >= self._next_position:
             raise ValueError(f"checkpoint at {checkpoint.position} where {self._next_position} is the next batch")
         try:
+            self._checkpoint(checkpoint)
+        except StoreFull:
+            if not self._reserve.release():
+                raise
+            self._checkpoint(checkpoint)
+        self._reclaimer.note(checkpoint)
+        self._step("checkpoint written")
+
+    def _checkpoint(self, checkpoint: Checkpoint) -> None:
+        try:
             with self._volumes.metas.using(0) as meta:
                 meta.checkpoint(checkpoint)
                 with contextlib.suppress(lmdb.Error):
@@ -168,11 +190,17 @@ class LmdbEngine:
             if isinstance(error, lmdb.PanicError):
                 self._volumes.metas.drop(0)
             raise failure(f"the checkpoint at {checkpoint.position} is not stored", error, self._path) from error
-        self._reclaimer.note(checkpoint)
-        self._step("checkpoint written")
 
     def reclaim(self) -> Reclaimed | None:
         """See Engine."""
+        try:
+            return self._reclaim()
+        except StoreFull:
+            if not self._reserve.release():
+                raise
+            return self._reclaim()
+
+    def _reclaim(self) -> Reclaimed | None:
         try:
             return self._reclaimer.reclaim()
         except (lmdb.Error, OSError) as error:
@@ -212,6 +240,7 @@ class LmdbEngine:
         self._next_position = max(mark, newest) + 1
         volumes.keep_until = self._next_position - 1
         self._reclaimer.begin(mark, dropped, contents)
+        self._reserve.hold()
         rows = MetaRows(volumes.metas, lambda error: failure("a row cannot be read", error, self._path))
         return Recovery(rows, self._batches(parts), self._next_position)
 

@@ -100,7 +100,7 @@ def _as_listed(number: int, listed: list[tuple[int, int, int]]) -> Iterator[Stre
 
 
 def _owners(rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """For each ledger and cursor the row that names its topic."""
+    """For each topic id, ledger and cursor the row that names its topic."""
     topics: dict[int, str] = {}
     owned: list[tuple[int, bytes]] = []
     for key, value in rows:
@@ -110,7 +110,8 @@ def _owners(rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]
         elif kind in _OWNED:
             topic, _, own = rest.partition(b"/")
             owned.append((int(topic, 16), own))
+    for topic_id, name in topics.items():
+        yield b"owner/%016x" % topic_id, json.dumps(name).encode()
     for topic_id, own in owned:
-        name = topics.get(topic_id)
-        if name is not None:
-            yield b"owner/" + own, json.dumps(name).encode()
+        if topic_id in topics:
+            yield b"owner/" + own, json.dumps(topics[topic_id]).encode()

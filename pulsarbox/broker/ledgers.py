@@ -79,8 +79,8 @@ class TopicLedgers:
         self.deadline: int = row.get("deadline", 0)
         self._old_at = self._ledger.current.created + self._max_age if self.deadline else 0
         """When the ledger that grows is to be closed for its age (ms since 1970); 0 where no deadline says so yet."""
-        self.trim_due = False
-        """A ledger was closed whose last entries are not confirmed yet."""
+        self.trim_due = len(self._ledger.ledgers) > 1 and not self.deadline
+        """A ledger was closed, and it was not looked at since whether one can go."""
         self.oldest_end = self._oldest_end()
         """The end of the oldest ledger, if it is closed: a cursor that comes to it may be the last that held it."""
 

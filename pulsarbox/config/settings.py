@@ -330,6 +330,14 @@ class Settings:
         unit="MiB",
         minimum=1,
     )
+    journalReserveMbytes: int = setting(
+        32,
+        "Own setting. Room on the disk that messages never take. When the disk is full, publishing is refused, and "
+        "acknowledgements and deletions use it until there is room again.",
+        table="journal",
+        unit="MiB",
+        minimum=0,
+    )
     journalPackLivePercent: int = setting(
         50,
         "Own setting. A volume of which no more than this is alive is packed: what is alive moves into another one, "

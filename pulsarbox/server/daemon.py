@@ -40,6 +40,7 @@ def run(settings: Settings) -> int:
             volume_size=settings.journalVolumeSizeMbytes << 20,
             index_flush_entries=settings.journalIndexFlushEntries,
             page_cache_bytes=settings.journalPageCacheMbytes << 20,
+            reserve_bytes=settings.journalReserveMbytes << 20,
             pack_live_percent=settings.journalPackLivePercent,
             pack_bytes_per_second=settings.journalPackMbytesPerSecond << 20,
         )
