@@ -1,0 +1,107 @@
+"""A data directory of the tests: what was done to it, and what should be in it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pulsarbox.storage.format import ENTRY_HEADER
+from pulsarbox.storage.lmdb_engine import LmdbEngine
+from tests.unit.storage.batches import batch_of, body_of
+from tests.unit.storage.engine_conformance import Store, checkpoint_at, read_all, reclaim_all
+
+SIZE = 400
+LEDGERS = tuple(range(10))
+VOLUME_SIZE = 150_000
+
+
+class DiskStore(Store):
+    """A data directory, what was done to it, and what should be in it."""
+
+    def __init__(self, path: Path, volume_size: int = VOLUME_SIZE) -> None:
+        super().__init__()
+        self.path = path
+        self.volume_size = volume_size
+        self.steps: list[str] = []
+        self.on_step: Callable[[str], None] = lambda _: None
+        self.ends: dict[int, int] = {}
+        self.dropped: set[int] = set()
+
+    def make(self) -> LmdbEngine:
+        return LmdbEngine(
+            self.path, volume_size=self.volume_size, index_flush_entries=25, open_volumes_max=2, step=self._step
+        )
+
+    def open(self) -> LmdbEngine:
+        engine = self.reopen()
+        assert isinstance(engine, LmdbEngine)
+        return engine
+
+    @property
+    def now(self) -> LmdbEngine:
+        assert isinstance(self.engine, LmdbEngine)
+        return self.engine
+
+    def commit(self, rounds: int, ledgers: tuple[int, ...] = LEDGERS, size: int = SIZE) -> None:
+        """Two entries in each ledger a round."""
+        for _ in range(rounds):
+            runs = [(ledger_id, self.ends.get(ledger_id, 0), 2) for ledger_id in ledgers]
+            self.now.commit(batch_of(self.next_position, runs, size))
+            self.next_position += 1
+            for ledger_id, first, _ in runs:
+                self.ends[ledger_id] = first + 2
+
+    def drop(self, *ledgers: int) -> None:
+        """They are no more, and a checkpoint says so."""
+        self.dropped.update(ledgers)
+        checkpoint_at(self.now, self.next_position - 1, {b"a": b"%d" % self.next_position}, ledgers)
+
+    def check(self, size: int = SIZE) -> None:
+        """All that is alive can be read."""
+        for ledger_id, end in self.ends.items():
+            if ledger_id not in self.dropped:
+                read_all(self.now, ledger_id, 0, end, size)
+
+    def disk(self) -> int:
+        """The bytes that the data directory takes."""
+        return sum(path.stat().st_blocks * 512 for path in self.path.rglob("*"))
+
+    def live(self, size: int = SIZE) -> int:
+        """The bytes of the records that are alive."""
+        entries = sum(end for ledger_id, end in self.ends.items() if ledger_id not in self.dropped)
+        return entries * (ENTRY_HEADER.size + len(body_of(0, 0, size)))
+
+    def names(self) -> list[str]:
+        """The volumes there are."""
+        paths = [*(self.path / "volumes").iterdir(), *(self.path / "packed").iterdir()]
+        return sorted(f"{path.parent.name}/{path.name}" for path in paths)
+
+    def _step(self, name: str) -> None:
+        self.steps.append(name)
+        self.on_step(name)
+
+
+def assert_nothing_is_left_over(store: DiskStore) -> None:
+    """Every directory is one that the tables speak of, or takes batches; nothing dead is in the tables."""
+    volumes = store.now._volumes
+    with volumes.metas.using(0) as meta:
+        contents = meta.contents()
+        for ledger_id in store.dropped:
+            assert meta.stretches_of([ledger_id], frozenset(contents)) == []
+        entries = sum(content.entries for content in contents.values())
+        ledgers = sorted(set(store.ends) - store.dropped)
+        stretches = meta.stretches_of(ledgers, frozenset(contents))
+        assert sum(one.entries for one in stretches) == entries
+        assert sum(one.bytes for one in stretches) == sum(content.bytes for content in contents.values())
+        assert all(one.bytes == one.entries * (ENTRY_HEADER.size + len(body_of(0, 0, SIZE))) for one in stretches)
+    assert store.names() == sorted(map(volumes.directory.name, {*contents, *volumes.live}))
+
+
+def sealed_store(store: DiskStore) -> tuple[int, Path]:
+    """A few sealed volumes, closed; how many entries of ledger 1 are in the first, and its file."""
+    store.commit(60)
+    checkpoint_at(store.now, store.next_position - 1)
+    reclaim_all(store.now)
+    with store.now._volumes.metas.using(0) as meta:
+        stretch = meta.stretch_of(1, 0)
+    assert stretch is not None
+    store.close()
+    return stretch.entries, store.path / "volumes" / "00000001" / "data.mdb"
