@@ -79,7 +79,8 @@ class LmdbEngine:
         restart after a crash reads up to twice as much of the log again. At most ``open_volumes_max`` volumes are
         mapped at once. ``page_cache_bytes`` of the journal stay in the system's page cache, 0 for all of it.
         A volume is packed where less than ``pack_live_percent`` of its file is alive, at ``pack_bytes_per_second``,
-        0 for as fast as it goes. ``reserve_bytes`` of the disk are kept free of messages. ``step`` is called with a name out of STEPS behind each durable step.
+        0 for as fast as it goes. ``reserve_bytes`` of the disk are kept free of messages. ``step`` is called with a
+        name out of STEPS behind each durable step.
         """
         self._path = Path(path)
         # An index of one-entry rows can outgrow its log, so three times the volume; 16 MiB is the largest batch.

@@ -51,23 +51,30 @@ def _migrate_tables(env: lmdb.Environment, directory: DataDirectory, numbers: li
     sealed = numbers[-1] - 1 if numbers else 0  # every volume but the newest was listed before the next was made
     with env.begin() as txn:
         listed = [(*INDEX_KEY.unpack(key), *LOG_KEY.unpack(value[:8])) for key, value in txn.cursor(db=volumes)]
-        owners = list(_owners(unpack_row(key, value) for key, value in txn.cursor(db=rows)))
+        alive = {int(key.rpartition(b"/")[2], 16) for key, _ in _rows_of(txn, rows) if key.startswith(b"ledger/")}
+        owners = list(_owners(_rows_of(txn, rows)))
         position: int = LOG_KEY.unpack(txn.get(POSITION, LOG_KEY.pack(0), db=mark))[0]
     old = [_look_at(directory, number, listed, position, map_size) for number in numbers[:-1]]
     with env.begin(write=True) as txn:
         txn.drop(volumes, delete=False)
         txn.drop(contents, delete=False)
         for volume in old:
-            for one in volume.stretches:
+            # A ledger without a row is gone; one that began behind the checkpoint has its row in the log.
+            kept = [one for one in volume.stretches if one.ledger_id in alive or volume.positions[1] > position]
+            for one in kept:
                 key = INDEX_KEY.pack(one.ledger_id, one.first)
                 txn.put(key, STRETCH.pack(one.volume, one.entries, one.bytes), db=volumes)
-            entries = sum(one.entries for one in volume.stretches)
-            size = sum(one.bytes for one in volume.stretches)
+            entries = sum(one.entries for one in kept)
+            size = sum(one.bytes for one in kept)
             value = CONTENT.pack(*volume.positions, volume.size, entries, size)
             txn.put(LOG_KEY.pack(volume.number), value, db=contents)
         for key, value in owners:
             txn.put(key, value, db=rows)
         txn.put(SEALED, LOG_KEY.pack(sealed), db=mark)
+
+
+def _rows_of(txn: "lmdb.Transaction[bytes]", rows: object) -> Iterator[tuple[bytes, bytes]]:
+    return (unpack_row(key, value) for key, value in txn.cursor(db=rows))
 
 
 def _look_at(

@@ -26,6 +26,8 @@ from pulsarbox.storage.volume_set import VolumeSet
 
 _REMOVED_AT_ONCE = 16
 _SOURCES_MAX = 32
+_PACK_BYTES = 48 << 20
+"""Live bytes of one step of packing: a checkpoint may have to wait for it."""
 _SMALL_SHARE = 8
 """A volume of less than this part of a full one is small; so many of them are worth to be merged."""
 _ROLL_BYTES = 16 << 20
@@ -184,7 +186,7 @@ class Reclaimer:
         sources: list[int] = []
         live = 0
         for number in able:
-            if number in chosen and live < volume_size and len(sources) < _SOURCES_MAX:
+            if number in chosen and live < min(volume_size, _PACK_BYTES) and len(sources) < _SOURCES_MAX:
                 sources.append(number)
                 live += contents[number].bytes
         return sources

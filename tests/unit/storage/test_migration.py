@@ -63,10 +63,14 @@ def test_it_opens_and_reads_back(path: Path) -> None:
         assert len(list(recovery.batches)) == 40
         check(engine)
         rows = dict(recovery.rows.items(b""))
-        assert len(rows) == 14
+        assert len(rows) == 17
         assert {key: value for key, value in rows.items() if key.startswith(b"owner/")} == {
             b"owner/%016x" % number: json.dumps(name).encode()
-            for number, name in ((10, TOPICS[0]), (11, TOPICS[1]), (12, TOPICS[2]), (13, TOPICS[0]))
+            for number, name in (
+                *enumerate(TOPICS, 1),
+                *enumerate(TOPICS, 10),
+                (13, TOPICS[0]),
+            )
         }
         assert json.loads(rows[b"topic/" + TOPICS[2].encode()])["id"] == 3
         engine.close()
@@ -158,7 +162,7 @@ def test_a_directory_of_a_daemon(tmp_path: Path) -> None:
     rows = dict(recovery.rows.items(b""))
     owners = {key: json.loads(value) for key, value in rows.items() if key.startswith(b"owner/")}
     names = ("persistent://public/default/orders", "persistent://public/default/gr\u00fc\u00dfe")
-    assert owners == {b"owner/%016x" % number: names[number > 3] for number in (2, 3, 5, 6)}
+    assert owners == {b"owner/%016x" % number: names[number > 3] for number in (1, 2, 3, 4, 5, 6)}
     for ledger_id, topic in ((2, "orders"), (5, "gr\u00fc\u00dfe")):
         entries = engine.read(ReadRequest(1, ledger_id, 0, 99, 1 << 20))
         assert [entry.entry_id for entry in entries] == list(range(40))
