@@ -273,8 +273,8 @@ class RedeliveryCounts(Checker):
         if sub.seeks or not sub.exact_counts:
             return
         for position, count in sub.cursor.redeliveries.items():
-            most = sub.counts.get(position, 0)
-            self.check(count <= most or position in sub.unsure, "a crash makes redeliveries:", position, count, most)
+            most = sub.asked.get(Position(*position), 0)
+            self.check(count <= most, "a crash makes redeliveries:", position, count, most)
         for position, least in sub.sure_counts.items():
             kept = sub.cursor.is_acked(*position) or sub.cursor.redelivery_count(position) >= least
             self.check(kept, "a crash forgets redeliveries:", position, least, sub.cursor.redelivery_count(position))

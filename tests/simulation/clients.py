@@ -64,7 +64,7 @@ class Client:
         if self.stopped:
             return
         world = self.world
-        self.world.after(world.soon(self.pace), self._step)
+        self.world.after(world.soon(self.pace * (3 if self.calm else 1)), self._step)
         link = self.link
         if link is None:
             return

@@ -287,6 +287,7 @@ class Model:
 
     def _created(self, request: Request) -> None:
         """Whether the core has the subscription that is asked for, and it is new."""
+        self.refresh(quiet=False)
         topic = self.topic(request.topic)
         core = self.box.topic(request.topic)
         subscription = core.subscriptions.get(request.name) if core is not None else None
@@ -368,6 +369,7 @@ class Model:
         for position in [p for p, owner in sub.owner.items() if owner is consumer and (not named or p in named)]:
             del sub.owner[position]
             sub.counts[position] = sub.counts.get(position, 0) + 1
+            sub.asked[position] = max(sub.counts[position], sub.asked.get(position, 0))
             sub.fresh_counts.add(position)
 
     def _seek(self, conn: ConnView, body: Any, payload: bytes) -> None:
@@ -491,6 +493,7 @@ class Model:
         consumer = conn.consumers.get(body.consumer_id)
         position = position_of(body.message_id)
         self.deliveries += 1
+        self.refresh()  # a trim goes before
         for checker in self.checkers:
             checker.delivered(conn, consumer, position, body)
         if consumer is None:

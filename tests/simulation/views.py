@@ -106,6 +106,8 @@ class SubView:
     owner: dict[Position, ConsumerView] = field(default_factory=dict)
     counts: dict[Position, int] = field(default_factory=dict)
     """Redeliveries asked for."""
+    asked: dict[Position, int] = field(default_factory=dict)
+    """The same, of what is acknowledged as well: a crash may bring it back."""
     fresh_counts: set[Position] = field(default_factory=set)
     """Where that number may not be durable yet."""
     sure_counts: dict[Position, int] = field(default_factory=dict)
@@ -142,7 +144,8 @@ class SubView:
 
     def adopt_counts(self) -> None:
         """Take over the redelivery counts that the core has."""
-        self.counts = dict(self.cursor.redeliveries)
+        self.counts = {Position(*position): count for position, count in self.cursor.redeliveries.items()}
+        self.asked.update(self.counts)
         self.sure_counts.clear()
         self.fresh_counts = set(self.counts)
 
