@@ -10,7 +10,7 @@ from pulsarbox.broker import ledgers
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.ledgers import TopicLedgers
-from pulsarbox.storage import memory_engine
+from pulsarbox.storage import memory_engine, packing
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.memory_engine import MemoryEngine
 from pulsarbox.storage.recovery import Store
@@ -117,7 +117,7 @@ def dropped_ledgers_are_not_told_to_the_engine(patch: pytest.MonkeyPatch) -> Non
 
 @mutant("liveness", "nothing-lost", "no-exception", "order")
 def packing_drops_what_is_alive(patch: pytest.MonkeyPatch) -> None:
-    original = memory_engine.pack_batch
+    original = packing.pack_batch
 
     def pack_batch(value: Any, alive: Any) -> Any:
         packed = original(value, alive)
