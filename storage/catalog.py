@@ -192,6 +192,11 @@ class Catalog:
 
     # Checkpoints
 
+    @property
+    def fresh(self) -> int:
+        """How many rows were written since the last checkpoint was taken."""
+        return len(self._fresh)
+
     def take(self) -> dict[bytes, bytes | None]:
         """The rows written since the last call, for a checkpoint. There is one at a time."""
         assert not self._taken

@@ -51,7 +51,8 @@ class ManagedCursor:
         self._fresh: list[AckedRange] = []
         self._fresh_batches: set[tuple[int, int]] = set()
         self._fresh_counts: set[tuple[int, int]] = set()
-        self._mark_dirty = False
+        self._stored_mark: tuple[Position, int, int] | None = (self.mark_delete, 0, 0)
+        """Mark-delete and its totals as their row has them."""
         self._dirty: set[ChunkKey] = set()
         """Chunks that changed since their rows were taken."""
         self._stored: set[ChunkKey] = set()
@@ -249,7 +250,6 @@ class ManagedCursor:
         """What changed since the last call, packed as records."""
         records = []
         if self._moved:
-            self._mark_dirty = True
             records.append(self._pack_mark(self._reset))
         fresh = [r for r in self._fresh if (r.ledger_id, r.last) > self.mark_delete]
         if fresh:
@@ -278,7 +278,6 @@ class ManagedCursor:
             self.mark_delete = record.position
             self.mark_messages = record.total_messages
             self.mark_bytes = record.total_bytes
-            self._mark_dirty = True
             if record.reset:
                 self._clear()
             self._drop_behind_mark()
@@ -300,7 +299,9 @@ class ManagedCursor:
     def dirty_rows(self) -> dict[str, bytes | None]:
         """The rows that changed since the last call, None for those of chunks in which nothing is left."""
         rows: dict[str, bytes | None] = {}
-        if self._moved or self._mark_dirty:
+        mark = (self.mark_delete, self.mark_messages, self.mark_bytes)
+        if mark != self._stored_mark:
+            self._stored_mark = mark
             rows[acks_key(self.cursor_id)] = self._pack_mark(reset=True)
         for key in self._dirty:
             value = self._pack_chunk(key)
@@ -311,7 +312,6 @@ class ManagedCursor:
             else:
                 continue  # it came and went since the last checkpoint
             rows[acks_chunk_key(self.cursor_id, *key)] = value or None
-        self._mark_dirty = False
         self._dirty.clear()
         return rows
 
@@ -348,10 +348,13 @@ class ManagedCursor:
             with_mark = with_mark or kind == RecordKind.MARK_DELETE
             records += 1
             offset = end
-        if not with_mark or records == 1:
+        if not with_mark:
             self._stored |= self._dirty
             self._dirty.clear()
-            self._mark_dirty = False
+        elif records == 1:
+            self._stored_mark = (self.mark_delete, self.mark_messages, self.mark_bytes)
+        else:
+            self._stored_mark = None
 
 
 def _ignore(key: ChunkKey) -> None:

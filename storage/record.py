@@ -24,6 +24,10 @@ from pulsarbox.storage.format import (
     RecordKind,
 )
 
+CHECKSUM_PREFIX = struct.Struct(">HI")
+MAGIC = 0x0E01
+"""What a payload with a checksum begins with (Pulsar binary protocol)."""
+
 _ENTRY = RecordKind.ENTRY
 _ENTRY_SIZE = ENTRY_HEADER.size
 _pack_entry = ENTRY_HEADER.pack
@@ -238,7 +242,7 @@ def unpack_entry(data: bytes | memoryview, offset: int, *, verify: bool = True) 
 
 def _is_whole(flags: int, checksum: int, body: bytes) -> bool:
     if flags & EntryFlag.CHECKSUM:  # the client's covers from behind itself: two bytes magic, four bytes checksum
-        return crc32c(body[6:]) == checksum
+        return crc32c(body[6:]) == checksum and body[:6] == CHECKSUM_PREFIX.pack(MAGIC, checksum)
     return not flags & EntryFlag.OWN_CHECKSUM or crc32c(body) == checksum
 
 

@@ -20,7 +20,7 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.engine import Recovery
 from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
-from pulsarbox.storage.record import Meta, Position, Record, check_batch, unpack_entry, unpack_record
+from pulsarbox.storage.record import Entry, Meta, Position, Record, check_batch, unpack_entry, unpack_record
 
 
 class StoredTopic:
@@ -156,12 +156,11 @@ class Store:
             self._replay_runs(batch)
             self._apply_row(record.key.decode(), record.value)
             return
-        assert not isinstance(record, tuple) or hasattr(record, "cursor_id")
-        cursor_id = record.cursor_id  # type: ignore[union-attr]
-        stored = self._owner(cursor_id)
+        assert not isinstance(record, Entry)
+        stored = self._owner(record.cursor_id)
         if stored is not None:
-            cursor = stored.cursors[cursor_id]
-            cursor.replay(record)  # type: ignore[arg-type]
+            cursor = stored.cursors[record.cursor_id]
+            cursor.replay(record)
             self.replayed_cursors[cursor] = None
 
     def _apply_row(self, key: str, value: bytes | None) -> None:

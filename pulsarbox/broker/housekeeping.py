@@ -24,6 +24,8 @@ class Reclaim:
 RECLAIM: Final = Reclaim()
 Chore = Checkpoint | Reclaim
 
+ROWS_MAX = 20_000
+"""Rows that a checkpoint waits for at most: they are in memory until then, and a start has to read them again."""
 DROPPED_SECONDS = 2.0
 """How long after a ledger was dropped a checkpoint is made for its sake: only then its disk comes back."""
 RETRY_SECONDS = 1.0
@@ -87,7 +89,7 @@ class Housekeeping:
     def appended(self, size: int) -> bool:
         """A batch of ``size`` bytes is about to be committed; whether a checkpoint is to be made with it."""
         self._written += size
-        due = self._written - self._made_at >= self.checkpoint_every
+        due = self._written - self._made_at >= self.checkpoint_every or self._store.catalog.fresh >= ROWS_MAX
         return self._taken is None and (self._asked or due)
 
     @property

@@ -13,6 +13,7 @@ from pulsarbox.broker.subscription import Subscription
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed, ProducerBusy
 from pulsarbox.names import TopicName
+from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
 from pulsarbox.storage.catalog import cursor_key, namespace_key, topic_key
@@ -25,6 +26,7 @@ from pulsarbox.storage.recovery import StoredTopic
 # Names of the hot path, bound once.
 BATCH, CHECKSUM, CHUNK, ENCRYPTED = EntryFlag.BATCH, EntryFlag.CHECKSUM, EntryFlag.CHUNK, EntryFlag.ENCRYPTED
 KEY, MARKER, TRANSACTION = EntryFlag.KEY, EntryFlag.MARKER, EntryFlag.TRANSACTION
+OWN_CHECKSUM = EntryFlag.OWN_CHECKSUM
 new_entry: Final = tuple.__new__
 
 Located = Callable[[Position, int, int, Now], None]
@@ -172,7 +174,9 @@ class PersistentTopic(Topic):
         """The entry with all that later readers need to know of its metadata."""
         metadata, checksum = parsed[0], parsed[1]
         has = metadata.HasField
-        flags = 0 if checksum is None else CHECKSUM
+        flags = CHECKSUM
+        if checksum is None:
+            flags, checksum = OWN_CHECKSUM, crc32c(payload)
         key_hash = 0
         num_messages = 1
         if has("num_messages_in_batch"):
@@ -206,7 +210,7 @@ class PersistentTopic(Topic):
                 metadata.publish_time,
                 now.wall,
                 metadata.deliver_at_time,
-                checksum or 0,
+                checksum,
                 payload,
             ),
         )

@@ -23,7 +23,7 @@ from pulsarbox.errors import (
 )
 from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
 from pulsarbox.storage.catalog import ledger_key, namespace_key, partitions_key, topic_key
-from pulsarbox.storage.recovery import ledger_row
+from pulsarbox.storage.recovery import StoredTopic, ledger_row
 
 SYSTEM_NAMES = re.compile(
     r"__change_events|__transaction_.*|transaction_coordinator_assign|.*__transaction_pending_ack"
@@ -133,16 +133,30 @@ class Topics:
         if not name.persistent:
             topic = NonPersistentTopic(self._core, name)
         else:
-            commits = self._core.commits
-            topic_id, ledger_id = commits.new_id(), commits.new_id()
-            stored = self._core.store.create(str(name), topic_id)
-            info = stored.ledger.open_ledger(ledger_id, now.wall)
-            commits.put_row(topic_key(str(name)), {"id": topic_id, "created": now.wall, "properties": properties or {}})
-            commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
-            topic = PersistentTopic(self._core, name, stored)
+            topic = PersistentTopic(self._core, name, self._make_stored(name, now, properties))
             self._idle.used(topic, now)
         self._topics[str(name)] = topic
         return topic
+
+    def _make_stored(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> StoredTopic:
+        commits = self._core.commits
+        topic_id, ledger_id = commits.new_id(), commits.new_id()
+        stored = self._core.store.create(str(name), topic_id)
+        info = stored.ledger.open_ledger(ledger_id, now.wall)
+        commits.put_row(topic_key(str(name)), {"id": topic_id, "created": now.wall, "properties": properties or {}})
+        commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
+        return stored
+
+    def _make_partitions(self, name: TopicName, numbers: range, now: Now) -> None:
+        """Those that are not there; persistent ones as rows alone, until somebody uses them."""
+        for number in numbers:
+            partition = name.partition(number)
+            if self.exists(partition):
+                continue
+            if partition.persistent:
+                self._core.store.forget(self._make_stored(partition, now))
+            else:
+                self._make(partition, now)
 
     def delete(self, name: TopicName, now: Now, *, force: bool) -> None:
         """Delete a topic and its subscriptions.
@@ -201,9 +215,7 @@ class Topics:
             raise Conflict("This topic already exists")
         row = {"partitions": count, "properties": properties or {}}
         self._core.commits.put_row(partitions_key(str(name)), row)
-        for i in range(count):
-            if not self.exists(name.partition(i)):
-                self._make(name.partition(i), now)
+        self._make_partitions(name, range(count), now)
 
     def grow(self, name: TopicName, count: int, now: Now) -> None:
         """Give a partitioned topic more partitions.
@@ -221,9 +233,7 @@ class Topics:
         row = self._core.catalog.get(partitions_key(str(name)))
         assert row is not None
         self._core.commits.put_row(partitions_key(str(name)), row | {"partitions": count})
-        for i in range(before, count):
-            if not self.exists(name.partition(i)):
-                self._make(name.partition(i), now)
+        self._make_partitions(name, range(before, count), now)
 
     def delete_partitioned(self, name: TopicName, now: Now, *, force: bool) -> None:
         """Delete a partitioned topic, its partitions and their subscriptions.

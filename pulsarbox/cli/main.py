@@ -12,6 +12,7 @@ from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 COMMANDS: Final = {
     "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker in the foreground."),
+    "storage": LazyCommand("pulsarbox.cli.storage:storage", "Look into a data directory: numbers, damage, records."),
 }
 
 

@@ -26,7 +26,7 @@ def test_the_daemon_loads_no_terminal_no_spark_and_no_pulsar_client() -> None:
     assert loaded_by(f"import {daemon_or_cli()}").isdisjoint({"textual", "rich", "pyspark", "pulsar"})
 
 
-@pytest.mark.parametrize("module", ["pulsarbox.cli.main", "pulsarbox.cli.start"])
+@pytest.mark.parametrize("module", ["pulsarbox.cli.main", "pulsarbox.cli.start", "pulsarbox.cli.storage"])
 def test_the_command_line_loads_only_click(module: str) -> None:
     heavy = {"aiohttp", "asyncio", "google", "lmdb", "psutil", "pulsar", "pyspark", "rich", "textual", "uvloop"}
     assert loaded_by(f"import {module}").isdisjoint(heavy)

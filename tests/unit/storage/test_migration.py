@@ -10,10 +10,12 @@ import lmdb
 import pytest
 
 from pulsarbox.errors import EntryDamaged
+from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.format import ENTRY_HEADER
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 from pulsarbox.storage.meta import Content
+from pulsarbox.storage.record import Entry, unpack_batch
 from tests.unit.storage.batches import body_of
 from tests.unit.storage.engine_conformance import checkpoint_at, ids, read_all, reclaim_all
 
@@ -142,4 +144,24 @@ def test_a_directory_that_was_only_begun(path: Path, gone: str) -> None:
     engine = LmdbEngine(path)
     recovery = engine.recover()
     assert (recovery.next_position, list(recovery.rows.items(b""))) == (1, [])
+    engine.close()
+
+
+def test_a_directory_of_a_daemon(tmp_path: Path) -> None:
+    """Two topics with a subscription each, 30 messages before a clean stop, ten more before it was killed."""
+    with tarfile.open(ARCHIVE.with_name("format-1-daemon.tar.gz")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    engine = LmdbEngine(tmp_path / "format-1-daemon")
+    recovery = engine.recover()
+    batches = [record for value in recovery.batches for _, record in unpack_batch(value)]
+    assert recovery.next_position == 90
+    rows = dict(recovery.rows.items(b""))
+    owners = {key: json.loads(value) for key, value in rows.items() if key.startswith(b"owner/")}
+    names = ("persistent://public/default/orders", "persistent://public/default/gr\u00fc\u00dfe")
+    assert owners == {b"owner/%016x" % number: names[number > 3] for number in (2, 3, 5, 6)}
+    for ledger_id, topic in ((2, "orders"), (5, "gr\u00fc\u00dfe")):
+        entries = engine.read(ReadRequest(1, ledger_id, 0, 99, 1 << 20))
+        assert [entry.entry_id for entry in entries] == list(range(40))
+        assert all(f"{topic} {entry.entry_id}".encode() * 3 in entry.body for entry in entries)
+        assert entries[30:] == [one for one in batches if isinstance(one, Entry) and one.ledger_id == ledger_id]
     engine.close()

@@ -2,7 +2,10 @@
 
 import contextlib
 import errno
+import os
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +17,7 @@ from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.storage.engine import ReadRequest, Reclaimed
 from pulsarbox.storage.format import ENTRY_HEADER, LOG_KEY, PACKED
 from pulsarbox.storage.lmdb_engine import STEPS, LmdbEngine
+from pulsarbox.storage.meta import MetaEnvironment
 from pulsarbox.storage.volume import Volume
 from tests.unit.storage.batches import batch_of, body_of
 from tests.unit.storage.engine_conformance import Store, checkpoint_at, ids, meta_batch, read_all, reclaim_all
@@ -203,6 +207,49 @@ def test_the_disk_is_given_back(store: DiskStore) -> None:
     store.open()
     assert store.next_position == next_position
     store.check()
+
+
+def test_a_newest_volume_of_mostly_dead_entries_takes_no_more(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path / "data", 1 << 20)
+    store.open()
+    store.commit(60)
+    store.drop(0, 1)
+    assert reclaim_all(store.now) == []
+    store.commit(1)
+    assert store.names() == ["volumes/00000001"]
+    store.drop(*LEDGERS[2:9])
+    assert reclaim_all(store.now) == []
+    store.commit(1, (9,))
+    assert store.names() == ["volumes/00000001", "volumes/00000002"]
+    store.drop()
+    assert reclaim_all(store.now) == ["sealed", "packed"]
+    store.check()
+    store.drop(9)
+    assert reclaim_all(store.now) == ["removed"]
+    assert store.names() == ["volumes/00000002"]
+    store.open()
+    assert store.batches == []
+    store.close()
+
+
+def test_an_empty_store_after_everything_was_removed_goes_on_counting(tmp_path: Path) -> None:
+    """The newest volume is empty, all before it is gone: only the mark knows where the log is."""
+    store = DiskStore(tmp_path / "data")
+    store.open()
+    store.commit(14)
+    store.drop(*LEDGERS)
+    store.now._volumes.roll_after = store.now._volumes.current
+    store.now._volumes.begin_next()
+    assert "removed" in reclaim_all(store.now)
+    next_position = store.next_position
+    for _ in range(2):
+        store.open()
+        assert (store.next_position, store.batches) == (next_position, [])
+    store.commit(1, (77,))
+    store.open()
+    assert store.next_position == next_position + 1
+    store.check()
+    store.close()
 
 
 def test_a_slow_ledger_among_a_thousand_that_are_gone(tmp_path: Path) -> None:
@@ -458,6 +505,97 @@ def test_a_damaged_volume_is_not_packed_and_holds_up_nothing(store: DiskStore) -
     read_all(store.now, 9, 30, store.ends[9], SIZE)
 
 
+def test_without_the_meta_environment_nothing_packed_is_thrown_away(store: DiskStore) -> None:
+    store.commit(60)
+    store.drop(*LEDGERS[:8])
+    assert "packed" in reclaim_all(store.now)
+    store.close()
+    names = store.names()
+    (store.path / "meta").rename(store.path / "elsewhere")
+    with pytest.raises(PersistenceError, match="meta is missing"):
+        store.make().recover()
+    (store.path / "elsewhere").rename(store.path / "meta")
+    assert store.names() == names
+    store.open()
+    store.check()
+
+
+def test_a_missing_volume_of_the_log_is_noticed(store: DiskStore) -> None:
+    store.commit(60)
+    store.drop()
+    reclaim_all(store.now)
+    store.close()
+    newest = max((store.path / "volumes").iterdir())
+    newest.rename(store.path / "elsewhere")
+    with pytest.raises(PersistenceError, match="a volume is missing"):
+        store.make().recover()
+
+
+def test_a_full_disk_does_not_keep_dead_volumes_from_being_removed(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Volume) -> None:
+        raise lmdb.DiskError("mdb_txn_commit", errno.ENOSPC)
+
+    store.commit(30, (1, 2))
+    store.commit(30, (3,))
+    store.drop()
+    reclaim_all(store.now)
+    store.drop(1, 2, 3)
+    store.commit(60, (4, 5, 6))
+    assert len(store.now._volumes.live) > 1
+    with monkeypatch.context() as patch:
+        patch.setattr(Volume, "flush_index", full)
+        reclaimed = store.now.reclaim()
+        assert reclaimed is not None and reclaimed.what == "removed" and reclaimed.bytes_after == 0
+        with pytest.raises(PersistenceError, match="disk cannot be given back"):
+            store.now.reclaim()
+    assert "sealed" in reclaim_all(store.now)
+    store.check()
+
+
+def test_an_older_volume_that_is_damaged_before_it_is_sealed_holds_up_no_reads(store: DiskStore) -> None:
+    store.commit(60)
+    checkpoint_at(store.now, store.next_position - 1)
+    with store.now._volumes.pool.using(1) as volume:
+        entries = 2 * volume.last_position
+    store.close()
+    file = store.path / "volumes" / "00000001" / "data.mdb"
+    os.truncate(file, 50_000)
+    store.open()
+    with pytest.raises(EntryDamaged):
+        ids(store.now, 1, 0, 0)
+    read_all(store.now, 1, entries, store.ends[1], SIZE)
+    with pytest.raises(PersistenceError, match="damaged or truncated"):
+        store.now.reclaim()
+    assert store.now.reclaim() is None
+    store.commit(5)
+    read_all(store.now, 1, entries, store.ends[1], SIZE)
+
+
+def test_a_panic_while_sealing_or_remapping(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LMDB could not know that what it wrote is durable: the step is not done twice, and nothing is lost."""
+    store.commit(60)
+    store.drop(*LEDGERS[:8])
+    for name in ("seal", "remap"):
+        real = getattr(MetaEnvironment, name)
+
+        def panic(*arguments: object, real: Callable[..., None] = real) -> None:
+            real(*arguments)
+            raise lmdb.PanicError("mdb_txn_commit")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(MetaEnvironment, name, panic)
+            for _ in range(20):
+                with contextlib.suppress(PersistenceError):
+                    store.now.reclaim()
+        store.check()
+    reclaim_all(store.now)
+    assert_nothing_is_left_over(store)
+    store.open()
+    store.check()
+
+
 def test_packed_volumes_have_numbers_of_their_own(store: DiskStore) -> None:
     store.commit(60)
     store.drop(*LEDGERS[:8])
@@ -479,6 +617,34 @@ def test_other_processes_may_read_what_is_sealed(store: DiskStore) -> None:
     store.open()
     store.check()
     assert not lock.exists()
+
+
+READER = """
+import sys, lmdb
+from pathlib import Path
+data = Path(sys.argv[1])
+with lmdb.open(str(data / "meta"), max_dbs=16, readonly=True, create=False) as env:
+    table = env.open_db(b"mark", create=False)
+    with env.begin(db=table) as txn:
+        print(int.from_bytes(txn.get(b"position"), "big"), int.from_bytes(txn.get(b"sealed"), "big"))
+for path in sorted(data.glob("volumes/*")):
+    with lmdb.open(str(path), max_dbs=16, readonly=True, create=False) as env:
+        table = env.open_db(b"log", create=False)
+        with env.begin(db=table) as txn:
+            print(txn.stat(table)["entries"])
+"""
+
+
+def test_another_process_reads_beside_this_one(store: DiskStore) -> None:
+    store.commit(60)
+    store.drop(1)
+    reclaim_all(store.now)
+    command = [sys.executable, "-c", READER, str(store.path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert found[0].split() == ["60", str(store.now._volumes.current - 1)]
+    assert sum(map(int, found[1:])) == 60
+    store.commit(1)
+    store.check()
 
 
 def test_packing_is_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

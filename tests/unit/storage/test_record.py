@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.format import BATCH_HEADER, RECORD_PREFIX
+from pulsarbox.errors import EntryDamaged, PersistenceError
+from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, EntryFlag
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import (
     Acked,
@@ -100,13 +101,38 @@ def test_a_longer_header_of_a_later_version_is_read() -> None:
 
 
 @given(st.data())
-def test_a_damaged_batch_is_refused(data: st.DataObject) -> None:
+def test_a_damaged_batch_is_refused_and_a_damaged_body_is_one_entry(data: st.DataObject) -> None:
     value = bytearray(batch_of(1, [(1, 0, 2)]).value())
     # The reserved byte, the count and the time are not covered: nothing is read from them.
     covered = [0, *range(4, 12), *range(BATCH_HEADER.size, len(value))]
-    value[data.draw(st.sampled_from(covered))] ^= data.draw(st.integers(1, 255))
-    with pytest.raises(PersistenceError, match="batch"):
-        list(unpack_batch(bytes(value)))
+    offsets = [offset for offset, _ in unpack_batch(bytes(value))]
+    bodies = [offset + ENTRY_HEADER.size for offset in offsets]
+    at = data.draw(st.sampled_from(covered))
+    value[at] ^= data.draw(st.integers(1, 255))
+    damaged = [n for n, start in enumerate(bodies) if start <= at < start + len(entry_of(1, n).body)]
+    if not damaged:
+        with pytest.raises(PersistenceError, match="batch"):
+            list(unpack_batch(bytes(value)))
+        return
+    assert [offset for offset, _ in unpack_batch(bytes(value))] == offsets
+    for number, offset in enumerate(offsets):
+        if number not in damaged:
+            assert unpack_entry(bytes(value), offset) == entry_of(1, number)
+            continue
+        with pytest.raises(EntryDamaged) as raised:
+            unpack_entry(bytes(value), offset)
+        assert (raised.value.ledger_id, raised.value.first, raised.value.last) == (1, number, number)
+
+
+def test_a_body_without_the_clients_checksum_has_one_of_the_box() -> None:
+    body = b"no magic in front"
+    flags: int = EntryFlag.OWN_CHECKSUM
+    entry = Entry(1, 0, flags, 1, 1, len(body), 0, 1, 2, 0, crc32c(body), body)
+    value = bytearray(pack_entry(entry) + body)
+    assert unpack_entry(bytes(value), 0) == entry
+    value[-1] ^= 1
+    with pytest.raises(EntryDamaged):
+        unpack_entry(bytes(value), 0)
 
 
 @given(st.data())

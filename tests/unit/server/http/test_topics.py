@@ -139,7 +139,7 @@ def test_a_topic_in_use_stays_unless_forced() -> None:
 def test_a_topic_with_subscriptions_goes_with_them() -> None:
     async def scenario(box: Box) -> None:
         await box.put("/persistent/public/default/p/partitions", 2)
-        topic = box.broker.topics.loaded(parse_topic("p-partition-1"))
+        topic = box.broker.topics.find(parse_topic("p-partition-1"), box.shell.now())
         assert isinstance(topic, PersistentTopic)
         topic.subscribe("s", earliest=True, properties={}, now=box.shell.now())
         assert (await box.get("/persistent/public/default/p/subscriptions")).value == ["s"]

@@ -1,0 +1,334 @@
+"""A data directory seen from outside: opened read-only, whether a daemon holds it or not."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import lmdb
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.directory import DATA_FILE, NEW_SUFFIX, verify_environment
+from pulsarbox.storage.format import CONTENT, FORMAT_VERSION, INDEX_KEY, LOG_KEY, LONG_ROW, PACKED, ROW_KEY_MAX, STRETCH
+
+META = "meta"
+_FOLDERS = {"volumes": 0, "packed": PACKED}
+_FILES = {"INSTANCE", "LOCK", META, *_FOLDERS}
+_LOCK_FILE = "lock.mdb"
+_TABLES_MAX = 16
+_CHUNK_BYTES = 16 << 20
+_CHUNK_ROWS = 256
+_INDEXED = b"indexed"
+
+
+class Vanished(PersistenceError):
+    """An environment that was there a moment ago is gone: the daemon has packed or removed it."""
+
+
+class Stretch(NamedTuple):
+    """Entries of a ledger that a volume holds, as the meta tables say."""
+
+    ledger_id: int
+    first: int
+    volume: int
+    entries: int
+    bytes: int
+
+
+class Content(NamedTuple):
+    """What a volume takes and holds, as the meta tables say."""
+
+    first: int
+    last: int
+    size: int
+    entries: int
+    bytes: int
+
+
+class Box:
+    """A data directory. ``pid`` is the process that holds it, 0 where that is not known; ``live`` whether one does."""
+
+    def __init__(self, path: Path) -> None:
+        """Look at the directory. Raises PersistenceError where it is none, or of an unknown format."""
+        self.path = path
+        if not path.is_dir():
+            what = "is not a directory" if path.exists() else "does not exist"
+            raise PersistenceError(f"{path} {what}: name the data directory of a box (its dataDirectory setting)")
+        try:
+            fields = json.loads((path / "INSTANCE").read_bytes())
+            self.format, self.instance = fields["format"], str(fields["instance"])
+            self.created = int(fields.get("created", 0))
+        except FileNotFoundError:
+            what = "holds data, but its INSTANCE file is missing: restore that file from a copy"
+            if not (path / META).exists():
+                what = "is not a data directory, it has no INSTANCE file: name the dataDirectory of a box"
+            raise PersistenceError(f"{path} {what}") from None
+        except OSError as error:
+            raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PersistenceError(f"{path / 'INSTANCE'} is damaged ({error!r}): restore it from a copy") from error
+        if self.format not in range(1, FORMAT_VERSION + 1):
+            raise PersistenceError(
+                f"{path} has format {self.format!r}, this version of pulsarbox reads formats 1 to {FORMAT_VERSION}:"
+                " use the version that wrote it, or a later one"
+            )
+        self.live, self.pid = _holder(path / "LOCK")
+
+    def volumes(self) -> list[str]:
+        """The volumes there are: packed ones, then those of the journal, each oldest first."""
+        names = [
+            f"{folder}/{path.name}"
+            for folder in ("packed", "volumes")
+            for path in _listed(self.path / folder)
+            if is_volume_name(path.name)
+        ]
+        return sorted(names)
+
+    def strangers(self) -> list[tuple[str, bool]]:
+        """Names that are not part of the format, and whether each is something that was never finished."""
+        paths = [path for path in _listed(self.path) if path.name not in _FILES]
+        for folder in _FOLDERS:
+            paths += [path for path in _listed(self.path / folder) if not is_volume_name(path.name)]
+        return sorted((str(path.relative_to(self.path)), path.name.endswith(NEW_SUFFIX)) for path in paths)
+
+    def is_gone(self, name: str) -> bool:
+        """Whether an environment is not there any more, or just being removed by the daemon."""
+        path = self.path / name
+        return not path.exists() or (self.live and not (path / DATA_FILE).exists())
+
+    def can_lock(self, name: str) -> bool:
+        """Whether a reader of an environment can say so in LMDB's lock, where the daemon sees it."""
+        return os.access(self.path / name / _LOCK_FILE, os.R_OK | os.W_OK)
+
+    def disk_used(self, name: str) -> int:
+        """Bytes that the files of an environment take on the disk; 0 where it is gone."""
+        return sum(_blocks(path) for path in _listed(self.path / name))
+
+    def file_size(self, name: str) -> int:
+        """Bytes of the file of an environment, holes included; 0 where it is gone."""
+        try:
+            return (self.path / name / DATA_FILE).stat().st_size
+        except OSError:
+            return 0
+
+    @contextmanager
+    def open(self, name: str, growing: bool) -> Iterator["Environment"]:
+        """An environment; ``growing`` where a daemon may be writing it.
+
+        Raises Vanished where it is gone, PersistenceError where its file is damaged or cannot be read.
+        """
+        path = self.path / name
+        if not path.exists():
+            raise Vanished(f"{name} is not there")
+        try:
+            verify_environment(path)
+            env = _open(path, lock=growing and self.live)
+        except (lmdb.Error, OSError, PersistenceError) as error:
+            if self.is_gone(name):
+                raise Vanished(f"{name} is not there any more") from error
+            raise PersistenceError(str(error)) from error
+        try:
+            yield Environment(env)
+        except lmdb.Error as error:
+            raise PersistenceError(f"{path}: {error}") from error
+        finally:
+            env.close()
+
+
+class Environment:
+    """An open environment. Each chunk of rows has a short transaction of its own, so that no page is held back."""
+
+    def __init__(self, env: lmdb.Environment) -> None:
+        self._env = env
+        self._snapshot: lmdb.Transaction[bytes] | None = None
+        with env.begin() as txn:
+            names = [bytes(key) for key in txn.cursor().iternext(keys=True, values=False)]
+        self._tables = {name: env.open_db(name, create=False) for name in names}
+
+    @property
+    def size(self) -> int:
+        """Bytes up to the last page that is in use."""
+        return int(self._env.info()["last_pgno"] + 1) * int(self._env.stat()["psize"])
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Inside, everything is read as it was at one instant."""
+        with self._env.begin() as self._snapshot:
+            yield
+        self._snapshot = None
+
+    def tables(self) -> set[bytes]:
+        """The names of the tables."""
+        return set(self._tables)
+
+    def number(self, table: bytes, key: bytes) -> int:
+        """A number that stands in a table, 0 where it does not."""
+        with self._begin() as txn:
+            value = txn.get(key, db=self._table(table))
+        return 0 if value is None else int(LOG_KEY.unpack(value)[0])
+
+    def extent(self) -> tuple[int, int]:
+        """The first and the last position of the log, 0 where it is empty."""
+        with self._begin() as txn, txn.cursor(db=self._table(b"log")) as cursor:
+            if not cursor.first():
+                return 0, 0
+            first = cursor.key()
+            cursor.last()
+            return int(LOG_KEY.unpack(first)[0]), int(LOG_KEY.unpack(cursor.key())[0])
+
+    @property
+    def indexed(self) -> int:
+        """The index covers the log up to here."""
+        return self.number(b"mark", _INDEXED)
+
+    def batch(self, position: int) -> bytes | None:
+        """The value of one batch, None where the log does not have it."""
+        with self._begin() as txn:
+            return txn.get(LOG_KEY.pack(position), db=self._table(b"log"))
+
+    def chunks(self, table: bytes, first: bytes = b"") -> Iterator[list[tuple[bytes, bytes]]]:
+        """The rows of a table from a key on, some at a time."""
+        if table not in self._tables:
+            return
+        db = self._table(table)
+        after: bytes | None = None
+        while True:
+            rows: list[tuple[bytes, bytes]] = []
+            size = 0
+            with self._begin() as txn, txn.cursor(db=db) as cursor:
+                found = cursor.set_range(first if after is None else after) if first or after else cursor.first()
+                if found and after is not None and cursor.key() == after:
+                    found = cursor.next()
+                while found and len(rows) < _CHUNK_ROWS and size < _CHUNK_BYTES:
+                    rows.append(cursor.item())
+                    size += len(rows[-1][1])
+                    found = cursor.next()
+            if not rows:
+                return
+            if after is not None and rows[0][0] <= after:
+                raise PersistenceError(f"the keys of table {table.decode()} are not in order")
+            yield rows
+            after = rows[-1][0]
+
+    def rows(self, table: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """All rows of a table."""
+        for chunk in self.chunks(table):
+            yield from chunk
+
+    @contextmanager
+    def _begin(self) -> Iterator["lmdb.Transaction[bytes]"]:
+        try:
+            if self._snapshot is not None:
+                yield self._snapshot
+            else:
+                with self._env.begin() as txn:
+                    yield txn
+        except lmdb.Error as error:
+            raise PersistenceError(str(error)) from error
+
+    def _table(self, name: bytes) -> "lmdb._Database":
+        if name not in self._tables:
+            raise PersistenceError(f"its table {name.decode()} is missing")
+        return self._tables[name]
+
+
+class Tables(NamedTuple):
+    """What the meta environment says beside the rows, all of one instant."""
+
+    mark: int
+    sealed: int
+    stretches: list[Stretch]
+    contents: dict[int, Content]
+    dropped: set[int]
+
+
+def read_tables(meta: Environment, version: int) -> Tables:
+    """Read the tables of the meta environment. Raises PersistenceError where they cannot be understood."""
+    mark, sealed = meta.number(b"mark", b"position"), meta.number(b"mark", b"sealed")
+    stretches: list[Stretch] = []
+    try:
+        for key, value in meta.rows(b"volumes"):
+            ledger_id, first = INDEX_KEY.unpack(key)
+            # Version 1 says only which volume it is.
+            fields = (*LOG_KEY.unpack(value), 0, 0) if version == 1 else STRETCH.unpack(value)
+            stretches.append(Stretch(ledger_id, first, *fields))
+        contents = {LOG_KEY.unpack(key)[0]: Content(*CONTENT.unpack(value)) for key, value in meta.rows(b"contents")}
+        dropped = {LOG_KEY.unpack(key)[0] for key, _ in meta.rows(b"dropped")}
+    except ValueError as error:
+        raise PersistenceError(f"a table of meta is damaged: {error}") from error
+    return Tables(mark, sealed, stretches, contents, dropped)
+
+
+def unpack_row(key: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """A row of the checkpoint as it was written: long keys stand in the value."""
+    if len(key) < ROW_KEY_MAX:
+        return key, value
+    end = LONG_ROW.size + LONG_ROW.unpack_from(value)[0]
+    return value[LONG_ROW.size : end], value[end:]
+
+
+def is_volume_name(name: str) -> bool:
+    """Whether a directory of this name is a volume."""
+    return name.isascii() and name.isdigit()
+
+
+def number_of(name: str) -> int:
+    """The number of a volume in the tables of meta."""
+    folder, _, digits = name.partition("/")
+    return int(digits) + _FOLDERS[folder]
+
+
+def name_of(number: int) -> str:
+    """The name of the volume that the tables of meta give this number."""
+    return f"packed/{number - PACKED:08d}" if number >= PACKED else f"volumes/{number:08d}"
+
+
+def _holder(lock: Path) -> tuple[bool, int]:
+    try:
+        descriptor = os.open(lock, os.O_RDONLY)
+    except OSError:
+        return False, 0
+    try:
+        # A shared lock, given back at once. Only a daemon that starts in this very instant could be in its way.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(descriptor, 32, 0).strip()
+        return True, int(text) if text.isdigit() else 0
+    except OSError:
+        return False, 0
+    else:
+        return False, 0
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path, lock: bool) -> lmdb.Environment:
+    # A map of size 0 is as large as the writer's, so that the file may grow while it is read.
+    if lock and (path / _LOCK_FILE).exists():
+        try:
+            return lmdb.open(str(path), readonly=True, create=False, map_size=0, max_dbs=_TABLES_MAX, lock=True)
+        except (lmdb.ReadonlyError, lmdb.LockError):
+            pass
+        except lmdb.Error as error:
+            if "ermission denied" not in str(error):
+                raise
+    return lmdb.open(str(path), readonly=True, create=False, map_size=0, max_dbs=_TABLES_MAX, lock=False)
+
+
+def _listed(path: Path) -> list[Path]:
+    try:
+        return sorted(path.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
+
+
+def _blocks(path: Path) -> int:
+    try:
+        return path.stat().st_blocks * 512
+    except OSError:
+        return 0

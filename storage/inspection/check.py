@@ -1,0 +1,312 @@
+"""Is a data directory whole? Each environment is examined by a child, then what they say is held against each other."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.storage.format import PACKED
+from pulsarbox.storage.inspection.box import META, Box, Content, Stretch, name_of, number_of
+from pulsarbox.storage.inspection.examination import RESTORE
+from pulsarbox.storage.inspection.examined import ExaminedMeta, ExaminedVolume
+from pulsarbox.storage.inspection.findings import DAMAGE, Finding, damage, warning
+
+CHILDREN: Final = 2
+_ROUNDS_MAX = 5
+_OFTEN = 20
+"""So many findings of one kind are told one by one."""
+
+Progress = Callable[[str], None]
+
+
+class Report(NamedTuple):
+    """What a check has found."""
+
+    box: Box
+    findings: list[Finding]
+    environments: int
+    batches: int
+    entries: int
+    ledgers: int
+
+    @property
+    def damaged(self) -> bool:
+        """Whether something is lost."""
+        return any(finding.severity == DAMAGE for finding in self.findings)
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        severities = [finding.severity for finding in self.findings]
+        return {
+            "directory": str(self.box.path),
+            "instance": self.box.instance,
+            "live": self.box.live,
+            "findings": [finding.document() for finding in self.findings],
+            "summary": {
+                "damage": severities.count(DAMAGE),
+                "warnings": len(severities) - severities.count(DAMAGE),
+                "environments": self.environments,
+                "batches": self.batches,
+                "entries": self.entries,
+                "ledgers": self.ledgers,
+            },
+        }
+
+
+def check(path: Path, *, quick: bool = False, progress: Progress = lambda _: None) -> Report:
+    """Check a box. ``quick`` leaves the bodies of entries out. Raises PersistenceError where it cannot be opened."""
+    box = Box(path)
+    volumes: dict[tuple[str, bool], ExaminedVolume] = {}
+    again = _ROUNDS_MAX
+    while True:
+        progress("meta")
+        meta = ExaminedMeta(path)
+        mark = meta.tables.mark
+        wanted = _wanted(box, meta)
+        missing = [one for one in wanted if one not in volumes]
+
+        def examine(one: tuple[str, bool], mark: int = mark) -> ExaminedVolume:
+            progress(one[0])
+            return ExaminedVolume(box, one[0], sealed=one[1], mark=mark, quick=quick)
+
+        with ThreadPoolExecutor(CHILDREN) as pool:
+            volumes.update(zip(missing, pool.map(examine, missing), strict=True))
+        # The daemon packs and removes volumes beside us: then look again.
+        again -= 1
+        gone = [one for one in wanted if volumes[one].vanished]
+        if not (box.live and gone and again):
+            break
+        for one in gone:
+            del volumes[one]
+    examined = [volumes[one] for one in wanted]
+    findings = _Judgement(box, meta, examined).findings
+    held = sum(volume.entries for volume in examined), sum(volume.batches for volume in examined)
+    return Report(box, findings, 1 + len(examined), held[1], held[0], len(meta.holdings.ledgers))
+
+
+def _wanted(box: Box, meta: ExaminedMeta) -> list[tuple[str, bool]]:
+    """The volumes to examine, and whether each is known to be never written again."""
+    names = box.volumes()
+    return [(name, number_of(name) >= PACKED or number_of(name) in meta.tables.contents) for name in names]
+
+
+class _Judgement:
+    def __init__(self, box: Box, meta: ExaminedMeta, volumes: list[ExaminedVolume]) -> None:
+        self.box = box
+        self.meta = meta
+        self.tables = meta.tables
+        self.volumes = {number_of(volume.name): volume for volume in volumes}
+        self.findings: list[Finding] = list(meta.findings)
+        for volume in volumes:
+            self.findings += volume.findings
+        self.journal = [self.volumes[number] for number in sorted(self.volumes) if number < PACKED]
+        self.checkpointed = set(meta.holdings.ledgers)
+        if meta.whole:
+            for volume in self.journal:
+                self.findings += volume.apply_to(meta.holdings, self.tables.mark)
+            self._contents()
+            self._stretches()
+            self._ledgers()
+            self._cursors()
+        self._log()
+        self._strangers()
+        self._liveness()
+        holdings = meta.holdings
+        self.findings = [one._replace(topic=holdings.topic_of(one.ledger)) for one in self.findings]
+
+    def _log(self) -> None:
+        """Positions follow each other from the mark on."""
+        mark = self.tables.mark
+        expected = 0
+        filled = [volume for volume in self.journal if volume.last]
+        for volume in filled:
+            if expected and volume.first != expected and volume.first > mark + 1:
+                what = f"its log begins at batch {volume.first}, the one before ends at {expected - 1}"
+                self.findings.append(damage(volume.name, f"{what}: batches are missing", RESTORE))
+            elif expected and volume.first < expected:
+                what = f"its log begins at batch {volume.first}, which the volume before has as well"
+                self.findings.append(damage(volume.name, what, RESTORE))
+            elif not expected and volume.first > mark + 1 and self.meta.whole:
+                what = f"the log begins at batch {volume.first}, but the checkpoint ends at {mark}"
+                self.findings.append(damage(volume.name, f"{what}: batches are missing", RESTORE))
+            expected = volume.last + 1
+        unread = any(not volume.whole for volume in self.journal)
+        if not unread and expected <= mark and self.journal and filled[-1:] == self.journal[-1:]:
+            what = f"the log ends at batch {expected - 1}, but the checkpoint covers {mark}: the end of the log is gone"
+            self.findings.append(damage(self.journal[-1].name, what, RESTORE))
+        if not self.journal and mark:
+            self.findings.append(damage("volumes", f"there is none, but the checkpoint covers batch {mark}", RESTORE))
+
+    def _contents(self) -> None:
+        """The table of contents against the volumes."""
+        sums: dict[int, list[int]] = {}
+        for stretch in self.tables.stretches:
+            total = sums.setdefault(stretch.volume, [0, 0])
+            total[0] += stretch.entries
+            total[1] += stretch.bytes
+        for number, content in self.tables.contents.items():
+            name = name_of(number)
+            entries, size = sums.pop(number, [0, 0])
+            if (entries, size) != (content.entries, content.bytes):
+                what = (
+                    f"contents say {content.entries} live entries of {content.bytes} bytes, volumes say {entries}"
+                    f" of {size}: disk is given back too early or too late"
+                )
+                self.findings.append(damage(f"meta, contents of {name}", what, RESTORE))
+            self._content(number, content)
+        if self.box.format == 1:
+            return
+        for number, (entries, _) in sums.items():
+            what = f"volumes say that it holds {entries} entries, contents do not know it"
+            self.findings.append(damage(f"meta, contents of {name_of(number)}", what, RESTORE))
+        for number, volume in self.volumes.items():
+            unknown = number not in self.tables.contents and (number >= PACKED or number <= self.tables.sealed)
+            if unknown and not self.box.is_gone(volume.name):
+                what = "the tables of meta do not speak of it: left over from packing, and never read"
+                self.findings.append(warning(volume.name, what, "nothing: the box removes it at its next start"))
+
+    def _content(self, number: int, content: Content) -> None:
+        volume = self.volumes.get(number)
+        if volume is None:
+            if content.entries:
+                what = f"the directory is missing: {content.entries} entries of {content.bytes} bytes are lost"
+                self.findings.append(damage(name_of(number), what, RESTORE))
+            else:
+                what = "contents speak of it, but it is not there; nothing in it was alive"
+                self.findings.append(warning(name_of(number), what, "nothing"))
+        elif volume.whole and (volume.first, volume.last) != (content.first, content.last):
+            what = (
+                f"its log has batches {volume.first} to {volume.last}, contents say {content.first} to {content.last}"
+            )
+            self.findings.append(damage(volume.name, what, RESTORE))
+
+    def _stretches(self) -> None:
+        """Each stretch is in its volume, and complete."""
+        for stretch in self.tables.stretches:
+            volume = self.volumes.get(stretch.volume)
+            if volume is None or not volume.whole:
+                known = stretch.volume in self.tables.contents
+                if volume is None and not known:
+                    what = f"entries from {stretch.ledger_id}:{stretch.first} on should be in it, but it is not there"
+                    self._one(name_of(stretch.volume), what, stretch)
+                continue
+            runs = volume.runs.get(stretch.ledger_id, [])
+            found = [run for run in runs if run[0] == stretch.first]
+            if self.box.format == 1:
+                if not found and not volume.bad:
+                    what = f"entry {stretch.ledger_id}:{stretch.first} should be in it, and is not"
+                    self._one(volume.name, what, stretch)
+            elif not volume.bad and not _holds(runs, stretch):
+                there = ", ".join(f"{run[1]} from {run[0]} on of {run[2]} bytes" for run in found) or "none of them"
+                what = (
+                    f"volumes say it holds {stretch.entries} entries of ledger {stretch.ledger_id} from"
+                    f" {stretch.first} on of {stretch.bytes} bytes, it holds {there}"
+                )
+                self._one(volume.name, what, stretch)
+
+    def _one(self, where: str, what: str, stretch: Stretch) -> None:
+        self.findings.append(damage(where, what, RESTORE, stretch.ledger_id, stretch.first))
+
+    def _ledgers(self) -> None:
+        """Each ledger's entries are somewhere, from 0 on."""
+        holdings = self.meta.holdings
+        unread = any(not volume.whole for volume in self.volumes.values() if not volume.sealed)
+        held = self._held()
+        for ledger_id, ledger in holdings.ledgers.items():
+            end = 0
+            gap = False
+            for first, after in sorted(held.get(ledger_id, [])):
+                if first > end:
+                    gap = True
+                    self._gap(ledger_id, end, first - 1)
+                end = max(end, after)
+            wanted = 0 if ledger.replayed else ledger.entries
+            if end < wanted and not unread:
+                self._gap(ledger_id, end, wanted - 1)
+            elif end > wanted and ledger.closed and not ledger.replayed and not gap and ledger.entries:
+                what = f"its row says {wanted} entries, {end} are stored"
+                self.findings.append(
+                    warning(f"ledger {ledger_id}", what, "nothing: the others are not read")._replace(ledger=ledger_id)
+                )
+            if not holdings.name_of(ledger.topic_id):
+                what = f"it belongs to topic {ledger.topic_id}, which does not exist: nobody can read it"
+                self.findings.append(warning(f"ledger {ledger_id}", what, "nothing: it only takes room"))
+        # What the log deletes after the checkpoint is given back with the next one.
+        nobodys = {stretch.ledger_id for stretch in self.tables.stretches if stretch.ledger_id not in self.checkpointed}
+        nobodys -= self.tables.dropped
+        for ledger_id in sorted(nobodys)[:_OFTEN]:
+            what = "volumes speak of it, but it has no row"
+            self.findings.append(warning(f"ledger {ledger_id}", what, "nothing: it only takes room"))
+
+    def _gap(self, ledger_id: int, first: int, last: int) -> None:
+        where = f"ledger {ledger_id}, entries {first} to {last}"
+        what = "they are in no volume: consumers stop there or step over them"
+        self.findings.append(damage(where, what, RESTORE, ledger_id, first))
+
+    def _held(self) -> dict[int, list[tuple[int, int]]]:
+        """Entries by ledger: first, and the one behind the last. What a known damage has taken counts as there."""
+        held: dict[int, list[tuple[int, int]]] = {}
+
+        def hold(ledger_id: int, first: int, entries: int) -> None:
+            held.setdefault(ledger_id, []).append((first, first + entries))
+
+        speak = {stretch.volume for stretch in self.tables.stretches}
+        for stretch in self.tables.stretches:
+            # What is wrong with a stretch has been said: its volume is missing, cannot be read, or holds less.
+            hold(stretch.ledger_id, stretch.first, stretch.entries)
+        for number, volume in self.volumes.items():
+            if self.box.format > 1 and (number in self.tables.contents or number >= PACKED) and number in speak:
+                continue
+            if self.box.format > 1 and number <= self.tables.sealed:
+                continue
+            for ledger_id, runs in volume.runs.items():
+                for first, entries, _ in runs:
+                    hold(ledger_id, first, entries)
+            for ledger_id, first, entries in volume.lost:
+                hold(ledger_id, first, entries)
+        return held
+
+    def _cursors(self) -> None:
+        holdings = self.meta.holdings
+        for cursor_id, (topic_id, name) in holdings.cursors.items():
+            if not holdings.name_of(topic_id):
+                what = f"subscription {name} belongs to topic {topic_id}, which does not exist"
+                self.findings.append(warning(f"cursor {cursor_id}", what, "nothing: it is never used"))
+        for cursor_id in sorted(holdings.acks - set(holdings.cursors))[:_OFTEN]:
+            if not any(volume.replay for volume in self.journal):  # the log may say that the cursor is gone
+                what = "there are acknowledgements of it, but it has no row"
+                self.findings.append(warning(f"cursor {cursor_id}", what, "nothing: they are never used"))
+
+    def _strangers(self) -> None:
+        for name, unfinished in self.box.strangers():
+            if unfinished and self.box.live:
+                continue  # being made
+            what = "it was never finished" if unfinished else "it is no part of a data directory, and nobody reads it"
+            advice = "nothing: the box removes it at its next start" if unfinished else "move it elsewhere"
+            self.findings.append(warning(name, what, advice))
+        for folder in _missing([META, "volumes"], self.box.path):
+            if folder != META or self.meta.whole:
+                self.findings.append(damage(folder, "the directory is missing", RESTORE))
+
+    def _liveness(self) -> None:
+        now = Box(self.box.path)
+        if now.live and not self.box.live:
+            what = "a box has been started on it during the check: what was found may not be so"
+            self.findings.append(warning("LOCK", what, "check again"))
+        if self.box.live and not self.box.can_lock(META):
+            what = "a running box was read without LMDB's lock, which this user may not write: damage may be none"
+            self.findings.append(warning("LOCK", what, "where damage is found, check again as the box's user"))
+
+
+def _holds(runs: list[tuple[int, int, int]], stretch: Stretch) -> bool:
+    end = stretch.first + stretch.entries
+    for first, entries, size in runs:
+        if first == stretch.first and entries == stretch.entries:
+            return size == stretch.bytes
+        if first <= stretch.first and end <= first + entries:
+            return True  # cut out of a longer run: its bytes are not known apart
+    return False
+
+
+def _missing(names: Iterable[str], path: Path) -> list[str]:
+    return [name for name in names if not (path / name).is_dir()]

@@ -1,0 +1,99 @@
+"""What the rows of a box speak of: topics, their ledgers and their subscriptions. Pure."""
+
+import json
+from typing import Any, NamedTuple
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete, unpack_records
+
+
+class Ledger(NamedTuple):
+    """A ledger's row; ``replayed`` where it comes from the log after the checkpoint."""
+
+    topic_id: int
+    entries: int
+    closed: bool
+    replayed: bool
+
+
+class Holdings:
+    """Rows by what they are about. Feed it the checkpoint's rows, then those of the log after it."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.topics: dict[int, str] = {}
+        self.owners: dict[int, str] = {}
+        self.ledgers: dict[int, Ledger] = {}
+        self.cursors: dict[int, tuple[int, str]] = {}
+        self.acks: set[int] = set()
+        self.partitioned: dict[str, int] = {}
+
+    def apply(self, key: bytes, value: bytes | None, *, replayed: bool = False) -> None:
+        """Take a row over, None where it is gone. Raises PersistenceError where it cannot be understood."""
+        try:
+            self._apply(key.decode(), value, replayed)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise PersistenceError(f"row {key!r} is damaged: {error!r}") from error
+
+    def topic_of(self, ledger_id: int) -> str:
+        """The topic of a ledger, empty where nobody says it."""
+        ledger = self.ledgers.get(ledger_id)
+        return self.owners.get(ledger_id, "") if ledger is None else self.name_of(ledger.topic_id)
+
+    def name_of(self, topic_id: int) -> str:
+        """The name of a topic, empty where nobody says it."""
+        return self.topics.get(topic_id) or self.owners.get(topic_id, "")
+
+    def subscriptions(self) -> dict[int, int]:
+        """Number of durable subscriptions by topic id."""
+        counts: dict[int, int] = {}
+        for topic_id, _ in self.cursors.values():
+            counts[topic_id] = counts.get(topic_id, 0) + 1
+        return counts
+
+    def _apply(self, key: str, value: bytes | None, replayed: bool) -> None:
+        kind, _, rest = key.partition("/")
+        if kind == "acks":
+            cursor_id = int(rest.partition("/")[0], 16)
+            if value is not None:
+                _check_acks(cursor_id, value)
+                self.acks.add(cursor_id)
+            return
+        row: Any = None if value is None else json.loads(value)
+        if kind == "topic":
+            if row is None:
+                self.topics = {number: name for number, name in self.topics.items() if name != rest}
+            else:
+                self.topics[row["id"]] = rest
+        elif kind == "owner":
+            _put(self.owners, int(rest, 16), None if row is None else str(row))
+        elif kind == "ledger":
+            topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
+            ledger = None
+            if row is not None:
+                ledger = Ledger(topic_id, int(row["entries"]), bool(row["closed"]), replayed)
+                before = self.ledgers.get(ledger_id)
+                if before is not None:  # the log says anew that it is there, and maybe that it is closed
+                    ledger = ledger._replace(replayed=before.replayed, entries=before.entries)
+            _put(self.ledgers, ledger_id, ledger)
+        elif kind == "cursor":
+            topic_id, cursor_id = (int(part, 16) for part in rest.split("/"))
+            _put(self.cursors, cursor_id, None if row is None else (topic_id, str(row["name"])))
+        elif kind == "partitions":
+            _put(self.partitioned, rest, None if row is None else int(row["partitions"]))
+
+
+def _put(table: dict[Any, Any], key: object, value: object | None) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+def _check_acks(cursor_id: int, value: bytes) -> None:
+    try:
+        for _, record in unpack_records(value):
+            if not isinstance(record, MarkDelete | Acked | BatchAcked) or record.cursor_id != cursor_id:
+                raise PersistenceError(f"acknowledgements of cursor {cursor_id:x} hold {type(record).__name__}")
+    except Exception as error:
+        raise ValueError(f"acknowledgements of cursor {cursor_id:x} cannot be read: {error}") from error

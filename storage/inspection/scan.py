@@ -1,0 +1,98 @@
+"""Going through the log of a volume, batch by batch and record by record."""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, LOG_KEY, RECORD_PREFIX, RecordKind
+from pulsarbox.storage.inspection.box import Environment
+
+
+class RecordAt(NamedTuple):
+    """Where a record stands in a batch value, and its eight common bytes."""
+
+    offset: int
+    kind: int
+    flags: int
+    header_size: int
+    body_size: int
+
+    @property
+    def size(self) -> int:
+        """Header and body."""
+        return self.header_size + self.body_size
+
+
+class Stored:
+    """Entries of a ledger, one after another, and the bytes of their records."""
+
+    __slots__ = ("bytes", "entries", "first")
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.entries = 0
+        self.bytes = 0
+
+    @property
+    def end(self) -> int:
+        """The id behind the last one."""
+        return self.first + self.entries
+
+
+class StoredEntries:
+    """What a volume holds, by ledger."""
+
+    def __init__(self) -> None:
+        self.ledgers: dict[int, list[Stored]] = {}
+
+    def add(self, ledger_id: int, entry_id: int, size: int) -> None:
+        """One more entry."""
+        known = self.ledgers.get(ledger_id)
+        if known is None:
+            known = self.ledgers[ledger_id] = [Stored(entry_id)]
+        elif known[-1].end != entry_id:
+            known.append(Stored(entry_id))
+        known[-1].entries += 1
+        known[-1].bytes += size
+
+
+def batches(env: Environment, first: int, last: int) -> Iterator[list[tuple[int, bytes]]]:
+    """Positions and values of the log, some at a time. Raises PersistenceError where a key is none."""
+    for chunk in env.chunks(b"log", LOG_KEY.pack(first)):
+        found: list[tuple[int, bytes]] = []
+        for key, value in chunk:
+            if len(key) != LOG_KEY.size:
+                raise PersistenceError(f"the log has the key {key!r}")
+            position: int = LOG_KEY.unpack(key)[0]
+            if position > last:
+                break
+            found.append((position, value))
+        if found:
+            yield found
+        if len(found) < len(chunk):
+            return
+
+
+def records(value: bytes) -> Iterator[RecordAt]:
+    """The records of a batch. Raises PersistenceError where one does not end within it."""
+    offset = BATCH_HEADER.size
+    size = len(value)
+    while offset < size:
+        try:
+            kind, flags, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
+        except struct.error as error:
+            raise PersistenceError(f"a record is cut off at offset {offset}") from error
+        end = offset + header_size + body_size
+        if end > size or header_size < RECORD_PREFIX.size:
+            raise PersistenceError(f"a record at offset {offset} does not end within its batch")
+        if kind == RecordKind.ENTRY and header_size < ENTRY_HEADER.size:
+            raise PersistenceError(f"the header of an entry at offset {offset} has {header_size} bytes")
+        yield RecordAt(offset, kind, flags, header_size, body_size)
+        offset = end
+
+
+def entry_ids(value: bytes, offset: int) -> tuple[int, int]:
+    """Ledger and entry of the entry record at an offset."""
+    fields = ENTRY_HEADER.unpack_from(value, offset)
+    return fields[4], fields[5]

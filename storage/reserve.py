@@ -1,0 +1,45 @@
+"""Reserved space: a file that takes room on the disk so that there is some when the disk is full.
+
+Messages never touch it. Once the disk is full it is given up, so that acknowledgements, deletions, checkpoints and
+the removal of volumes can still be written: they make room again. Messages are taken again once it stands in full.
+"""
+
+import os
+from pathlib import Path
+
+from pulsarbox.storage.directory import sync_directory
+
+
+class Reserve:
+    """The file, of ``size`` bytes (0: none). Not for two threads at once."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path = path
+        self._size = size
+        self.held = False
+
+    def hold(self) -> bool:
+        """Take the room where it is not taken yet; whether it is there now."""
+        if self.held or not self._size:
+            return True
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError:
+            return False
+        try:
+            os.posix_fallocate(descriptor, 0, self._size)
+            self.held = True
+        except OSError:
+            self.release()
+        finally:
+            os.close(descriptor)
+        return self.held
+
+    def release(self) -> bool:
+        """Give the room up; whether there was any."""
+        was_held = self._path.exists()
+        self._path.unlink(missing_ok=True)
+        if was_held:
+            sync_directory(self._path.parent)
+        self.held = False
+        return was_held
