@@ -155,6 +155,9 @@ class ManagedLedger:
         self.tail.pop(ledger_id, None)
         if self.last_confirmed.ledger_id == ledger_id:
             self.last_confirmed = Position(self._order[0], -1)
+            self.last_batch = -1
+            if not self.current.entries:
+                self.appended_batch = -1
 
     def forget(self, ledger_id: int, first: int, last: int) -> None:
         """Drop entries from the tail in memory."""

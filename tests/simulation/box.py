@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pulsarbox.broker.broker import Broker, Endpoints
 from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.housekeeping import RECLAIM, Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.frames import Frame, FrameDecoder, max_frame_size
-from pulsarbox.storage.engine import ReadRequest
+from pulsarbox.storage.engine import ReadRequest, Reclaimed
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
-from tests.simulation.disk import SimulatedDisk
+from pulsarbox.storage.recovery import Store
+from tests.simulation.disk import PowerCut, SimulatedDisk
 from tests.simulation.history import Violation
 from tests.simulation.network import Link, Peer
 from tests.simulation.world import World
@@ -94,19 +96,29 @@ class SimulatedBroker(Broker):
         return self._waiting
 
 
+class Limits(NamedTuple):
+    """Bytes that the simulation makes smaller than any setting can."""
+
+    cache: int
+    checkpoint: int
+    """Of the log between two checkpoints."""
+
+
 class Box:
     """The process: one life after another on the same disk."""
 
-    def __init__(self, world: World, settings: Settings, model: Model, cache_bytes: int, checkpoint_bytes: int) -> None:
+    def __init__(self, world: World, settings: Settings, model: Model, disk: SimulatedDisk, limits: Limits) -> None:
         self.world = world
         self.settings = settings
         self.model = model
-        self.disk = SimulatedDisk(world)
+        self.disk = disk
+        disk.cut = lambda: self.crash(world.soon(0.3))
         self.running = False
         self.ends: dict[Link, BoxEnd] = {}
+        self.found: Store
+        """What the start of this life found on the disk, apart from the core."""
         self.life = 0
-        self._cache_bytes = cache_bytes
-        self._checkpoint_bytes = checkpoint_bytes
+        self._limits = limits
         self._links = 0
         self._timer: float | None = None
 
@@ -115,12 +127,20 @@ class Box:
     def start(self) -> None:
         """Recover what the disk holds, and serve."""
         self.life += 1
-        recovery = self.disk.start().recover()
+        try:
+            recovery = self.disk.start()
+        except PowerCut:
+            self.disk.crash()
+            self.world.after(self.world.soon(0.3), self.start)
+            return
+        batches = list(recovery.batches)
+        self.found = Store(recovery._replace(batches=iter(batches)))
+        recovery = recovery._replace(batches=iter(batches))
         endpoints = Endpoints("pulsar://box:6650", "http://box:8080")
         self.broker = SimulatedBroker(self.settings, recovery, endpoints, self.world.now)
         commits = self.broker.core.commits
-        commits.tail_cache.limit = self._cache_bytes
-        commits._checkpoint_every = self._checkpoint_bytes
+        commits.tail_cache.limit = self._limits.cache
+        commits.housekeeping.checkpoint_every = self._limits.checkpoint
         commits._max_batch = 20_000
         self.ends = {}
         self.running = True
@@ -145,8 +165,8 @@ class Box:
         self.world.after(pause, self.start)
 
     def topic(self, name: str) -> PersistentTopic | None:
-        """A topic of the core."""
-        topic = self.broker.topics.find(parse_topic(name))
+        """A topic of the core that is in memory."""
+        topic = self.broker.topics.loaded(parse_topic(name))
         return topic if isinstance(topic, PersistentTopic) else None
 
     # The network
@@ -218,7 +238,10 @@ class Box:
             reads = broker.take_reads()
             for request in reads:
                 self.disk.read(request, self._read_done)
-            if not waiting and batch is None and not reads and not self._read_on():
+            chore = broker.take_chore(now)
+            if chore is not None:
+                self.disk.chore(chore, self._chore_done)
+            if not waiting and batch is None and not reads and chore is None and not self._read_on():
                 break
         else:
             raise Violation("liveness", "the core does not come to rest in one turn")
@@ -244,6 +267,12 @@ class Box:
     def _read_done(self, request: ReadRequest, entries: list[Entry], error: Exception | None) -> None:
         self.world.note("read", request.ledger_id, request.first, len(entries))
         self.broker.read_done(request.token, entries, self.world.now, error)
+        self.turn()
+
+    def _chore_done(self, chore: Chore, error: Exception | None, reclaimed: Reclaimed | None) -> None:
+        what = "reclaim" if chore is RECLAIM else "checkpoint"
+        self.world.note(what, "failed" if error else reclaimed.what if reclaimed is not None else "")
+        self.broker.chore_done(chore, self.world.now, error, reclaimed)
         self.turn()
 
     def _set_timer(self) -> None:

@@ -6,12 +6,11 @@ from typing import Any
 
 from pulsarbox.broker.consumer import Consumer, ack_set_bits
 from pulsarbox.broker.subscription import Subscription
-from pulsarbox.storage.ledger import ManagedLedger
-from pulsarbox.storage.record import Position, unpack_records
-from pulsarbox.storage.recovery import Store
+from pulsarbox.storage.record import Position
 from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
-from tests.simulation.history import Violation
+from tests.simulation.checker import Checker
 from tests.simulation.model import Model
+from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
 from tests.simulation.views import (
     SHARED,
     ConnView,
@@ -24,67 +23,8 @@ from tests.simulation.views import (
 )
 
 
-class Checker:
-    """A rule that sees everything and minds nothing: the others override what they look at."""
-
-    rule = ""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    def check(self, holds: bool, text: str, *details: object) -> None:
-        """Raise a Violation where it does not hold."""
-        if not holds:
-            raise Violation(self.rule, " ".join([text, *map(str, details)]))
-
-    def turn(self) -> None:
-        """The box has come to rest."""
-
-    def recovered(self, sub: SubView) -> None:
-        """A subscription was recovered; the view still says what was before."""
-
-    def lost_subscription(self, sub: SubView) -> None:
-        """A subscription was not recovered."""
-
-    def revived_subscription(self, sub: SubView) -> None:
-        """A subscription is there again that a client was told is deleted."""
-
-    def outbox_taken(self, end: BoxEnd) -> None:
-        """The shell is about to take what waits in an outbox."""
-
-    def subscribed(self, conn: ConnView, request: Request, sub: SubView | None) -> None:
-        """A consumer was opened."""
-
-    def named(self, request: Request, name: str) -> None:
-        """A producer was opened under a name."""
-
-    def sought(self, sub: SubView, start: Position | None) -> None:
-        """A seek was answered; to a message id where ``start`` is given."""
-
-    def replied(self, conn: ConnView, request_id: int, request: Request | None, name: str) -> None:
-        """A request was answered; None where there was none."""
-
-    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
-        """An entry goes to a consumer."""
-
-    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
-        """A SEND was answered; None as the position is an error."""
-
-    def settled_nothing(self, conn: ConnView, sequence_id: int) -> None:
-        """A receipt for nothing that was sent."""
-
-    def last_message_id(self, position: Position) -> None:
-        """A client was told the last message of a topic."""
-
-    def read_back(self, topic: str, entries: dict[Position, list[MessageKey]]) -> None:
-        """At the end: what a fresh consumer has read of a topic, in order."""
-
-    def finished(self) -> None:
-        """At the end, after a while without faults in which everything was consumed."""
-
-
 class NothingLost(Checker):
-    """Whatever has a receipt is read back, where the receipt says, once; and nothing that was never sent."""
+    """Whatever has a receipt, and is not trimmed, is read back where the receipt says, once; and nothing never sent."""
 
     rule = "nothing-lost"
 
@@ -99,7 +39,10 @@ class NothingLost(Checker):
 
     def read_back(self, topic: str, entries: dict[Position, list[MessageKey]]) -> None:
         """See Checker."""
+        trimmed = self.model.topic(topic).trimmed
         for position, keys in self.receipts.get(topic, {}).items():
+            if position.ledger_id in trimmed:
+                continue  # the rule "trimmed" says that it may be
             self.check(position in entries, "an entry with a receipt cannot be read back:", topic, position)
             self.check(entries[position] == keys, "an entry reads as another one:", topic, position)
         copies: set[MessageKey] = set()
@@ -325,6 +268,17 @@ class RedeliveryCounts(Checker):
         if consumer.sub.exact_counts:
             self.check(found == right, "redelivery count", position, found, "should be", right)
 
+    def recovered(self, sub: SubView) -> None:
+        """See Checker."""
+        if sub.seeks or not sub.exact_counts:
+            return
+        for position, count in sub.cursor.redeliveries.items():
+            most = sub.asked.get(Position(*position), 0)
+            self.check(count <= most, "a crash makes redeliveries:", position, count, most)
+        for position, least in sub.sure_counts.items():
+            kept = sub.cursor.is_acked(*position) or sub.cursor.redelivery_count(position) >= least
+            self.check(kept, "a crash forgets redeliveries:", position, least, sub.cursor.redelivery_count(position))
+
 
 class OneReply(Checker):
     """Every request gets one reply, or its connection closes."""
@@ -428,59 +382,6 @@ class MarkDelete(Checker):
             self.check(not wrong, "a seek leaves unacknowledged what lies before it:", start, wrong[:3])
 
 
-class Recovered(Checker):
-    """What a recovery would give now is what the box has, whenever nothing waits to be written."""
-
-    rule = "recovered"
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self._turns = 0
-
-    def turn(self) -> None:
-        """See Checker."""
-        self._turns += 1
-        if self._turns % 40 == 0:
-            self.compare()
-
-    def compare(self) -> None:
-        """Recover beside the box, from the same disk."""
-        box = self.model.box
-        if not box.broker.core.commits.idle or box.disk.reads_under_way:
-            return  # an acknowledgement of many entries may be applied in part
-        live, recovered = box.broker.core.store, Store(box.disk.engine.recover())
-        self.check(live.ledgers.keys() == recovered.ledgers.keys(), "topics differ")
-        for topic_id, ledger in live.ledgers.items():
-            found, right = _ledger_state(recovered.ledgers[topic_id]), _ledger_state(ledger)
-            self.check(found == right, "ledgers differ:", found, "should be", right)
-        self.check(live.cursors.keys() == recovered.cursors.keys(), "cursors differ")
-        for cursor_id, cursor in live.cursors.items():
-            ours, theirs = cursor.pack(), recovered.cursors[cursor_id].pack()
-            same = _records(ours) == _records(theirs)
-            self.check(same, "cursors differ:", cursor.name, _records(theirs), "should be", _records(ours))
-        for key in {*live.catalog.keys(""), *recovered.catalog.keys("")}:
-            if key.partition("/")[0] not in ("acks", "ledger"):
-                same = live.catalog.get(key) == recovered.catalog.get(key)
-                self.check(same, "rows differ:", key, recovered.catalog.get(key), "should be", live.catalog.get(key))
-        keys = [list(store.catalog.keys("ledger/")) for store in (live, recovered)]
-        self.check(keys[0] == keys[1], "ledgers in the catalog differ")
-
-    def finished(self) -> None:
-        """See Checker."""
-        self.compare()
-
-
-def _records(packed: bytes) -> set[str]:
-    return {str(record) for _, record in unpack_records(packed)}
-
-
-def _ledger_state(ledger: ManagedLedger) -> list[object]:
-    fields = ("ledger_id", "created", "closed", "messages_before", "bytes_before", "entries", "confirmed", "size")
-    state: list[object] = [tuple(getattr(info, name) for name in fields) for info in ledger.ledgers.values()]
-    totals = ("total_messages", "total_bytes", "last_confirmed", "confirmed_messages", "confirmed_bytes", "last_batch")
-    return state + [f"{name}={getattr(ledger, name)}" for name in totals]
-
-
 CHECKERS: tuple[type[Checker], ...] = (
     Visibility,
     NothingLost,
@@ -496,5 +397,10 @@ CHECKERS: tuple[type[Checker], ...] = (
     MarkDelete,
     Backlog,
     Recovered,
+    Trimmed,
+    Reloaded,
+    Orphans,
+    GivenBack,
+    Unloaded,
     Liveness,
 )

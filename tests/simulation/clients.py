@@ -34,6 +34,7 @@ class Client:
         """No more pranks: finish what is open."""
         self.stopped = False
         self._request_id = 0
+        self._away_until = 0.0
         self._heard = 0.0
 
     # Life
@@ -45,6 +46,9 @@ class Client:
 
     def _connect(self) -> None:
         if self.link is not None or self.stopped:
+            return
+        if self.world.monotonic < self._away_until:
+            self.world.after(self._away_until - self.world.monotonic + self.world.soon(0.1), self._connect)
             return
         self.ready = False
         self._heard = self.world.monotonic
@@ -60,7 +64,7 @@ class Client:
         if self.stopped:
             return
         world = self.world
-        self.world.after(world.soon(self.pace), self._step)
+        self.world.after(world.soon(self.pace * (3 if self.calm else 1)), self._step)
         link = self.link
         if link is None:
             return
@@ -76,6 +80,11 @@ class Client:
             self.link_is_gone(link)
         elif self.ready:
             self.act()
+
+    def go_away(self, seconds: float) -> None:
+        """Leave, and come back after a while."""
+        self._away_until = self.world.monotonic + seconds
+        self.give_up()
 
     def give_up(self) -> None:
         """Close the connection from this side."""

@@ -216,6 +216,22 @@ class SimulatedReader(SimulatedConsumer):
         return {"start_message_id": MessageIdData(ledgerId=self.past[-1].ledger_id, entryId=self.past[-1].entry_id)}
 
 
+class Keeper(SimulatedConsumer):
+    """Makes a subscription and never comes back to it: it holds everything."""
+
+    def on(self, name: str, body: Any, payload: bytes) -> None:
+        """See Client."""
+        if name == "SUCCESS" and body.request_id == self._opening:
+            self.stopped = True
+            self.give_up()
+        else:
+            super().on(name, body, payload)
+
+    def act(self) -> None:
+        """See Client."""
+        self._subscribe()
+
+
 class Verifier(SimulatedConsumer):
     """Reads a topic from its beginning, at the end of a run."""
 

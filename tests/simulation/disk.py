@@ -1,82 +1,263 @@
-"""The disk: a MemoryDisk whose commits and reads take their time, fail, and are cut short by a crash."""
+"""The disk: an engine whose commits, reads and chores take their time, fail, and are cut short by a crash.
 
+The engine is that of the memory, or the real one on files. Of the real one a life ends at any of its own steps as well.
+"""
+
+from __future__ import annotations
+
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
 
-from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.engine import ReadRequest
+from pulsarbox.broker.housekeeping import Chore
+from pulsarbox.errors import PersistenceError, StoreFull
+from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.lmdb_engine import LmdbEngine
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
+from pulsarbox.storage.meta import MetaRows
 from pulsarbox.storage.record import Entry
 from tests.simulation.world import World
 
 Committed = Callable[[Batch, Exception | None], None]
 ReadDone = Callable[[ReadRequest, list[Entry], Exception | None], None]
+ChoreDone = Callable[[Chore, Exception | None, Reclaimed | None], None]
+
+ENGINES = ("memory", "lmdb")
+
+
+class PowerCut(BaseException):
+    """The life of the box ends in the middle of something."""
+
+
+class Store(Protocol):
+    """What survives, and how to look at it from outside."""
+
+    def open(self, step: Callable[[str], None]) -> Engine:
+        """An engine on it."""
+
+    def peek(self, engine: Engine) -> Recovery:
+        """What a start would find now."""
+
+    def holds(self, engine: Engine, ledger_id: int) -> bool:
+        """Whether a ledger still takes disk, outside of what is being written."""
+
+    def close(self) -> None:
+        """Delete it."""
+
+
+class MemoryStore:
+    """A MemoryDisk."""
+
+    def __init__(self) -> None:
+        self.disk = MemoryDisk()
+
+    def open(self, step: Callable[[str], None]) -> Engine:
+        """See Store."""
+        return MemoryEngine(self.disk)
+
+    def peek(self, engine: Engine) -> Recovery:
+        """See Store."""
+        return engine.recover()
+
+    def holds(self, engine: Engine, ledger_id: int) -> bool:
+        """See Store."""
+        return any(position <= self.disk.mark for position in self.disk.index.positions(ledger_id))
+
+    def close(self) -> None:
+        """See Store."""
+
+
+class LmdbStore:
+    """A data directory with small volumes."""
+
+    def __init__(self) -> None:
+        memory = Path("/dev/shm")
+        place = str(memory) if memory.is_dir() else None
+        self._directory = tempfile.TemporaryDirectory(prefix="simulated-", dir=place, ignore_cleanup_errors=True)
+
+    def open(self, step: Callable[[str], None]) -> Engine:
+        """See Store."""
+        path = Path(self._directory.name) / "data"
+        return LmdbEngine(path, volume_size=1 << 16, index_flush_entries=20, open_volumes_max=2, step=step)
+
+    def peek(self, engine: Engine) -> Recovery:
+        """See Store."""
+        assert isinstance(engine, LmdbEngine)
+        metas = engine._volumes.metas
+        with metas.using(0) as meta:
+            mark, sealed = meta.marks()
+            contents = meta.contents()
+        parts, newest = engine._parts_after(mark, sealed, contents)
+        return Recovery(MetaRows(metas, lambda error: error), engine._batches(parts), max(mark, newest) + 1)
+
+    def holds(self, engine: Engine, ledger_id: int) -> bool:
+        """See Store."""
+        assert isinstance(engine, LmdbEngine)
+        with engine._volumes.metas.using(0) as meta:
+            return bool(meta.stretches_of([ledger_id], frozenset(meta.contents())))
+
+    def close(self) -> None:
+        """See Store."""
+        self._directory.cleanup()
 
 
 class SimulatedDisk:
     """One disk over all lives of the box."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, kind: str) -> None:
         self.world = world
-        self.memory = MemoryDisk()
-        self.engine = MemoryEngine(self.memory)
-        self._life = 0
-        self._committing: Batch | None = None
-        self._stored = False
+        self.kind = kind
+        self.store: Store = LmdbStore() if kind == "lmdb" else MemoryStore()
+        self.engine: Engine
+        self.cut: Callable[[], None]
+        """Called where a step of the engine ends the life of the box."""
+        self.done: dict[str, int] = {}
+        """How often what was done: checkpoints, and what reclaiming did."""
         self.reads_under_way = 0
         self.last_read_failure = -1e9
+        self._life = 0
+        self._under_way: list[Callable[[], object]] = []
+        """What is not carried out yet: a commit, a chore."""
+        self._values: dict[int, bytes] = {}
+        self._steps_left = 0
+        self._open = False
 
-    def start(self) -> MemoryEngine:
-        """The engine of a new life."""
+    def start(self) -> Recovery:
+        """Recover for a new life. Raises PowerCut."""
         self._life += 1
-        self._committing = None
+        self._under_way.clear()
         self.reads_under_way = 0
-        self.engine = MemoryEngine(self.memory)
-        return self.engine
+        faults = self.world.faults
+        self._steps_left = int(self.world.soon(faults.steps_of_a_life)) + 1 if faults.steps_of_a_life else -1
+        self.engine = self.store.open(self._step)
+        self._open = True
+        recovery = self.engine.recover()
+        return recovery._replace(batches=iter(list(recovery.batches)))
+
+    def _step(self, name: str) -> None:
+        if not self.world.faults.steps_of_a_life:
+            return
+        self._steps_left -= 1
+        if self._steps_left == 0:
+            self.world.note("the power goes behind", name)
+            raise PowerCut(name)
+
+    def value(self, position: int) -> bytes:
+        """A batch as it was last tried to be committed."""
+        return self._values[position]
+
+    def peek(self) -> Recovery:
+        """What a start would find now."""
+        return self.store.peek(self.engine)
 
     def crash(self) -> None:
-        """The power goes: a commit under way is there as a whole, or not at all."""
-        batch, self._committing = self._committing, None
-        if batch is not None and not self._stored and self.world.chance(0.5):
-            self.engine.commit(batch)
-            self.world.note("crash after commit", batch.position)
+        """The power goes: what is under way is done as a whole, in part, or not at all."""
         self._life += 1
+        for act in self._under_way:
+            if self._steps_left and self.world.chance(0.5):
+                self.world.note("the crash comes after", getattr(act, "__name__", ""))
+                try:
+                    act()
+                except PowerCut:
+                    break
+        self._under_way.clear()
+        if self._open:
+            self._open = False
+            self.engine.close()
+
+    def close(self) -> None:
+        """Delete everything."""
+        if self._open:
+            self._open = False
+            self.engine.close()
+        self.store.close()
+
+    def _carry_out(self, act: Callable[[], object], delay: float) -> None:
+        """Let it take effect some time later; a power cut within ends the life."""
+        life = self._life
+        self._under_way.append(act)
+
+        def now() -> None:
+            if life == self._life:
+                self._under_way.remove(act)
+                try:
+                    act()
+                except PowerCut:
+                    self.cut()
+
+        self.world.after(delay, now)
+
+    def _answer(self, answer: Callable[[], None], delay: float) -> None:
+        life = self._life
+
+        def now() -> None:
+            if life == self._life:
+                answer()
+
+        self.world.after(delay, now)
 
     def commit(self, batch: Batch, done: Committed) -> None:
         """Store a batch, some time later; ``done`` is told how it went, another while later."""
-        assert self._committing is None, "two commits at once"
-        self._committing, self._stored = batch, False
-        life = self._life
-        faults = self.world.faults
-        error = PersistenceError("the disk is full") if self.world.chance(faults.commit_fails) else None
+        assert not any(act.__name__ == "store" for act in self._under_way), "two commits at once"
+        world = self.world
+        error: Exception | None = None
+        if world.chance(world.faults.commit_fails):
+            full = bool(batch.runs) and world.chance(0.3)
+            error = StoreFull("the disk is full") if full else PersistenceError("the disk does not answer")
+        self._values = {batch.position: batch.value()}
 
         def store() -> None:
-            if life == self._life and error is None:
+            if error is None:
                 self.engine.commit(batch)
-                self._stored = True
 
-        def finish() -> None:
-            if life == self._life:
-                self._committing = None
-                done(batch, error)
-
-        delay = self.world.soon(faults.commit_delay)
-        self.world.after(delay * 0.8, store)
-        self.world.after(delay, finish)
+        delay = world.soon(world.faults.commit_delay)
+        self._carry_out(store, delay * 0.8)
+        self._answer(lambda: done(batch, error), delay)
 
     def read(self, request: ReadRequest, done: ReadDone) -> None:
         """Read, some time later; reads overtake each other."""
-        life = self._life
         self.reads_under_way += 1
 
         def finish() -> None:
-            if life != self._life:
-                return
             self.reads_under_way -= 1
             if self.world.chance(self.world.faults.read_fails):
                 self.last_read_failure = self.world.monotonic
                 done(request, [], PersistenceError("the disk does not answer"))
                 return
-            done(request, self.engine.read(request), None)
+            try:
+                entries = self.engine.read(request)
+            except PersistenceError as error:
+                done(request, [], error)
+            else:
+                done(request, entries, None)
 
-        self.world.after(self.world.soon(self.world.faults.read_delay), finish)
+        self._answer(finish, self.world.soon(self.world.faults.read_delay))
+
+    def chore(self, chore: Chore, done: ChoreDone) -> None:
+        """Write a checkpoint, or give disk back, some time later."""
+        world = self.world
+        error = PersistenceError("the disk is slow") if world.chance(world.faults.chore_fails) else None
+        results: list[Reclaimed | None] = []
+
+        def carry_out() -> None:
+            if error is None:
+                results.append(self._carry_out_chore(chore))
+
+        delay = world.soon(world.faults.chore_delay)
+        self._carry_out(carry_out, delay * 0.8)
+        self._answer(lambda: done(chore, error, results[0] if results else None), delay)
+
+    def _carry_out_chore(self, chore: Chore) -> Reclaimed | None:
+        if isinstance(chore, Checkpoint):
+            self.engine.checkpoint(chore)
+            self._count("checkpoint")
+            return None
+        reclaimed = self.engine.reclaim()
+        if reclaimed is not None:
+            self._count(reclaimed.what)
+        return reclaimed
+
+    def _count(self, what: str) -> None:
+        self.done[what] = self.done.get(what, 0) + 1

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.consumer import ack_set_bits
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, CommandSubscribe, MessageIdData
 from pulsarbox.protocol.violations import ProtocolError
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.record import Entry, Position, unpack_batch
+from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.views import (
     SHARED,
@@ -29,7 +30,7 @@ from tests.simulation.views import (
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
-    from tests.simulation.checkers import Checker
+    from tests.simulation.checker import Checker
 
 NO_REQUEST = 2**64 - 1
 
@@ -56,6 +57,8 @@ class Model:
         self.confirmed_through = 0
         """Batches whose commit has returned, or that a recovery has found."""
         self.deliveries = 0
+        self.unloads = 0
+        self.trims = 0
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
 
@@ -71,31 +74,37 @@ class Model:
 
     def started(self) -> None:
         """The box has recovered."""
-        log = self.box.disk.memory.log
-        for position in range(self.confirmed_through + 1, len(log) + 1):
-            self._confirm(log[position])
-        self.confirmed_through = len(log)
+        end = self.box.found.next_position
+        for position in range(self.confirmed_through + 1, end):
+            self._confirm(self.box.disk.value(position))
+        self.confirmed_through = end - 1
         for topic in self.topics.values():
             self._recover(topic)
 
     def _recover(self, topic: TopicView) -> None:
-        core = self.box.topic(topic.name)
-        found = {} if core is None else dict(core.subscriptions)
+        stored = self.box.found.topic(topic.name)
+        found = {} if stored is None else {cursor.name: cursor for cursor in stored.cursors.values()}
+        topic.core, topic.seen = None, (0, 0)
+        left = set() if stored is None else set(stored.ledger.ledgers)
+        for checker in self.checkers:
+            checker.recovered_topic(topic, left)
+        for ledger_id in topic.trimmed & left:  # trimmed by nothing that is durable
+            topic.trimmed.discard(ledger_id)
+            topic.ledgers[ledger_id] = [p for p in topic.order if p.ledger_id == ledger_id]
         for view in [*topic.subs.values()]:
             if not view.durable or view.name not in found:
                 for checker in self.checkers:
                     checker.lost_subscription(view)
                 del topic.subs[view.name]
-        for name, subscription in found.items():
+        for name, cursor in found.items():
             known = topic.subs.get(name)
-            if known is None or known.cursor.cursor_id != subscription.cursor.cursor_id:
-                known = self._revived(topic, subscription.cursor)
-            known.cursor = subscription.cursor
+            if known is None or known.cursor.cursor_id != cursor.cursor_id:
+                known = self._revived(topic, cursor)
+            known.cursor = cursor
             for checker in self.checkers:
                 checker.recovered(known)
             known.adopt()
             known.owner.clear()
-            known.counts.clear()
             known.seeks, known.rewound, known.exact_counts = 0, True, True
         topic.removed.clear()
 
@@ -119,7 +128,7 @@ class Model:
     def committed(self, batch: Batch) -> None:
         """A commit is about to be reported to the core."""
         self.confirmed_through = batch.position
-        self._confirm(self.box.disk.memory.log[batch.position])
+        self._confirm(batch.value())
 
     def _confirm(self, value: bytes) -> None:
         for _, record in unpack_batch(value):
@@ -127,13 +136,68 @@ class Model:
                 keys = message_keys(record.body)
                 topic = self.topic(keys[0].topic)
                 entry = EntryView(record.position, len(record.body), keys, len(topic.order))
+                for checker in self.checkers:
+                    checker.stored(topic, entry.position)
                 topic.entries[entry.position] = entry
                 topic.order.append(entry.position)
+                topic.ledgers.setdefault(entry.position.ledger_id, []).append(entry.position)
                 for sub in topic.subs.values():
                     sub.add(entry)
+            elif isinstance(record, Meta) and record.key.startswith(b"ledger/") and record.value is None:
+                self._gone(int(record.key.rpartition(b"/")[2], 16))
+
+    def _gone(self, ledger_id: int) -> None:
+        """The row of a ledger was deleted, durably."""
+        for topic in self.topics.values():
+            if ledger_id in topic.ledgers:  # of a topic that is not in memory
+                self._trimmed(topic, ledger_id)
+            if ledger_id in topic.trimmed:
+                topic.gone.add(ledger_id)
+
+    # Topics that come into memory and leave it, ledgers that go
+
+    def refresh(self, *, quiet: bool = True) -> None:
+        """Look at the topics in memory; once it is ``quiet``, at their ledgers as well."""
+        for topic in self.topics.values():
+            core = self.box.topic(topic.name)
+            if core is not topic.core:
+                self.unloads += core is None
+                topic.core, topic.seen = core, (0, 0)
+                if core is not None:
+                    self._reloaded(topic, core)
+            if core is None or not quiet:
+                continue
+            ledgers = core.ledger.ledgers
+            seen = len(ledgers), next(iter(ledgers))
+            if seen != topic.seen:
+                topic.seen = seen
+                for ledger_id in [each for each in topic.ledgers if each not in ledgers]:
+                    self._trimmed(topic, ledger_id)
+
+    def _reloaded(self, topic: TopicView, core: PersistentTopic) -> None:
+        for view in topic.subs.values():
+            subscription = core.subscriptions.get(view.name)
+            if view.durable and subscription is not None and subscription.cursor.cursor_id == view.cursor.cursor_id:
+                view.cursor = subscription.cursor
+                for checker in self.checkers:
+                    checker.reloaded(view)
+
+    def _trimmed(self, topic: TopicView, ledger_id: int) -> None:
+        self.trims += 1
+        self.world.note("trimmed", topic.name, ledger_id)
+        positions = topic.ledgers.pop(ledger_id)
+        topic.trimmed.add(ledger_id)
+        for checker in self.checkers:
+            checker.trimmed(topic, ledger_id, positions)
+        for sub in topic.subs.values():
+            if not sub.durable:
+                for position in positions:
+                    sub.set(topic.entries[position], 0)
+                    sub.acked(position)
 
     def turn(self) -> None:
         """The box has come to rest."""
+        self.refresh()
         if self.box.disk.reads_under_way == 0:
             for sub in self._unheard:
                 sub.seeks -= 1
@@ -143,8 +207,18 @@ class Model:
             for sub in self.subs():
                 if sub.unsure:
                     sub.adopt()
+        self._settle_counts()
         for checker in self.checkers:
             checker.turn()
+
+    def _settle_counts(self) -> None:
+        commits = self.box.broker.core.commits
+        if commits.in_flight is None:
+            for sub in self.subs():
+                if sub.fresh_counts and not commits.waits_for(sub.cursor):
+                    counts = {position: sub.counts.get(position, 0) for position in sub.fresh_counts}
+                    sub.sure_counts.update(counts)
+                    sub.fresh_counts.clear()
 
     # Connections
 
@@ -203,14 +277,17 @@ class Model:
         conn = self.conns.get(end)
         if conn is None or end.outbox.close_reason is not None:
             return
+        self.refresh(quiet=False)
         for request in conn.requests.values():
             if request.kind == "SUBSCRIBE":
                 self._created(request)
             elif request.kind == "UNSUBSCRIBE" and request.sub is not None:
                 self._deleted(conn, request.sub)
+        self.refresh()
 
     def _created(self, request: Request) -> None:
         """Whether the core has the subscription that is asked for, and it is new."""
+        self.refresh(quiet=False)
         topic = self.topic(request.topic)
         core = self.box.topic(request.topic)
         subscription = core.subscriptions.get(request.name) if core is not None else None
@@ -223,7 +300,8 @@ class Model:
             topic.removed[view.name] = view
         view = topic.subs[request.name] = SubView(topic, request.name, subscription.cursor, durable=request.durable)
         for i, position in enumerate(topic.order):
-            if i >= request.known or (request.start is not None and position >= request.start):
+            wanted = i >= request.known or (request.start is not None and position >= request.start)
+            if wanted and position.ledger_id not in topic.trimmed:
                 view.add(topic.entries[position])
 
     def _deleted(self, conn: ConnView, sub: SubView) -> None:
@@ -291,6 +369,8 @@ class Model:
         for position in [p for p, owner in sub.owner.items() if owner is consumer and (not named or p in named)]:
             del sub.owner[position]
             sub.counts[position] = sub.counts.get(position, 0) + 1
+            sub.asked[position] = max(sub.counts[position], sub.asked.get(position, 0))
+            sub.fresh_counts.add(position)
 
     def _seek(self, conn: ConnView, body: Any, payload: bytes) -> None:
         consumer = conn.consumers.get(body.consumer_id)
@@ -345,8 +425,7 @@ class Model:
         if not held:
             sub.unsure.add(position)
         elif position not in sub.left and position not in sub.unsure and not sub.seeks:
-            sub.owner.pop(position, None)
-            sub.counts.pop(position, None)
+            sub.acked(position)
 
     # Frames out
 
@@ -385,6 +464,7 @@ class Model:
             sub.seeks -= 1
             waiting = set(sub.unsure) if self.box.disk.reads_under_way else set()
             sub.adopt()
+            sub.exact_counts = not sub.seeks
             sub.unsure |= waiting
             if ok:
                 for checker in self.checkers:
@@ -406,7 +486,6 @@ class Model:
             return
         if request.type != sub.type:
             sub.type = request.type
-            sub.counts.clear()
         sub.answered = True
         conn.consumers[request.object_id] = ConsumerView(conn, request.object_id, sub)
 
@@ -414,6 +493,7 @@ class Model:
         consumer = conn.consumers.get(body.consumer_id)
         position = position_of(body.message_id)
         self.deliveries += 1
+        self.refresh()  # a trim goes before
         for checker in self.checkers:
             checker.delivered(conn, consumer, position, body)
         if consumer is None:

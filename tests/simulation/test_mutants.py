@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -20,35 +19,15 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete
 from pulsarbox.storage.recovery import Store
+from tests.simulation import storage_mutants  # noqa: F401  # they join the list
 from tests.simulation.history import Violation
+from tests.simulation.mutants import MUTANTS, mutant
 from tests.simulation.workload import Run
 
 SEEDS = 60
 STEPS = 2500
 GOOD_SEEDS = (0, 5, 4, 15, 16, 18)
 """Tried first: they notice every bug below. The others follow, so that a change of the world costs only time."""
-
-Patch = Callable[[pytest.MonkeyPatch], None]
-
-
-class Mutant(NamedTuple):
-    """A bug, and the rules of which one has to notice it."""
-
-    patch: Patch
-    rules: frozenset[str]
-
-
-MUTANTS: dict[str, Mutant] = {}
-
-
-def mutant(*rules: str) -> Callable[[Patch], Patch]:
-    """Register a bug."""
-
-    def register(patch: Patch) -> Patch:
-        MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules))
-        return patch
-
-    return register
 
 
 @mutant("liveness")
@@ -148,9 +127,9 @@ def a_reset_is_replayed_as_a_move(patch: pytest.MonkeyPatch) -> None:
 def replayed_entries_count_twice(patch: pytest.MonkeyPatch) -> None:
     original = ManagedLedger.replay
 
-    def replay(self: ManagedLedger, entry: Any) -> None:
-        original(self, entry)
-        self.ledgers[entry.ledger_id].size += len(entry.body)
+    def replay(self: ManagedLedger, last: Any, count: int, size: int) -> None:
+        original(self, last, count, size)
+        self.ledgers[last.ledger_id].size += len(last.body)
 
     patch.setattr(ManagedLedger, "replay", replay)
 
@@ -223,7 +202,7 @@ def a_disconnect_counts_as_a_redelivery(patch: pytest.MonkeyPatch) -> None:
 
     def remove(self: SharedDispatcher, consumer: Consumer, now: Any) -> None:
         for position in consumer.held:
-            self.redelivered[position] = self.redelivered.get(position, 0) + 1
+            self._cursor.redelivered(position)
         original(self, consumer, now)
 
     patch.setattr(SharedDispatcher, "remove", remove)
@@ -261,9 +240,9 @@ def a_rested_connection_is_not_used_again(patch: pytest.MonkeyPatch) -> None:
 def checkpoints_leave_cursors_out(patch: pytest.MonkeyPatch) -> None:
     original = GroupCommit._checkpoint
 
-    def checkpoint(self: GroupCommit) -> Any:
+    def checkpoint(self: GroupCommit, position: int) -> None:
         self._dirty_cursors.clear()
-        return original(self)
+        original(self, position)
 
     patch.setattr(GroupCommit, "_checkpoint", checkpoint)
 

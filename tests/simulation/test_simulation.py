@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,8 @@ from tests.simulation.workload import Run
 
 SEEDS = range(20)
 STEPS = 2500
+LMDB_SEEDS = range(6)
+LMDB_STEPS = 800
 
 
 @pytest.fixture(autouse=True)
@@ -24,17 +27,40 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_seed_keeps_all_rules(seed: int) -> None:
-    run = Run(seed)
+@pytest.mark.parametrize(
+    ("engine", "seed", "steps"),
+    [("memory", seed, STEPS) for seed in SEEDS] + [("lmdb", seed, LMDB_STEPS) for seed in LMDB_SEEDS],
+)
+def test_a_seed_keeps_all_rules(engine: str, seed: int, steps: int) -> None:
+    run = Run(seed, engine)
     try:
-        run.run(STEPS)
+        run.run(steps)
     except Exception as error:
-        pytest.fail(explain(run, error, STEPS), pytrace=False)
+        pytest.fail(explain(run, error, steps), pytrace=False)
 
 
-def test_one_seed_is_one_history() -> None:
-    code = "from tests.simulation.workload import Run; r = Run(7); r.run(2000); print(r.world.history.digest())"
+@pytest.mark.parametrize(
+    ("engine", "seeds", "steps", "wanted"),
+    [
+        ("memory", SEEDS, STEPS, {"checkpoint", "removed", "packed", "unload", "trim"}),
+        ("lmdb", LMDB_SEEDS, LMDB_STEPS, {"checkpoint", "sealed", "removed", "packed", "unload", "trim"}),
+    ],
+)
+def test_the_seeds_do_what_the_rules_are_about(engine: str, seeds: range, steps: int, wanted: set[str]) -> None:
+    done: Counter[str] = Counter()
+    for seed in seeds:
+        run = Run(seed, engine)
+        run.run(steps)
+        done.update(run.counts())
+        if wanted <= set(+done):
+            return
+    pytest.fail(f"never happened: {wanted - set(+done)}")
+
+
+@pytest.mark.parametrize(("engine", "steps"), [("memory", 2000), ("lmdb", 800)])
+def test_one_seed_is_one_history(engine: str, steps: int) -> None:
+    run = f"from tests.simulation.workload import Run; r = Run(7, {engine!r}); r.run({steps})"
+    code = f"{run}; print(r.world.history.digest())"
     digests = []
     for hash_seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}

@@ -68,6 +68,16 @@ class TopicView:
     entries: dict[Position, EntryView] = field(default_factory=dict)
     order: list[Position] = field(default_factory=list)
     subs: dict[str, SubView] = field(default_factory=dict)
+    ledgers: dict[int, list[Position]] = field(default_factory=dict)
+    """The entries of each ledger that is not trimmed."""
+    trimmed: set[int] = field(default_factory=set)
+    """Ledgers that are no more."""
+    gone: set[int] = field(default_factory=set)
+    """Those of them whose end is durable."""
+    core: object = None
+    """The topic in memory that was seen last."""
+    seen: tuple[int, int] = (0, 0)
+    """How many ledgers it had, and the first."""
     removed: dict[str, SubView] = field(default_factory=dict)
     """Unsubscribed, by name; they may come back with a crash until that is answered."""
 
@@ -96,6 +106,12 @@ class SubView:
     owner: dict[Position, ConsumerView] = field(default_factory=dict)
     counts: dict[Position, int] = field(default_factory=dict)
     """Redeliveries asked for."""
+    asked: dict[Position, int] = field(default_factory=dict)
+    """The same, of what is acknowledged as well: a crash may bring it back."""
+    fresh_counts: set[Position] = field(default_factory=set)
+    """Where that number may not be durable yet."""
+    sure_counts: dict[Position, int] = field(default_factory=dict)
+    """Redeliveries that are durable."""
     exact_counts: bool = True
     seeks: int = 0
     """Seeks that are not answered."""
@@ -123,8 +139,21 @@ class SubView:
             self.set(entry, bits)
             if not bits:
                 self.owner.pop(position, None)
-                self.counts.pop(position, None)
+        self.adopt_counts()
         self.unsure.clear()
+
+    def adopt_counts(self) -> None:
+        """Take over the redelivery counts that the core has."""
+        self.counts = {Position(*position): count for position, count in self.cursor.redeliveries.items()}
+        self.asked.update(self.counts)
+        self.sure_counts.clear()
+        self.fresh_counts = set(self.counts)
+
+    def acked(self, position: Position) -> None:
+        """Nothing need be known of it any more."""
+        self.owner.pop(position, None)
+        self.counts.pop(position, None)
+        self.sure_counts.pop(position, None)
 
 
 @dataclass(eq=False)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from pulsarbox.config import Settings
-from tests.simulation.box import READ_BYTES, Box
+from tests.simulation.box import READ_BYTES, Box, Limits
 from tests.simulation.checkers import CHECKERS
 from tests.simulation.clients import Client
-from tests.simulation.consumers import EXCLUSIVE, FAILOVER, SHARED, SimulatedConsumer, SimulatedReader, Verifier
+from tests.simulation.consumers import EXCLUSIVE, FAILOVER, SHARED, Keeper, SimulatedConsumer, SimulatedReader, Verifier
+from tests.simulation.disk import SimulatedDisk
 from tests.simulation.misfits import Glutton, Mute, Vandal
 from tests.simulation.model import Model
 from tests.simulation.producers import SimulatedProducer
@@ -16,6 +17,7 @@ from tests.simulation.world import Faults, World
 
 TOPICS = tuple(f"persistent://public/default/{name}" for name in ("one", "two", "three-partition-1"))
 DEFAULT_STEPS = 3000
+DAY = 86_400_000
 
 
 def settings_of(random: Random) -> Settings:
@@ -30,6 +32,7 @@ def settings_of(random: Random) -> Settings:
         maxUnackedMessagesPerSubscription=random.choice((0, 30)),
         managedLedgerMaxEntriesPerLedger=random.choice((1, 7, 40, 1000)),
         managedLedgerMaxLedgerRolloverTimeMinutes=random.choice((1, 240)),
+        brokerUnloadIdleTopicsAfterSeconds=random.choice((0, 1, 3)),
     )
 
 
@@ -43,23 +46,29 @@ def faults_of(random: Random) -> Faults:
         read_fails=random.choice((0.0, 0.0, 0.1)),
         commit_delay=random.choice((0.001, 0.01, 0.1)),
         read_delay=random.choice((0.001, 0.02, 0.2)),
+        chore_fails=random.choice((0.0, 0.0, 0.1)),
+        chore_delay=random.choice((0.001, 0.05, 0.5)),
     )
 
 
 class Run:
     """Everything that one seed makes."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, engine: str = "memory") -> None:
         self.world = world = World(seed)
         random = world.random
         self.model = Model(world)
         self.model.checkers = [checker(self.model) for checker in CHECKERS]
         cache, checkpoint = random.choice((1, 5_000, 1 << 20)), random.choice((2_000, 50_000))
-        self.box = self.model.box = Box(world, settings_of(random), self.model, cache, checkpoint)
+        self.disk = SimulatedDisk(world, engine)
+        self.box = self.model.box = Box(world, settings_of(random), self.model, self.disk, Limits(cache, checkpoint))
         self.topics = TOPICS[: random.choice((1, 2, 3))]
         self.clients = self._make_clients()
         self._crash_every = random.choice((0.0, 3.0, 8.0))
         self._faults = faults_of(random)
+        if engine == "lmdb" and self._crash_every:
+            self._faults.steps_of_a_life = 15.0
+        self._siesta_every = random.choice((0.0, 2.0, 5.0))
 
     def _make_clients(self) -> list[Client]:
         random, world, box = self.world.random, self.world, self.box
@@ -76,6 +85,8 @@ class Run:
                     clients.append(SimulatedConsumer(world, box, name, topic, f"sub-{kind}", kind_of))
             if random.random() < 0.5:
                 clients.append(SimulatedReader(world, box, f"reader-{number}", topic, f"reader-{number}", EXCLUSIVE))
+            if random.random() < 0.5:
+                clients.append(Keeper(world, box, f"keeper-{number}", topic, "keeper", EXCLUSIVE))
         misfits = [misfit for misfit in (Vandal, Glutton) if random.random() < 0.4]
         clients += [misfit(world, box, misfit.__name__.lower(), self.topics[0]) for misfit in misfits]
         if random.random() < 0.3:
@@ -84,6 +95,16 @@ class Run:
 
     def run(self, steps: int = DEFAULT_STEPS) -> None:
         """All of it. Raises Violation."""
+        try:
+            self._run(steps)
+        finally:
+            self.disk.close()
+
+    def counts(self) -> dict[str, int]:
+        """How often what the simulation is there for has happened."""
+        return self.disk.done | {"unload": self.model.unloads, "trim": self.model.trims, "life": self.box.life}
+
+    def _run(self, steps: int) -> None:
         world = self.world
         self.box.start()
         world.faults = self._faults
@@ -91,6 +112,7 @@ class Run:
             client.start()
         self._crash_later()
         self._jump_later()
+        self._rest_later()
         world.run(events=steps)
         self._calm_down()
         self._verify()
@@ -103,6 +125,20 @@ class Run:
         if self._crash_every:
             self.box.crash(self.world.soon(0.3))
             self._crash_later()
+
+    def _rest_later(self) -> None:
+        if self._siesta_every:
+            self.world.after(self.world.soon(self._siesta_every), self._rest)
+
+    def _rest(self) -> None:
+        """All clients of a topic go away for a while."""
+        if self._siesta_every:
+            topic, seconds = self.world.random.choice(self.topics), self.world.random.choice((1.0, 4.0, 8.0))
+            self.world.note("a siesta on", topic)
+            for client in self.clients:
+                if getattr(client, "topic", "") == topic:
+                    client.go_away(seconds)
+            self._rest_later()
 
     def _jump_later(self) -> None:
         self.world.after(self.world.soon(5.0), self._jump)
@@ -117,7 +153,7 @@ class Run:
     def _calm_down(self) -> None:
         world = self.world
         world.note("calm")
-        self._crash_every = 0.0
+        self._crash_every = self._siesta_every = 0.0
         world.faults = Faults()
         for client in self.clients:
             client.calm = True
@@ -127,6 +163,9 @@ class Run:
                 client.stopped = True
                 client.give_up()
         world.run(until=world.monotonic + 40)
+        world.wall_offset += DAY  # all that is to happen some time has happened
+        self.box.turn()
+        world.run(until=world.monotonic + 10)
         for client in self.clients:
             client.stopped = True
         world.run(until=world.monotonic + 3)
@@ -140,5 +179,11 @@ class Run:
             verifier.start()
             world.run(until=world.monotonic + 5)
             verifier.stopped = True
+            verifier.give_up()
             for checker in self.model.checkers:
                 checker.read_back(topic, verifier.entries)
+        for client in self.clients:
+            client.give_up()
+        world.run(until=world.monotonic + 20)
+        for checker in self.model.checkers:
+            checker.abandoned()

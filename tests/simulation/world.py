@@ -31,6 +31,10 @@ class Faults:
     commit_delay: float = 0.004
     """Mean, in seconds."""
     read_delay: float = 0.002
+    chore_fails: float = 0.0
+    chore_delay: float = 0.01
+    steps_of_a_life: float = 0.0
+    """Mean number of the engine's own steps after which the power goes; 0: it does not."""
 
 
 class World:

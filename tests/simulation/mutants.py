@@ -1,0 +1,30 @@
+"""The list of planted bugs, each with the rules of which one has to notice it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+class Mutant(NamedTuple):
+    """A bug, and the rules of which one has to notice it."""
+
+    patch: Patch
+    rules: frozenset[str]
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(*rules: str) -> Callable[[Patch], Patch]:
+    """Register a bug."""
+
+    def register(patch: Patch) -> Patch:
+        MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules))
+        return patch
+
+    return register

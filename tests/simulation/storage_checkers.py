@@ -1,0 +1,234 @@
+"""The rules of what is stored: what a start would find, which ledgers go, what stays in memory and on the disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsarbox.storage.catalog import Catalog, deadline_key, topic_key
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.engine import Recovery
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.record import Position
+from pulsarbox.storage.recovery import Store, StoredTopic
+from tests.simulation.checker import Checker
+from tests.simulation.views import SubView, TopicView
+
+if TYPE_CHECKING:
+    from tests.simulation.model import Model
+
+
+def shadow_of(live: Store, recovery: Recovery) -> Store:
+    """A store over the rows that the box has now: topics that it has not in memory can be loaded there unseen."""
+    shadow = Store(recovery._replace(batches=iter(())))
+    shadow.catalog = live.catalog
+    return shadow
+
+
+class Recovered(Checker):
+    """What a recovery would give now is what the box has, whenever nothing waits to be written."""
+
+    rule = "recovered"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._turns = 0
+
+    def turn(self) -> None:
+        """See Checker."""
+        self._turns += 1
+        if self._turns % 40 == 0:
+            self.compare()
+
+    def compare(self) -> None:
+        """Recover beside the box, from the same disk."""
+        box = self.model.box
+        commits = box.broker.core.commits
+        waiting = commits.open.batch or commits.open.cursors or commits.open.callbacks
+        if commits.in_flight is not None or waiting or box.disk.reads_under_way:
+            return  # an acknowledgement of many entries may be applied in part
+        live, recovery = box.broker.core.store, box.disk.peek()
+        recovered, shadow = Store(recovery), shadow_of(live, recovery)
+        for key in {*live.catalog.keys(""), *recovered.catalog.keys("")}:
+            if key.partition("/")[0] not in ("acks", "ledger"):
+                ours, theirs = live.catalog.get(key), recovered.catalog.get(key)
+                self.check(ours == theirs, "rows differ:", key, theirs, "should be", ours)
+        keys = [list(store.catalog.keys("ledger/")) for store in (live, recovered)]
+        self.check(keys[0] == keys[1], "ledgers in the catalog differ")
+        for name in [key.partition("/")[2] for key in live.catalog.keys("topic/")]:
+            row = live.catalog.get(topic_key(name)) or {}
+            ours_or_none, theirs_or_none = live.topics.get(row["id"]) or shadow.topic(name), recovered.topic(name)
+            assert ours_or_none is not None and theirs_or_none is not None
+            self._compare_topic(ours_or_none, theirs_or_none)
+
+    def _compare_topic(self, ours: StoredTopic, theirs: StoredTopic) -> None:
+        found, right = _ledger_state(theirs.ledger), _ledger_state(ours.ledger)
+        self.check(found == right, "ledgers differ:", ours.name, found, "should be", right)
+        self.check(ours.cursors.keys() == theirs.cursors.keys(), "cursors differ:", ours.name)
+        for cursor_id, cursor in ours.cursors.items():
+            found, right = _cursor_state(theirs.cursors[cursor_id]), _cursor_state(cursor)
+            self.check(found == right, "cursors differ:", ours.name, cursor.name, found, "should be", right)
+
+    def finished(self) -> None:
+        """See Checker."""
+        self.compare()
+
+    def abandoned(self) -> None:
+        """See Checker."""
+        self.compare()
+
+
+def _cursor_state(cursor: ManagedCursor) -> list[object]:
+    marks = (cursor.mark_delete, cursor.mark_messages, cursor.mark_bytes)
+    backlogs = (cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes)
+    return [marks, backlogs, set(cursor.ranges), dict(cursor.batch_acks), dict(cursor.redeliveries)]
+
+
+def _ledger_state(ledger: ManagedLedger) -> list[object]:
+    fields = ("ledger_id", "created", "closed", "messages_before", "bytes_before", "entries", "confirmed", "size")
+    state: list[object] = [tuple(getattr(info, name) for name in fields) for info in ledger.ledgers.values()]
+    totals = ("total_messages", "total_bytes", "last_confirmed", "confirmed_messages", "confirmed_bytes", "last_batch")
+    return state + [f"{name}={getattr(ledger, name)}" for name in totals]
+
+
+class Trimmed(Checker):
+    """A ledger goes when it is closed and every durable subscription has acknowledged all of it; then it does go."""
+
+    rule = "trimmed"
+
+    def trimmed(self, topic: TopicView, ledger_id: int, positions: list[Position]) -> None:
+        """See Checker."""
+        newest = max(topic.ledgers, default=0)
+        core = self.model.box.topic(topic.name) if self.model.box.running else None
+        if core is not None:
+            newest = max(newest, core.ledger.current.ledger_id)
+            self.check(newest > ledger_id, "the ledger that grows is trimmed:", topic.name, ledger_id, newest)
+        for sub in topic.subs.values():
+            deleted = core is not None and sub.name not in core.subscriptions  # by the frame that is being dealt with
+            if sub.durable and not deleted and not sub.seeks and not sub.unsure:
+                left = [position for position in positions if position in sub.left]
+                self.check(not left, "trimmed before it is acknowledged:", topic.name, sub.name, left[:3])
+
+    def stored(self, topic: TopicView, position: Position) -> None:
+        """See Checker."""
+        self.check(position.ledger_id not in topic.trimmed, "an entry comes into a trimmed ledger:", position)
+
+    def recovered_topic(self, topic: TopicView, ledgers: set[int]) -> None:
+        """See Checker."""
+        back = topic.gone & ledgers
+        self.check(not back, "trimmed ledgers are back:", topic.name, sorted(back))
+        lost = [ledger_id for ledger_id in topic.ledgers if ledger_id not in ledgers]
+        self.check(not lost, "a crash trims ledgers:", topic.name, lost)
+
+    def recovered(self, sub: SubView) -> None:
+        """See Checker."""
+        behind = [p for p in sub.topic.order if p.ledger_id in sub.topic.trimmed and not sub.cursor.is_acked(*p)]
+        self.check(not behind, "trimmed, and a crash has forgotten that it was acknowledged:", sub.name, behind[:3])
+
+    def finished(self) -> None:
+        """See Checker."""
+        for topic in self.model.topics.values():
+            stored = shadow_of(self.model.box.broker.core.store, self.model.box.disk.peek()).topic(topic.name)
+            assert stored is not None
+            closed = list(stored.ledger.ledgers)[:-1]
+            held = {position.ledger_id for sub in topic.subs.values() if sub.durable for position in sub.left}
+            if closed:
+                names = topic.name, closed[0], list(topic.subs)
+                self.check(not closed or min(held, default=2**63) <= closed[0], "nobody needs it, it stays:", *names)
+
+
+class Reloaded(Checker):
+    """A topic that comes into memory again is as it was."""
+
+    rule = "reloaded"
+
+    def reloaded(self, sub: SubView) -> None:
+        """See Checker."""
+        if sub.seeks or sub.unsure:
+            return
+        cursor = sub.cursor
+        for position, bits in sub.left.items():
+            partly = cursor.batch_acks.get(position)
+            entry = sub.topic.entries[position]
+            left = 0 if cursor.is_acked(*position) else partly[1] if partly is not None else entry.all_bits
+            self.check(left == bits, "other messages are acknowledged:", sub.name, position, bin(left), bin(bits))
+        found = (cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes)
+        right = (sub.messages, len(sub.left), sub.bytes)
+        self.check(found == right, "another backlog:", sub.topic.name, sub.name, found, "should be", right)
+        if sub.exact_counts:
+            counts = {position: count for position, count in sub.counts.items() if count}
+            found_counts = dict(cursor.redeliveries)
+            self.check(found_counts == counts, "other redelivery counts:", sub.name, found_counts, counts)
+
+
+class Orphans(Checker):
+    """No row speaks of what is no more, and every ledger, cursor and topic has its owner."""
+
+    rule = "orphans"
+
+    def finished(self) -> None:
+        """See Checker."""
+        self._check(self.model.box.broker.core.store.catalog)
+        self._check(Store(self.model.box.disk.peek()).catalog)
+
+    def abandoned(self) -> None:
+        """See Checker."""
+        self.finished()
+
+    def _check(self, catalog: Catalog) -> None:
+        topics: dict[int, str] = {}
+        for key in catalog.keys("topic/"):
+            row = catalog.get(key) or {}
+            topics[row["id"]] = key.partition("/")[2]
+            wall = row.get("deadline")
+            there = not wall or deadline_key(wall, row["id"]) in catalog
+            self.check(there, "a topic without its deadline:", key, row)
+        owned = dict(topics)
+        cursors: set[int] = set()
+        for kind in ("ledger", "cursor"):
+            for key in catalog.keys(f"{kind}/"):
+                topic_id, number = (int(part, 16) for part in key.split("/")[1:])
+                self.check(topic_id in topics, "a row of no topic:", key)
+                owned[number] = topics[topic_id]
+                if kind == "cursor":
+                    cursors.add(number)
+        for key in catalog.keys("acks/"):
+            self.check(int(key.split("/")[1], 16) in cursors, "acknowledgements of no cursor:", key)
+        owners = {
+            int(key.split("/")[1], 16): catalog.owner(int(key.split("/")[1], 16)) for key in catalog.keys("owner/")
+        }
+        self.check(owners == owned, "owners:", owners.items() ^ owned.items())
+        for key in catalog.keys("deadline/"):
+            wall, topic_id = (int(part, 16) for part in key.split("/")[1:])
+            row = catalog.get(topic_key(topics.get(topic_id, ""))) or {}
+            self.check(row.get("deadline") == wall, "a deadline of nothing:", key, row)
+
+
+class GivenBack(Checker):
+    """What is trimmed takes no disk in the end."""
+
+    rule = "given-back"
+
+    def abandoned(self) -> None:
+        """See Checker."""
+        disk = self.model.box.disk
+        for topic in self.model.topics.values():
+            held = [ledger_id for ledger_id in topic.trimmed if disk.store.holds(disk.engine, ledger_id)]
+            self.check(not held, "trimmed ledgers still take disk:", topic.name, held)
+
+
+class Unloaded(Checker):
+    """Topics that nobody uses are not in memory."""
+
+    rule = "unloaded"
+
+    def abandoned(self) -> None:
+        """See Checker."""
+        broker = self.model.box.broker
+        if not self.model.box.settings.brokerUnloadIdleTopicsAfterSeconds:
+            return
+        loaded = [str(topic.name) for topic in broker.topics]
+        self.check(not loaded, "topics stay in memory:", loaded)
+        held = [stored.name for stored in broker.core.store.topics.values() if stored.in_use]
+        self.check(not held, "stored topics stay in memory:", held)
+        tail = [span[0].topic_id for span in broker.core.commits.tail_cache._spans]
+        self.check(broker.core.commits.tail_cache.limit > 1 or len(tail) <= 1, "the tail cache holds", tail)
