@@ -1,0 +1,36 @@
+"""A short run, and proof that a disk that lies is noticed. `make powercut N=500` is the long one."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.powercut.images import MUTANTS
+from tests.powercut.record import RecorderError, compile_recorder
+from tests.powercut.run import powercut
+
+IMAGES = 60
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    try:
+        compile_recorder(tmp_path)
+    except RecorderError as error:
+        if "no C compiler" in str(error):
+            pytest.skip(str(error))
+        raise
+    return tmp_path
+
+
+def test_what_was_acknowledged_survives_a_power_cut(folder: Path) -> None:
+    run = powercut(folder, IMAGES, seed=7)
+    assert [finding.verdict for finding in run.findings] == []
+    assert run.counts["images"] == IMAGES
+    assert run.counts["boundaries opened"] > 0
+    assert run.counts["DURABLE"] > 0
+
+
+@pytest.mark.parametrize("mutant", sorted(MUTANTS))
+def test_a_disk_that_lies_is_noticed(folder: Path, mutant: str) -> None:
+    run = powercut(folder, IMAGES, seed=7, mutant=mutant)
+    assert run.findings
