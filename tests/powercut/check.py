@@ -67,16 +67,15 @@ class Checked:
         for position, value in enumerate(batches, mark + 1):
             if value != story.values[position - 1]:
                 raise Violation(f"batch {position} is not what was committed")
-        found = [one for one in story.checkpoints[story.checkpointed :] if (one.position, one.rows) == (mark, rows)]
-        if not found:
+        found = story.find_checkpoint(mark, rows)
+        if found is None:
             raise Violation(
                 f"checkpoint at {mark} with {len(rows)} rows, where one of"
                 f" {[(one.position, len(one.rows)) for one in story.checkpoints[story.checkpointed :]]} should be"
             )
         if mark > story.done:
             raise Violation(f"the checkpoint covers batch {mark}, only {story.done} were acknowledged")
-        # Of two with the same rows the later one has dropped more: what it dropped may be gone.
-        return found[-1], last
+        return found, last
 
     def _read_all(self, engine: LmdbEngine, dropped: Iterable[int], last: int) -> None:
         gone = set(dropped)
@@ -90,9 +89,7 @@ class Checked:
                 request = ReadRequest(1, ledger_id, entries[at].entry_id, entries[-1].entry_id + 9, size)
                 got = engine.read(request)
                 if not got or got != entries[at : at + len(got)]:
-                    raise Violation(
-                        f"entry {ledger_id}:{entries[at].entry_id} and {len(got) - 1} more are not the same"
-                    )
+                    raise Violation(f"entry {ledger_id}:{entries[at].entry_id} is not as committed, or one behind it")
                 at += len(got)
             self._reads_nothing(engine, ledger_id, stored[-1].entry.entry_id + 1)
             if len(entries) < len(stored):

@@ -90,6 +90,16 @@ class Disk:
         self._nodes: dict[int, Node] = {}
         self._syncs: dict[int, list[Change]] = {}
 
+    @classmethod
+    def holding(cls, tree: Tree, inodes: dict[str, int]) -> Disk:
+        """A disk on which an image stands, all of it durable, with these inode numbers."""
+        disk = cls()
+        for path, data in tree.items():
+            node = disk._nodes[inodes[path]] = Directory() if data is None else File(bytearray(data))
+            folder, name = disk._find(path)
+            folder.names[name] = folder.durable[name] = node
+        return disk
+
     def apply(self, event: Event) -> None:
         """Take over the next event."""
         op = event.op
@@ -158,12 +168,12 @@ class Disk:
     def _sync_ends(self, event: Event) -> None:
         if event.directory:
             folder = self._nodes[event.inode]
-            changes, self.name_changes = self.name_changes, []
-            for change in changes:
-                if folder in (change.folder, change.source):
-                    _make_durable(change)
+            pending, self.name_changes = self.name_changes, []
+            for renamed in pending:
+                if folder in (renamed.folder, renamed.source):
+                    _make_durable(renamed)
                 else:
-                    self.name_changes.append(change)
+                    self.name_changes.append(renamed)
             return
         file = self._file(event)
         begun = {id(change) for change in self._syncs.pop(event.at)}
@@ -187,8 +197,7 @@ class Disk:
     def _new(self, event: Event) -> None:
         node: Node = Directory() if event.op == Op.MKDIR else File()
         if not event.path:
-            if not self._nodes:  # a child process of the recorded one begins again
-                self._nodes[event.inode] = self.root
+            self._nodes[event.inode] = self.root  # a child process of the recorded one says it again
             return
         self._nodes[event.inode] = node
         folder, name = self._find(event.path)

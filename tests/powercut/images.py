@@ -33,15 +33,16 @@ class Plan(NamedTuple):
     boundaries_opened: int
 
 
-def plan(events: list[Event], count: int, dice: random.Random) -> Plan:
-    """``count`` images: up to half of them at sync boundaries (all of those, where they are fewer), then mixtures.
+def plan(disk: Disk, events: list[Event], count: int, dice: random.Random) -> Plan:
+    """``count`` images of what happens to ``disk``.
+
+    Up to half of them are at sync boundaries (all of those, where they are fewer), the others are mixtures.
 
     A boundary is a cut while the sync has not returned, and one right after. The cut just before the sync is no third
     one: the disk holds the same. What was acknowledged without touching the disk again belongs before the cut.
     """
     boundaries: list[Image] = []
     unsettled: list[int] = []
-    disk = Disk()
     for number, event in enumerate(events, 1):
         disk.apply(event)
         durable = disk.all_durable

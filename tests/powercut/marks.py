@@ -1,4 +1,4 @@
-"""What a workload notes between its writes, in the same log: so an image knows what was begun and done before its cut."""
+"""What a workload notes in the log between its writes: what was begun, and what was done, before a cut."""
 
 import ctypes
 import json
@@ -17,7 +17,7 @@ CHECKPOINTED: Final = "checkpointed"
 RECLAIMED: Final = "reclaimed"
 """A step of giving disk back has returned: what."""
 REOPENED: Final = "reopened"
-"""The store was closed and recovered."""
+"""The store was recovered: the last position, the position of its checkpoint, its rows."""
 
 
 class Marker:

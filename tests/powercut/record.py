@@ -98,9 +98,7 @@ def parse(data: bytes) -> Iterator[Event]:
         at += path_size + other_size
         op = Op(number)
         if op == Op.UNSEEN:
-            raise RecorderError(
-                "a file was changed in a way that leaves no record: a writable map, sendfile or the like"
-            )
+            raise RecorderError("a file was changed in a way that leaves no record: a writable map or the like")
         if op == Op.ALLOCATE and flags & _KEEP_SIZE:
             at += data_size
             continue

@@ -26,28 +26,32 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tests.powercut.disk import APPLIED, DROPPED, MIXED
+from tests.powercut import marks
+from tests.powercut.disk import APPLIED, DROPPED, MIXED, write_tree
 from tests.powercut.images import MUTANTS, Image, plan
-from tests.powercut.record import Op, RecorderError, compile_recorder, record
-from tests.powercut.story import Story
-from tests.powercut.worker import events_of, keep
+from tests.powercut.marks import read_mark
+from tests.powercut.record import Event, Op, RecorderError, compile_recorder, load
+from tests.powercut.recording import beginning, events_of, record_life, tree_at
 
 PROCESSES: Final = 2
-STEPS: Final = 80
-"""Commits of one history."""
+STEPS: Final = (60, 25, 25)
+"""Commits of the lives of one history."""
+LIVES_MAX: Final = 10
 IMAGES_OF_A_HISTORY: Final = 1250
 VIOLATIONS_MAX: Final = 20
 SILENCE_SECONDS: Final = 120.0
-SHARED_MEMORY: Final = Path("/dev/shm")
 
 Tick = Callable[[], None]
+Answers = queue.Queue[tuple[int, str | None]]
+"""Numbers of images, and what was wrong with them."""
 
 
 @dataclass
 class Finding:
     """An image that is not what it should be."""
 
-    seed: int
+    history: str
+    """Seed and life."""
     image: Image
     verdict: str
     kept: Path
@@ -68,14 +72,7 @@ class Run:
         return len(self.findings) >= VIOLATIONS_MAX
 
 
-def scratch_folder() -> Path | None:
-    """Where images are made: in memory where that can be had."""
-    return SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
-
-
-def powercut(
-    folder: Path, images: int, seed: int, mutant: str | None = None, steps: int = STEPS, tick: Tick = lambda: None
-) -> Run:
+def powercut(folder: Path, images: int, seed: int, mutant: str | None = None, tick: Tick = lambda: None) -> Run:
     """Open ``images`` images of histories from ``seed`` on. Recordings are in ``folder``. Raises RecorderError."""
     run = Run()
     started = time.perf_counter()
@@ -84,49 +81,51 @@ def powercut(
     histories = max(2, -(-images // IMAGES_OF_A_HISTORY))
     for number in range(histories):
         share = images * (number + 1) // histories - images * number // histories
-        if share and not run.enough:
-            _history(run, library, folder, seed + number, share, (mutant, steps), tick)
+        _history(run, library, folder, seed + number, share, mutant, tick)
     run.seconds = time.perf_counter() - started
     return run
 
 
-def _history(
-    run: Run, library: Path, folder: Path, seed: int, images: int, how: tuple[str | None, int], tick: Tick
-) -> None:
-    mutant, steps = how
-    log = folder / f"history-{seed}.log"
-    with tempfile.TemporaryDirectory(prefix="pulsarbox-powercut-", dir=scratch_folder()) as root:
-        command = [sys.executable, "-m", "tests.powercut.workload", f"{root}/data", str(seed), str(steps)]
-        record(library, command, Path(root), log)
-    events = events_of(log, mutant)
-    story = Story()
+def _history(run: Run, library: Path, folder: Path, seed: int, images: int, mutant: str | None, tick: Tick) -> None:
+    """Some lives, each but the first from an image of the one before, and images of each."""
+    base = None
+    run.counts["histories"] += 1
+    for life, steps in enumerate(STEPS):
+        if run.enough:
+            return
+        log = folder / f"history-{seed}-{life}.log"
+        record_life(library, log, LIVES_MAX * seed + life, steps, base)
+        events = events_of(log, mutant)
+        _count(run, log, events)
+        share = images * (life + 1) // len(STEPS) - images * life // len(STEPS)
+        planned = plan(beginning(log).disk, events, share, random.Random(seed))
+        run.counts["boundaries"] += planned.boundaries
+        run.counts["boundaries opened"] += planned.boundaries_opened
+        open_images(run, log, planned.images, mutant, tick)
+        (honest,) = plan(beginning(log).disk, load(log), 1, random.Random(seed)).images
+        base = (log, honest)
+
+
+def _count(run: Run, log: Path, events: list[Event]) -> None:
+    kinds: Counter[str] = Counter()
     for event in events:
         run.counts[event.op.name] += 1
         if event.op == Op.MARK:
-            story.take(event.data)
+            kind, _, _ = read_mark(event.data)
+            kinds[kind] += 1
         elif event.op == Op.SYNC_END and event.directory:
             run.counts["directory syncs"] += 1
-    run.counts["histories"] += 1
-    run.counts["commits"] += story.done
-    run.counts["checkpoints"] += story.checkpointed
-    run.counts["reclaimed"] += len(story.reclaimed)
-    planned = plan(events, images, random.Random(seed))
-    run.counts["boundaries"] += planned.boundaries
-    run.counts["boundaries opened"] += planned.boundaries_opened
-    open_images(run, log, planned.images, seed, mutant, tick)
+    run.counts["lives"] += kinds[marks.REOPENED]
+    for kind in (marks.DONE, marks.CHECKPOINTED, marks.RECLAIMED):
+        run.counts[kind] += kinds[kind]
 
 
-def open_images(run: Run, log: Path, images: list[Image], seed: int, mutant: str | None, tick: Tick) -> None:
+def open_images(run: Run, log: Path, images: list[Image], mutant: str | None, tick: Tick) -> None:
     """Have worker processes open the images of a recording."""
-    facts: dict[str, Any] = {
-        "log": str(log),
-        "mutant": mutant,
-        "images": images,
-        "scratch": str(scratch_folder() or tempfile.gettempdir()),
-    }
+    facts: dict[str, Any] = {"log": str(log), "mutant": mutant, "images": images}
     path = log.with_suffix(".plan.json")
     path.write_text(json.dumps(facts))
-    answers: queue.Queue[tuple[int, str | None]] = queue.Queue()
+    answers: Answers = queue.Queue()
     stop = threading.Event()
     threads = [
         threading.Thread(target=_feed, args=(path, first, len(images), answers, stop)) for first in range(PROCESSES)
@@ -139,9 +138,7 @@ def open_images(run: Run, log: Path, images: list[Image], seed: int, mutant: str
         tick()
         if verdict is None:
             continue
-        kept = log.parent / f"image-{seed}-{number}"
-        keep(facts, number, kept)
-        run.findings.append(Finding(seed, images[number], verdict, kept, _again(log, images[number], mutant)))
+        run.findings.append(_keep(log, images[number], mutant, verdict))
         if run.enough:
             break
     stop.set()
@@ -149,14 +146,21 @@ def open_images(run: Run, log: Path, images: list[Image], seed: int, mutant: str
         thread.join()
 
 
+def _keep(log: Path, image: Image, mutant: str | None, verdict: str) -> Finding:
+    """Build the image once more, to be looked at."""
+    kept = log.parent / f"image-{log.stem}-{image.cut}-{image.kind}-{image.dice}"
+    if not kept.exists():
+        kept.mkdir()
+        write_tree(tree_at(log, image, mutant)[0], kept)
+    return Finding(log.stem, image, verdict, kept, _again(log, image, mutant))
+
+
 def _again(log: Path, image: Image, mutant: str | None) -> str:
     command = f"python -m tests.powercut.run --replay {log} --cut {image.cut} --kind {image.kind} --dice {image.dice}"
     return f"{command} --mutant {mutant}" if mutant else command
 
 
-def _feed(
-    path: Path, first: int, count: int, answers: queue.Queue[tuple[int, str | None]], stop: threading.Event
-) -> None:
+def _feed(path: Path, first: int, count: int, answers: Answers, stop: threading.Event) -> None:
     """One worker after another, until the images from ``first`` on are opened: each that ends leaves a verdict."""
     while first < count and not stop.is_set():
         command = [sys.executable, "-m", "tests.powercut.worker", str(path), str(first), str(PROCESSES)]
@@ -187,8 +191,8 @@ def show(run: Run, seed: int) -> None:
     counts = run.counts
     rows: dict[str, int | str] = {
         "histories": counts["histories"],
-        "commits / checkpoints / steps of reclaiming": " / ".join(
-            f"{counts[name]:,}" for name in ("commits", "checkpoints", "reclaimed")
+        "recoveries / commits / checkpoints / steps of reclaiming": " / ".join(
+            f"{counts[name]:,}" for name in ("lives", marks.DONE, marks.CHECKPOINTED, marks.RECLAIMED)
         ),
         "writes recorded": counts["WRITE"],
         "  of them through O_DSYNC": counts["DURABLE"],
@@ -205,7 +209,7 @@ def show(run: Run, seed: int) -> None:
         table.add_row(name, f"{value:,}" if isinstance(value, int) else value)
     Console().print(table)
     for finding in run.findings:
-        print(f"VIOLATION seed {finding.seed}, cut {finding.image.cut} ({finding.image.kind}): {finding.verdict}")
+        print(f"VIOLATION {finding.history}, cut {finding.image.cut} ({finding.image.kind}): {finding.verdict}")
         print(f"  image: {finding.kept}\n  again: {finding.again}")
 
 
@@ -213,7 +217,6 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
-    parser.add_argument("--steps", type=int, default=STEPS, help="commits of one history")
     parser.add_argument("--mutant", choices=sorted(MUTANTS), help="make the disk lie: there have to be violations")
     parser.add_argument("--replay", type=Path, metavar="LOG", help="open one image of this recording again")
     parser.add_argument("--cut", type=int, default=0)
@@ -222,12 +225,10 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _replay(arguments: argparse.Namespace, folder: Path) -> Run:
+def _replay(arguments: argparse.Namespace) -> Run:
     run = Run()
-    log = folder / arguments.replay.name
-    shutil.copy(arguments.replay, log)
     image = Image(arguments.cut, arguments.kind, arguments.dice)
-    open_images(run, log, [image], 0, arguments.mutant, lambda: None)
+    open_images(run, arguments.replay, [image], arguments.mutant, lambda: None)
     return run
 
 
@@ -240,13 +241,11 @@ def main() -> int:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         if arguments.replay is not None:
-            run = _replay(arguments, folder)
+            run = _replay(arguments)
         else:
             with Progress(*columns, console=console) as progress:
                 task = progress.add_task(f"power cuts, seed {seed}", total=arguments.images)
-                run = powercut(
-                    folder, arguments.images, seed, arguments.mutant, arguments.steps, lambda: progress.advance(task)
-                )
+                run = powercut(folder, arguments.images, seed, arguments.mutant, lambda: progress.advance(task))
     except RecorderError as error:
         console.print(f"powercut: {error}", markup=False)
         shutil.rmtree(folder)

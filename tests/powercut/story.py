@@ -39,7 +39,10 @@ class Story:
     """Which of them was the last to return."""
     ledgers: dict[int, list[Stored]] = field(default_factory=dict)
     """The entries of the batches begun."""
+    checkpoints_done: int = 0
+    """How many checkpoints have returned, over all lives."""
     reclaimed: list[str] = field(default_factory=list)
+    """The steps of reclaiming that have returned."""
 
     def take(self, data: bytes) -> None:
         """Take over the next mark."""
@@ -65,5 +68,33 @@ class Story:
             self.checkpoints.append(Mark(facts["position"], rows, before.dropped | set(facts["dropped"])))
         elif kind == marks.CHECKPOINTED:
             self.checkpointed = len(self.checkpoints) - 1
+            self.checkpoints_done += 1
         elif kind == marks.RECLAIMED:
             self.reclaimed.append(facts["what"])
+        elif kind == marks.REOPENED:
+            self._reopened(facts["last"], facts["mark"], marks.rows_from_json(facts["rows"]))
+
+    def find_checkpoint(self, mark: int, rows: dict[bytes, bytes]) -> Mark | None:
+        """The checkpoint that a store has which says this, if it may have it.
+
+        Of two with the same rows the later one has dropped more: what it dropped may be gone.
+        """
+        found = [one for one in self.checkpoints[self.checkpointed :] if (one.position, one.rows) == (mark, rows)]
+        return found[-1] if found else None
+
+    def live_ledgers(self) -> list[tuple[int, int]]:
+        """The ledgers that no checkpoint has dropped, with their first entries."""
+        dropped = self.checkpoints[-1].dropped
+        return [(number, stored[0].entry.entry_id) for number, stored in self.ledgers.items() if number not in dropped]
+
+    def _reopened(self, last: int, mark: int, rows: dict[bytes, bytes | None]) -> None:
+        """What was under way at the cut is decided: it is there, or it has never been."""
+        checkpoint = self.find_checkpoint(mark, {key: value for key, value in rows.items() if value is not None})
+        if checkpoint is None or not self.done <= last <= len(self.values):
+            raise AssertionError(f"recovered up to {last} with a checkpoint at {mark}: that is no legal state")
+        self.checkpoints, self.checkpointed, self.done = [checkpoint], 0, last
+        del self.values[last:]
+        for number, stored in list(self.ledgers.items()):
+            self.ledgers[number] = [one for one in stored if one.position <= last]
+            if not self.ledgers[number]:
+                del self.ledgers[number]

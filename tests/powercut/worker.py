@@ -8,46 +8,26 @@ import json
 import random
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from traceback import format_exc
 from typing import Any
 
 from tests.powercut.check import Checked, Violation
-from tests.powercut.disk import Disk, write_tree
-from tests.powercut.images import MUTANTS, Image
-from tests.powercut.record import Event, Op, load
-from tests.powercut.story import Story
-
-
-def events_of(log: Path, mutant: str | None) -> list[Event]:
-    """The events of a recording, as a mutant has them."""
-    events = load(log)
-    return list(MUTANTS[mutant](events)) if mutant else events
-
-
-def build(events: list[Event], images: list[tuple[int, Image]]) -> Iterator[tuple[int, Image, Disk, Story]]:
-    """Disk and story at the cut of each image; the cuts grow."""
-    disk, story = Disk(), Story()
-    at = 0
-    for number, image in images:
-        for event in events[at : image.cut]:
-            if event.op == Op.MARK:
-                story.take(event.data)
-            else:
-                disk.apply(event)
-        at = image.cut
-        yield number, image, disk, story
+from tests.powercut.disk import write_tree
+from tests.powercut.images import Image
+from tests.powercut.recording import moments, scratch_folder
 
 
 def work(plan: dict[str, Any], first: int, step: int) -> None:
     """Open images; tell the parent."""
-    events = events_of(Path(plan["log"]), plan["mutant"])
-    images = [(number, Image(*fields)) for number, fields in enumerate(plan["images"])][first::step]
-    with TemporaryDirectory(prefix="pulsarbox-image-", dir=plan["scratch"]) as scratch:
+    numbers = range(first, len(plan["images"]), step)
+    images = [Image(*plan["images"][number]) for number in numbers]
+    with TemporaryDirectory(prefix="pulsarbox-image-", dir=scratch_folder()) as scratch:
         folder = Path(scratch) / "image"
-        for number, image, disk, story in build(events, images):
+        for number, image, (disk, story) in zip(
+            numbers, images, moments(Path(plan["log"]), plan["mutant"], images), strict=True
+        ):
             print(json.dumps({"image": number}), flush=True)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
@@ -60,14 +40,6 @@ def work(plan: dict[str, Any], first: int, step: int) -> None:
             except Exception:
                 verdict = format_exc()
             print(json.dumps({"image": number, "verdict": verdict}), flush=True)
-
-
-def keep(plan: dict[str, Any], number: int, folder: Path) -> None:
-    """Build an image once more, to be looked at."""
-    events = events_of(Path(plan["log"]), plan["mutant"])
-    folder.mkdir(parents=True)
-    for _, image, disk, _ in build(events, [(number, Image(*plan["images"][number]))]):
-        write_tree(disk.image(image.kind, random.Random(image.dice)), folder)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 """A process under the recorder: one engine, driven by dice through commits, checkpoints, reclaiming and restarts.
 
-``python -m tests.powercut.workload PATH SEED STEPS``. Half of the seeds do everything in one thread, the others have a
-housekeeper beside the committer, as the daemon has.
+``python -m tests.powercut.workload PATH SEED STEPS LEDGERS``. Half of the seeds do everything in one thread, the
+others have a housekeeper beside the committer, as the daemon has. LEDGERS are those that the store holds already, as
+JSON: each with its first entry.
 """
 
+import json
 import random
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
-from pulsarbox.storage.engine import Checkpoint
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 from pulsarbox.storage.record import (
@@ -36,7 +39,7 @@ LIVE_LEDGERS = 6
 class Workload:
     """The store and what was done to it."""
 
-    def __init__(self, path: Path, seed: int, mark: marks.Marker) -> None:
+    def __init__(self, path: Path, seed: int, ledgers: list[tuple[int, int]], mark: marks.Marker) -> None:
         self._path = path
         self._dice = random.Random(f"committer {seed}")
         self._house_dice = random.Random(f"housekeeper {seed}")
@@ -48,7 +51,9 @@ class Workload:
             "open_volumes_max": self._dice.choice((2, 4)),
         }
         self._threaded = seed % 2 == 1
+        self._found = ledgers
         self._ledgers: dict[int, int] = {}
+        """The first entry to come of each."""
         self._next_ledger = 1
         self._committed = 0
         self._given_up: list[int] = []
@@ -65,9 +70,7 @@ class Workload:
     def _live(self, steps: int) -> None:
         """One life of the store, from recovery to close."""
         self._engine = LmdbEngine(self._path, **self._options)
-        for _ in self._engine.recover().batches:
-            pass
-        self._mark(marks.REOPENED)
+        self._recover()
         stop = threading.Event()
         failed: list[BaseException] = []
 
@@ -92,6 +95,24 @@ class Workload:
         if failed:
             raise failed[0]
         self._engine.close()
+
+    def _recover(self) -> None:
+        recovery = self._engine.recover()
+        rows, batches = dict(recovery.rows.items(b"")), list(recovery.batches)
+        self._committed = recovery.next_position - 1
+        packed = marks.rows_to_json({**rows})
+        self._mark(marks.REOPENED, last=self._committed, mark=self._committed - len(batches), rows=packed)
+        for ledger_id, entry_id in self._found:
+            self._ledgers[ledger_id] = self._end_of(ledger_id, entry_id)
+            self._next_ledger = max(self._next_ledger, ledger_id + 100)
+        self._found = []
+
+    def _end_of(self, ledger_id: int, entry_id: int) -> int:
+        while True:
+            try:
+                entry_id += len(self._engine.read(ReadRequest(1, ledger_id, entry_id, 1 << 60, 1 << 20)))
+            except PersistenceError:
+                return entry_id
 
     def _commit(self) -> None:
         batch = self._batch(self._committed + 1)
@@ -166,4 +187,5 @@ class Workload:
 
 
 if __name__ == "__main__":
-    Workload(Path(sys.argv[1]), int(sys.argv[2]), marks.Marker()).run(int(sys.argv[3]))
+    _, path, seed, steps, ledgers = sys.argv
+    Workload(Path(path), int(seed), json.loads(ledgers), marks.Marker()).run(int(steps))
