@@ -1,6 +1,6 @@
 """The data directory: made once, held by one process, checked before anything in it is mapped.
 
-Only this file, volume and lmdb_engine know of files, locks and threads.
+Only this file, volume, volume_set, pool, meta, migration, reclaiming and lmdb_engine know of files, locks, threads.
 """
 
 import contextlib
@@ -13,15 +13,18 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
+from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.format import FORMAT_VERSION
+from pulsarbox.storage.format import FORMAT_VERSION, PACKED
 
 DATA_FILE = "data.mdb"
 NEW_SUFFIX = ".new"
 """Of an environment that is being made. It gets its name once it is complete; at start, leftovers are removed."""
 
 _VERIFY_SECONDS_MAX = 600
+_FORMATS = (1, FORMAT_VERSION)
+"""Those that are opened: an older one is brought up to date."""
 
 # Run in a child: touches every page that can be reached. A file that ends too early kills the child with SIGBUS.
 _WALK = """
@@ -51,6 +54,10 @@ class DirectoryHeld(PersistenceError):
         self.pid = pid
 
 
+class EnvironmentDamaged(PersistenceError):
+    """What should be an environment is none, or not all of it is there."""
+
+
 class DataDirectory:
     """A data directory that this process holds until ``close`` or its end, however it ends."""
 
@@ -63,16 +70,19 @@ class DataDirectory:
         self.path = path
         self.meta = path / "meta"
         self.volumes = path / "volumes"
+        self.packed = path / "packed"
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = self._hold()
         except OSError as error:
             raise PersistenceError(f"{path} cannot be used: {error}") from error
         try:
-            self.instance = self._instance()
+            self._fields = self._instance()
             self.volumes.mkdir(exist_ok=True)
-            for leftover in (*path.glob("*" + NEW_SUFFIX), *self.volumes.glob("*" + NEW_SUFFIX)):
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            self.packed.mkdir(exist_ok=True)
+            for place in (path, self.volumes, self.packed):
+                for leftover in place.glob("*" + NEW_SUFFIX):
+                    shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
             sync_directory(path)
         except OSError as error:
             os.close(self._lock)
@@ -81,13 +91,42 @@ class DataDirectory:
             os.close(self._lock)
             raise
 
+    @property
+    def instance(self) -> str:
+        """The directory's own id."""
+        return str(self._fields["instance"])
+
+    @property
+    def format(self) -> int:
+        """The version of its format."""
+        return int(self._fields["format"])
+
+    def set_format(self) -> None:
+        """Note that everything is of this version's format now. Raises OSError."""
+        self._write_instance({**self._fields, "format": FORMAT_VERSION})
+
     def volume(self, number: int) -> Path:
-        """Where a volume is, or will be."""
-        return self.volumes / f"{number:08d}"
+        """Where a volume is, or will be; packed ones have numbers from PACKED on."""
+        return self.packed / f"{number - PACKED:08d}" if number >= PACKED else self.volumes / f"{number:08d}"
+
+    def name(self, number: int) -> str:
+        """What a volume is called in messages."""
+        return str(self.volume(number).relative_to(self.path))
 
     def volume_numbers(self) -> list[int]:
-        """The volumes there are, oldest first."""
+        """The volumes of the log, oldest first."""
         return sorted(int(path.name) for path in self.volumes.iterdir() if path.name.isdigit())
+
+    def packed_numbers(self) -> list[int]:
+        """The packed volumes, by their numbers in the tables of meta."""
+        return sorted(int(path.name) + PACKED for path in self.packed.iterdir() if path.name.isdigit())
+
+    def remove(self, number: int) -> None:
+        """Remove a volume that nothing speaks of any more. Raises OSError."""
+        path = self.volume(number)
+        if path.exists():
+            shutil.rmtree(path)
+            sync_directory(path.parent)
 
     def close(self) -> None:
         """Let another process have it; again is no harm."""
@@ -111,37 +150,43 @@ class DataDirectory:
             raise
         return lock
 
-    def _instance(self) -> str:
+    def _instance(self) -> dict[str, Any]:
         path = self.path / "INSTANCE"
         try:
             text = path.read_bytes()
         except FileNotFoundError:
-            return self._create_instance(path)
+            return self._create_instance()
         try:
-            fields = json.loads(text)
-            version, instance = fields["format"], str(fields["instance"])
+            fields: dict[str, Any] = json.loads(text)
+            version, _ = fields["format"], str(fields["instance"])
         except (ValueError, KeyError, TypeError) as error:
             raise PersistenceError(f"{path} is damaged: {error!r}") from error
-        if version != FORMAT_VERSION:
+        if type(version) is not int or version not in _FORMATS:
             raise PersistenceError(
-                f"{self.path} has format {version}, this version of pulsarbox reads format {FORMAT_VERSION}"
+                f"{self.path} has format {version}, this version of pulsarbox reads format"
+                f" {' and '.join(map(str, _FORMATS))}"
             )
-        return instance
+        return fields
 
-    def _create_instance(self, path: Path) -> str:
-        if self.meta.exists() or (self.volumes.exists() and any(self.volumes.iterdir())):
+    def _create_instance(self) -> dict[str, Any]:
+        if self.meta.exists() or any(place.exists() and any(place.iterdir()) for place in (self.volumes, self.packed)):
             raise PersistenceError(f"{self.path} holds data, but its INSTANCE file is missing")
-        instance = str(uuid.uuid4())
+        fields = {"format": FORMAT_VERSION, "instance": str(uuid.uuid4())}
+        self._write_instance(fields)
+        sync_directory(self.path.parent)
+        return fields
+
+    def _write_instance(self, fields: dict[str, Any]) -> None:
+        path = self.path / "INSTANCE"
         new = path.with_name(path.name + NEW_SUFFIX)
         with new.open("w") as file:
-            created = os.fstat(file.fileno()).st_mtime_ns // 1_000_000
-            json.dump({"format": FORMAT_VERSION, "instance": instance, "created": created}, file)
+            fields.setdefault("created", os.fstat(file.fileno()).st_mtime_ns // 1_000_000)
+            json.dump(fields, file)
             file.flush()
             os.fsync(file.fileno())
         new.rename(path)
         sync_directory(self.path)
-        sync_directory(self.path.parent)
-        return instance
+        self._fields = fields
 
 
 def sync_directory(path: Path) -> None:
@@ -166,6 +211,8 @@ def verify_environment(path: Path) -> None:
     try:
         size = file.stat().st_size
         needed = _size_needed(file)
+    except FileNotFoundError as error:
+        raise EnvironmentDamaged(f"{file} is missing") from error
     except OSError as error:
         raise PersistenceError(f"{file} cannot be read: {error}") from error
     if needed is not None and size >= needed:
@@ -179,7 +226,7 @@ def verify_environment(path: Path) -> None:
         lines = child.stderr.decode(errors="replace").strip().splitlines()
         reason = lines[-1] if lines else f"reading it ended with signal {-child.returncode}"
         wanted = "" if needed is None else f" where {needed} are expected"
-        raise PersistenceError(f"{file} is damaged or truncated: {size} bytes{wanted}; {reason}")
+        raise EnvironmentDamaged(f"{file} is damaged or truncated: {size} bytes{wanted}; {reason}")
 
 
 def _size_needed(file: Path) -> int | None:
@@ -195,7 +242,7 @@ def _size_needed(file: Path) -> int | None:
             page = data.read(_META_READ)
             meta = _meta_page(page)
             if meta is None:
-                raise PersistenceError(f"{file} is damaged or truncated: its meta pages are not there")
+                raise EnvironmentDamaged(f"{file} is damaged or truncated: its meta pages are not there")
             version, page_size, last_page, txn = meta
             if version not in _LMDB_HEADER_SIZES or not 256 <= page_size <= 65536:
                 return None

@@ -1,8 +1,9 @@
 """What the core asks of a store: met by the LMDB engine and the memory engine alike.
 
-``recover`` comes first and once. Then three threads call, each one thing at a time: the committer ``commit``, the reader
-``read``, the housekeeper ``checkpoint`` and ``reclaim``. All of these may take long: they page, decompress and sync,
-and so they never run in the core's own thread. The core itself looks up rows, which are small, many and mostly in memory.
+``recover`` comes first and once. Then three threads call, each one thing at a time: the committer ``commit``, the
+reader ``read``, the housekeeper ``checkpoint`` and ``reclaim``. All of these may take long: they page, decompress and
+sync, and so they never run in the core's own thread. The core itself looks up rows, which are small, many and mostly
+in memory.
 """
 
 from collections.abc import Iterator, Mapping

@@ -22,6 +22,8 @@ Data directory::
       log                position u64 -> batch             one value a group commit; positions grow by one
       index              ledger u64, first entry u64 -> (position u64, count u32, offset u32 * count)*
       mark               "indexed" -> u64                  the index covers the log up to here, this batch included
+                         "written" -> u64                  once it is sealed or packed: the bytes of the records of
+                                                           the entries in it, whatever becomes of them
     packed/NNNNNNNN/     the same three tables: what was alive of some volumes when they were packed into this one.
                          Its batches stand under their old positions, without what was dead; in the tables of meta its
                          number is NNNNNNNN + 2^32

@@ -45,6 +45,22 @@ class Segment(NamedTuple):
     """Where each entry's record starts, from the start of the batch value. Shared: never changed."""
 
 
+class Stretch(NamedTuple):
+    """Entries of one ledger, one after another, in one volume."""
+
+    ledger_id: int
+    first: int
+    volume: int
+    entries: int
+    bytes: int
+    """Of their records, headers included."""
+
+    @property
+    def end(self) -> int:
+        """The entry behind the last."""
+        return self.first + self.entries
+
+
 class UnindexedRuns:
     """The runs of the batches that no row of the index covers yet.
 
@@ -89,6 +105,30 @@ class UnindexedRuns:
         if at < 0:
             return []
         return _from_entry(known[at : at + limit], first)
+
+    def ends(self) -> Iterator[tuple[int, tuple[int, int, int], tuple[int, int, int]]]:
+        """Of each ledger entry, position and offset of its first entry, and of its last."""
+        for ledger_id in list(self._ledgers):
+            known = self._ledgers[ledger_id]
+            (position, first, offsets), (end_position, end_first, end_offsets) = known[0], known[-1]
+            last = end_first + len(end_offsets) - 1
+            yield ledger_id, (first, position, offsets[0]), (last, end_position, end_offsets[-1])
+
+    def positions(self, ledger_id: int) -> list[int]:
+        """Which batches hold entries of a ledger."""
+        return [segment.position for segment in self._ledgers.get(ledger_id, ())]
+
+    def forget(self, ledger_id: int) -> None:
+        """Nobody will ask for a ledger again."""
+        known = self._ledgers.pop(ledger_id, ())
+        self.entries -= sum([len(segment.offsets) for segment in known])
+
+    def replace(self, position: int, runs: Mapping[int, Run]) -> None:
+        """The batch at ``position`` holds the same entries of these ledgers somewhere else now."""
+        for ledger_id, run in runs.items():
+            known = self._ledgers[ledger_id]
+            at = bisect_right(known, run.first_entry, key=_first_entry) - 1
+            known[at] = Segment(position, run.first_entry, run.offsets)
 
     def rows(self) -> Iterator[tuple[bytes, bytes]]:
         """The rows of the index that say the same, in the order of their keys."""

@@ -2,178 +2,62 @@
 
 Where a ledger's entries are::
 
-    the newest volume   asked directly: its unindexed runs in memory, then its index
+    the live volumes    the newest, then those that are closed but not sealed: asked directly, their unindexed runs
+                        in memory, then their index
     every other one     the ``volumes`` table of the meta environment says which, then its index
 
-A volume is closed in this order, each step durable before the next: its index is brought up to its log; its ledgers
-are written to ``volumes``; the next volume is made. So after a crash at any point every volume but the newest is
-indexed and listed, a step that was done is done again to the same effect, and nothing has to be repaired.
+A volume that is full is closed by making the next one, and that is all a commit has to wait for. It is sealed later,
+by the housekeeper: its index is brought up to its log, then its ledgers are written to ``volumes``, each step durable
+before the next. So a step that was done before a crash is done again to the same effect, and nothing has to be
+repaired. What is alive of old volumes is packed into others, and the old ones removed: see reclaiming.
 """
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from hashlib import sha256
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
 
 import lmdb
 
-from pulsarbox.errors import PersistenceError
+from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.storage.directory import DataDirectory
-from pulsarbox.storage.engine import ReadRequest, Recovery
-from pulsarbox.storage.format import INDEX_KEY, LOG_KEY, LONG_ROW, ROW_KEY_MAX
+from pulsarbox.storage.engine import Checkpoint, ReadRequest, Reclaimed, Recovery
+from pulsarbox.storage.format import FORMAT_VERSION, PACKED
+from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.meta import Content, MetaRows
+from pulsarbox.storage.migration import migrate
 from pulsarbox.storage.page_cache import PageCacheWindow
+from pulsarbox.storage.pool import EnvironmentGone
 from pulsarbox.storage.reading import Answer
+from pulsarbox.storage.reclaiming import Policy, Reclaimer
 from pulsarbox.storage.record import Entry
-from pulsarbox.storage.volume import (
-    INDEX_ROOM,
-    FlushAt,
-    Volume,
-    create_environment,
-    failure,
-    open_environment,
-    seek_at_or_before,
+from pulsarbox.storage.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
+from pulsarbox.storage.volume_set import Sizes, Step, VolumeSet
+
+STEPS = (
+    "tables migrated",
+    "next volume made",
+    "checkpoint written",
+    "index flushed",
+    "listed",
+    "forgotten",
+    "removed",
+    "packed copied",
+    "packed renamed",
+    "remapped",
+    "source removed",
 )
-
-_POSITION = b"position"
-_META_MAP_SIZE = 64 << 30
+"""What ``step`` is told: each name is a moment at which a crash leaves another state behind."""
 
 
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
-_T = TypeVar("_T", bound=_Closable)
-
-
-class Pool(Generic[_T]):
-    """Open environments by number: opened when first used, the longest unused one closed when there are too many."""
-
-    def __init__(self, limit: int, opener: Callable[[int], _T]) -> None:
-        self._limit = limit
-        self._opener = opener
-        self._open: OrderedDict[int, _T] = OrderedDict()
-        self._users: dict[int, int] = {}
-        self._changed = threading.Condition()
-        self._closed = False
-
-    @contextmanager
-    def using(self, number: int) -> Iterator[_T]:
-        """The environment, which stays open inside the block. Raises what opening it raises."""
-        with self._changed:
-            one = self._open.get(number)
-            if one is None:
-                if self._closed:
-                    raise PersistenceError("the store is closed")
-                self._make_room()
-                one = self._open[number] = self._opener(number)
-            self._open.move_to_end(number)
-            self._users[number] = self._users.get(number, 0) + 1
-        try:
-            yield one
-        finally:
-            with self._changed:
-                self._users[number] -= 1
-                if not self._users[number]:
-                    del self._users[number]
-                    self._changed.notify_all()
-
-    def drop(self, number: int) -> None:
-        """Close one, as soon as nobody uses it; the next use opens it again."""
-        with self._changed:
-            self._changed.wait_for(lambda: number not in self._users)
-            one = self._open.pop(number, None)
-            if one is not None:
-                one.close()
-
-    def close(self) -> None:
-        """Close all of them."""
-        with self._changed:
-            self._closed = True
-            while self._open:
-                self._open.popitem()[1].close()
-
-    def _make_room(self) -> None:
-        unused = [number for number in self._open if number not in self._users]
-        for number in unused[: max(0, len(self._open) - self._limit + 1)]:
-            self._open.pop(number).close()
-
-
-class MetaEnvironment:
-    """The checkpoint, and which volume holds which entries."""
-
-    TABLES = (b"rows", b"mark", b"volumes")
-
-    def __init__(self, path: Path) -> None:
-        """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError."""
-        if not path.exists():
-            create_environment(path, self.TABLES)
-        self._env = open_environment(path, _META_MAP_SIZE)
-        self._rows, self._mark, self._volumes = [self._env.open_db(name, create=False) for name in self.TABLES]
-
-    def load(self) -> tuple[dict[bytes, bytes], int]:
-        """The rows of the checkpoint and the position it covers."""
-        with self._env.begin() as txn:
-            rows = dict(_unpack_row(key, value) for key, value in txn.cursor(db=self._rows))
-            (mark,) = LOG_KEY.unpack(txn.get(_POSITION, LOG_KEY.pack(0), db=self._mark))
-        return rows, mark
-
-    def checkpoint(self, rows: dict[bytes, bytes | None], position: int) -> None:
-        """Take over rows with the position they cover. Raises lmdb.Error; then nothing has changed."""
-        with self._env.begin(write=True) as txn:
-            for key in sorted(rows):
-                value = rows[key]
-                if value is None:
-                    txn.delete(_row_key(key), db=self._rows)
-                else:
-                    txn.put(_row_key(key), _row_value(key, value), db=self._rows)
-            txn.put(_POSITION, LOG_KEY.pack(position), db=self._mark)
-
-    def list_volume(self, number: int, ledgers: Iterator[tuple[int, int]]) -> None:
-        """Note what a volume holds. Raises lmdb.Error; then nothing has changed."""
-        value = LOG_KEY.pack(number)
-        with self._env.begin(write=True) as txn:
-            for ledger_id, first in ledgers:
-                txn.put(INDEX_KEY.pack(ledger_id, first), value, db=self._volumes)
-
-    def volume_of(self, ledger_id: int, entry: int) -> int | None:
-        """The volume that holds an entry, if a listed one does."""
-        wanted = INDEX_KEY.pack(ledger_id, entry)
-        with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
-            if not seek_at_or_before(cursor, wanted) or INDEX_KEY.unpack(cursor.key())[0] != ledger_id:
-                return None
-            return int(LOG_KEY.unpack(cursor.value())[0])
-
-    def close(self) -> None:
-        """Let go of the environment."""
-        self._env.close()
-
-
-def _row_key(key: bytes) -> bytes:
-    if len(key) < ROW_KEY_MAX:
-        return key
-    digest = sha256(key).digest()
-    return key[: ROW_KEY_MAX - len(digest)] + digest
-
-
-def _row_value(key: bytes, value: bytes) -> bytes:
-    return value if len(key) < ROW_KEY_MAX else LONG_ROW.pack(len(key)) + key + value
-
-
-def _unpack_row(key: bytes, value: bytes) -> tuple[bytes, bytes]:
-    if len(key) < ROW_KEY_MAX:
-        return key, value
-    end = LONG_ROW.size + LONG_ROW.unpack_from(value)[0]
-    return value[LONG_ROW.size : end], value[end:]
+def _no_step(_: str) -> None:
+    pass
 
 
 class LmdbEngine:
     """An Engine on a data directory. Sizes are in bytes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all but the first have names
         self,
         path: str | Path,
         *,
@@ -183,56 +67,61 @@ class LmdbEngine:
         index_flush_bytes: int = 64 << 20,
         open_volumes_max: int = 4,
         page_cache_bytes: int = 0,
+        pack_live_percent: int = 50,
+        pack_bytes_per_second: int = 0,
+        step: Step = _no_step,
     ) -> None:
         """A new volume is begun where the newest has grown beyond ``volume_size``; its map has ``map_size``.
 
         The index begins to be written when this many entries, or bytes of the log, are only known to memory; a
         restart after a crash reads up to twice as much of the log again. At most ``open_volumes_max`` volumes are
         mapped at once. ``page_cache_bytes`` of the journal stay in the system's page cache, 0 for all of it.
+        A volume is packed where less than ``pack_live_percent`` of its file is alive, at ``pack_bytes_per_second``,
+        0 for as fast as it goes. ``step`` is called with a name out of STEPS behind each durable step.
         """
         self._path = Path(path)
-        self._volume_size = volume_size
         # An index of one-entry rows can outgrow its log, so three times the volume; 16 MiB is the largest batch.
-        self._map_size = 3 * volume_size + (32 << 20) + 2 * INDEX_ROOM if map_size is None else map_size
-        self._flush_at = FlushAt(index_flush_entries, index_flush_bytes)
-        self._volumes = Pool(open_volumes_max, self._open_volume)
-        self._metas = Pool(1, lambda _: MetaEnvironment(self._directory.meta))
-        self._directory: DataDirectory  # from recover on
+        map_size = 3 * volume_size + (32 << 20) + 2 * INDEX_ROOM if map_size is None else map_size
+        self._sizes = Sizes(volume_size, map_size, FlushAt(index_flush_entries, index_flush_bytes))
+        self._open_max = open_volumes_max
+        self._policy = Policy(pack_live_percent, pack_bytes_per_second)
+        self._step = step
         self._page_cache = PageCacheWindow(page_cache_bytes)
-        self._current = 0
         self._next_position = 0
-        self._pending_rows: dict[bytes, bytes | None] = {}
-        self._pending_mark = 0
-        self.checkpoint_failure: PersistenceError | None = None
-        """Why the last checkpoint is still waiting to be written, None where it is not."""
+        self._volumes: VolumeSet  # these two from recover on
+        self._reclaimer: Reclaimer
 
     @property
     def instance(self) -> str:
         """The data directory's own id; there is one after ``recover``."""
-        return self._directory.instance
+        return self._volumes.directory.instance
 
     def recover(self) -> Recovery:
-        """Open the data directory, and make it where there is none.
+        """Open the data directory, and make it where there is none; one of version 1 is brought up to this one.
 
         Raises DirectoryHeld where another process has it, PersistenceError where it is of an unknown format, damaged
         or incomplete.
         """
-        self._directory = DataDirectory(self._path)
+        directory = DataDirectory(self._path)
+        self._volumes = VolumeSet(directory, self._sizes, self._open_max, self._step)
+        self._reclaimer = Reclaimer(self._volumes, self._policy)
         try:
+            if directory.format != FORMAT_VERSION:
+                migrate(directory, self._sizes.map, self._step)
             return self._recover()
         except (lmdb.Error, OSError) as error:
             self.close()
             raise failure(f"{self._path} cannot be opened", error, self._path) from error
-        except PersistenceError:
+        except BaseException:
             self.close()
             raise
 
     def commit(self, batch: Batch) -> None:
-        """Make a batch durable, then its checkpoint where it has one.
+        """Make a batch durable.
 
         Raises PersistenceError where the batch could not be stored: then nothing of it is there, and the same
-        position may be committed again. A checkpoint that cannot be written is no error, as the log holds all that
-        it says: it is written with one of the next batches. Raises ValueError where the position is not the next.
+        position may be committed again; StoreFull where it has entries and the disk is full. Raises ValueError where
+        the position is not the next.
         """
         if batch.position != self._next_position:
             raise ValueError(f"batch {batch.position} is committed where {self._next_position} is next")
@@ -241,18 +130,17 @@ class LmdbEngine:
             self._append(batch, value)
         except (lmdb.Error, OSError) as error:
             if isinstance(error, lmdb.PanicError):
-                self._volumes.drop(self._current)
+                self._volumes.pool.drop(self._volumes.current)
             what = f"batch {batch.position} of {len(value)} bytes is not stored"
-            raise failure(what, error, self._path, len(value)) from error
+            told = failure(what, error, self._path, len(value))
+            if isinstance(told, StoreFull) and not batch.runs:
+                told = PersistenceError(str(told))
+            raise told from error
+        self._volumes.keep_until = batch.position
         self._next_position = batch.position + 1
-        if batch.checkpoint is not None:
-            self._pending_rows.update(batch.checkpoint)
-            self._pending_mark = batch.position
-        if self._pending_mark:
-            self._checkpoint()
 
     def read(self, request: ReadRequest) -> list[Entry]:
-        """The entries asked for. Raises PersistenceError where the first one cannot be given."""
+        """See Engine."""
         answer = Answer(request)
         try:
             while answer.open:
@@ -267,100 +155,168 @@ class LmdbEngine:
                 raise
         return answer.entries
 
+    def checkpoint(self, checkpoint: Checkpoint) -> None:
+        """See Engine. Raises ValueError where its position is not committed."""
+        if checkpoint.position >= self._next_position:
+            raise ValueError(f"checkpoint at {checkpoint.position} where {self._next_position} is the next batch")
+        try:
+            with self._volumes.metas.using(0) as meta:
+                meta.checkpoint(checkpoint)
+                with contextlib.suppress(lmdb.Error):
+                    meta.check_readers()
+        except (lmdb.Error, OSError) as error:
+            if isinstance(error, lmdb.PanicError):
+                self._volumes.metas.drop(0)
+            raise failure(f"the checkpoint at {checkpoint.position} is not stored", error, self._path) from error
+        self._reclaimer.note(checkpoint)
+        self._step("checkpoint written")
+
+    def reclaim(self) -> Reclaimed | None:
+        """See Engine."""
+        try:
+            return self._reclaimer.reclaim()
+        except (lmdb.Error, OSError) as error:
+            if isinstance(error, lmdb.PanicError):
+                self._volumes.metas.drop(0)
+                if len(self._volumes.live) > 1:
+                    self._volumes.pool.drop(self._volumes.live[-1])
+            raise failure("disk cannot be given back", error, self._path) from error
+
     def close(self) -> None:
         """Close the environments and let another process have the directory."""
-        self._volumes.close()
-        self._metas.close()
-        if hasattr(self, "_directory"):  # not where another process holds it
-            self._directory.close()
+        if hasattr(self, "_reclaimer"):  # not where another process holds it
+            self._reclaimer.stop()
+            self._volumes.close()
 
     def _recover(self) -> Recovery:
-        numbers = self._directory.volume_numbers()
-        if not numbers:
-            create_environment(self._directory.volume(1), Volume.TABLES)
-            numbers = [1]
-        self._current = numbers[-1]
-        with self._metas.using(0) as meta:
-            rows, mark = meta.load()
-        parts = self._parts_after(numbers, mark)
-        last = max([mark, *(last for _, _, last in parts)])
-        self._next_position = last + 1
+        volumes = self._volumes
+        numbers = volumes.directory.volume_numbers()
+        with volumes.metas.using(0) as meta:
+            mark, sealed = meta.marks()
+            contents = meta.contents()
+            dropped = meta.dropped()
+        for number in (*numbers, *volumes.directory.packed_numbers()):
+            if number not in contents and (number <= sealed or number >= PACKED):
+                volumes.directory.remove(number)
+        unsealed = [number for number in numbers if number > sealed]
+        if not unsealed and not sealed and not mark:
+            create_environment(volumes.directory.volume(1), Volume.TABLES)
+            unsealed = [1]
+        if not unsealed or unsealed != list(range(sealed + 1, unsealed[-1] + 1)):
+            raise PersistenceError(f"{self._path}: a volume is missing: {unsealed} follow volume {sealed}")
+        volumes.begin(tuple(unsealed[::-1]))
+        parts, newest = self._parts_after(mark, sealed, contents)
+        self._next_position = max(mark, newest) + 1
+        volumes.keep_until = self._next_position - 1
+        self._reclaimer.begin(mark, dropped, contents)
+        rows = MetaRows(volumes.metas, lambda error: failure("a row cannot be read", error, self._path))
         return Recovery(rows, self._batches(parts), self._next_position)
 
-    def _parts_after(self, numbers: list[int], mark: int) -> list[tuple[int, int, int]]:
-        """Volume, first and last position of each part of the log after ``mark``, oldest first."""
+    def _parts_after(
+        self, mark: int, sealed: int, contents: dict[int, Content]
+    ) -> tuple[list[tuple[int, int, int]], int]:
+        """Volume, first and last position of each part of the log after ``mark``, oldest first; its newest position.
+
+        Volumes whose batches are all covered by the checkpoint may have gone.
+        """
         parts: list[tuple[int, int, int]] = []
-        newest = first = 0
-        for number in reversed(numbers):
-            with self._volumes.using(number) as volume:
-                if not volume.last_position:
-                    continue
-                if first and volume.last_position != first - 1:
-                    raise PersistenceError(
-                        f"{volume.path}: its log ends at batch {volume.last_position}, the next begins at {first}"
-                    )
-                newest = newest or volume.last_position
-                first = volume.first_position
-                if volume.last_position > mark:
-                    parts.append((number, max(first, mark + 1), volume.last_position))
-                if first <= mark + 1:
-                    break
-        if newest < mark:
+        newest = newest_volume = first = 0
+        logs = sorted([number for number in contents if number < PACKED], reverse=True)
+        for number in (*self._volumes.live, *logs):
+            low, high = self._extent(number, contents)
+            if not high:
+                continue
+            if first and high != first - 1:
+                name = self._volumes.directory.volume(number)
+                raise PersistenceError(f"{name}: its log ends at batch {high}, the next begins at {first}")
+            if not newest:
+                newest, newest_volume = high, number
+            first = low
+            if high > mark:
+                parts.append((number, max(first, mark + 1), high))
+            if first <= mark + 1:
+                break
+        if newest < mark and (newest_volume >= sealed or not sealed):
             raise PersistenceError(f"{self._path}: the log ends at batch {newest}, its checkpoint covers {mark}")
         if first > mark + 1:
             raise PersistenceError(f"{self._path}: the log begins at batch {first}, its checkpoint ends at {mark}")
-        return parts[::-1]
+        return parts[::-1], newest
+
+    def _extent(self, number: int, contents: dict[int, Content]) -> tuple[int, int]:
+        content = contents.get(number)
+        if content is not None:
+            return content.first_position, content.last_position
+        with self._volumes.pool.using(number) as volume:
+            return volume.first_position, volume.last_position
 
     def _batches(self, parts: list[tuple[int, int, int]]) -> Iterator[bytes]:
         for number, first, last in parts:
-            with self._volumes.using(number) as volume:
+            with self._volumes.pool.using(number) as volume:
                 for position, value in volume.batches(first):
                     if position > last:
                         break
                     yield value
 
-    def _open_volume(self, number: int) -> Volume:
-        reopened = number == self._current and self._next_position > 0
-        keep_until = self._next_position - 1 if reopened else None
-        return Volume(self._directory.volume(number), self._map_size, self._flush_at, keep_until)
-
     def _append(self, batch: Batch, value: bytes) -> None:
-        with self._volumes.using(self._current) as volume:
-            full = volume.size >= self._volume_size or not volume.has_room(len(value))
-            if not full or not volume.last_position:
-                volume.append(batch.position, value, batch.runs)
-                self._page_cache.written(volume.file, volume.size)
-                return
-            volume.flush_index()
-            with self._metas.using(0) as meta:
-                meta.list_volume(self._current, volume.ledgers())
-        following = self._current + 1
-        if not self._directory.volume(following).exists():
-            create_environment(self._directory.volume(following), Volume.TABLES)
-        with self._volumes.using(following) as volume:
-            self._current = following
+        volumes = self._volumes
+        number = volumes.current
+        with volumes.pool.using(number) as volume:
+            full = volume.size >= self._sizes.volume or not volume.has_room(len(value)) or volumes.roll_after == number
+            empty = not volume.last_position
+            if empty or not full:
+                try:
+                    volume.append(batch.position, value, batch.runs)
+                    self._page_cache.written(volume.file, volume.size)
+                    return
+                except lmdb.MapFullError:
+                    if empty:
+                        raise
+        number = volumes.begin_next()
+        with volumes.pool.using(number) as volume:
             volume.append(batch.position, value, batch.runs)
-
-    def _checkpoint(self) -> None:
-        try:
-            with self._metas.using(0) as meta:
-                meta.checkpoint(self._pending_rows, self._pending_mark)
-        except (lmdb.Error, OSError) as error:
-            if isinstance(error, lmdb.PanicError):
-                self._metas.drop(0)
-            self.checkpoint_failure = failure(f"the checkpoint at {self._pending_mark} has to wait", error, self._path)
-            return
-        self._pending_rows = {}
-        self._pending_mark = 0
-        self.checkpoint_failure = None
+            self._page_cache.written(volume.file, volume.size)
 
     def _take(self, answer: Answer, ledger_id: int) -> bool:
-        with self._volumes.using(self._current) as volume:
-            if volume.take(answer, ledger_id):
+        """Take what one volume has; False where the next entry is nowhere."""
+        before: Stretch | None = None
+        while True:
+            try:
+                found, damage = self._take_live(answer, ledger_id)
+            except EnvironmentGone:
+                continue  # sealed and removed since ``live`` was looked at: the tables know by now
+            if found:
                 return True
-        with self._metas.using(0) as meta:
-            number = meta.volume_of(ledger_id, answer.next_entry)
-        if number is None:
-            return False
-        with self._volumes.using(number) as volume:
-            return volume.take(answer, ledger_id)
+            entry = answer.next_entry
+            with self._volumes.metas.using(0) as meta:
+                stretch = meta.stretch_of(ledger_id, entry)
+            if stretch is None:
+                if damage is not None:
+                    raise EntryDamaged(ledger_id, entry, entry, str(damage)) from damage
+                return False
+            if stretch == before:
+                raise EntryDamaged(ledger_id, entry, stretch.end - 1, "its volume does not hold it")
+            before = stretch
+            try:
+                with self._volumes.pool.using(stretch.volume) as volume:
+                    if volume.take(answer, ledger_id):
+                        return True
+            except EnvironmentGone:
+                pass  # packed since it was looked up
+            except (lmdb.Error, OSError, PersistenceError) as error:
+                if is_damage(error):
+                    raise EntryDamaged(ledger_id, entry, stretch.end - 1, str(error)) from error
+                raise
+
+    def _take_live(self, answer: Answer, ledger_id: int) -> tuple[bool, Exception | None]:
+        """Whether a live volume had something; else the damage that may be why not."""
+        damage: Exception | None = None
+        for number in self._volumes.live:
+            try:
+                with self._volumes.pool.using(number) as volume:
+                    if volume.take(answer, ledger_id):
+                        return True, None
+            except (lmdb.Error, OSError, PersistenceError) as error:
+                if not is_damage(error):
+                    raise
+                damage = error
+        return False, damage

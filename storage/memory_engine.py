@@ -5,12 +5,13 @@ A crash is to throw the engine away and to make a new one on the same disk: it h
 
 from collections.abc import Callable, Iterator
 
-from sortedcontainers import SortedDict
+from sortedcontainers import SortedDict, SortedSet
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.engine import Checkpoint, ReadRequest, Reclaimed, Recovery
-from pulsarbox.storage.index import UnindexedRuns
+from pulsarbox.storage.index import UnindexedRuns, runs_of
 from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.packing import pack_batch
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import Entry, check_batch
 
@@ -26,12 +27,11 @@ class MemoryDisk:
         self.index = UnindexedRuns()
         self.rows: SortedDict[bytes, bytes] = SortedDict()
         self.mark = 0
+        self.next_position = 1
+        """The position of the next batch."""
         self.dropped: set[int] = set()
-
-    @property
-    def next_position(self) -> int:
-        """The position of the next batch; the first is 1."""
-        return len(self.log) + 1
+        self.suspects: SortedSet[int] = SortedSet()
+        """Positions of batches that may hold something dead."""
 
 
 class MemoryRows:
@@ -42,7 +42,8 @@ class MemoryRows:
 
     def get(self, key: bytes) -> bytes | None:
         """See Rows."""
-        return self._disk.rows.get(key)
+        value: bytes | None = self._disk.rows.get(key)
+        return value
 
     def items(self, prefix: bytes, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """See Rows."""
@@ -76,7 +77,10 @@ class MemoryEngine:
         if disk.before_commit is not None:
             disk.before_commit(batch)
         disk.log[batch.position] = batch.value()
+        disk.next_position += 1
         disk.index.add(batch.position, batch.runs)
+        if not batch.runs:
+            disk.suspects.add(batch.position)
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
         """See Engine. Raises ValueError where the batch is not committed."""
@@ -88,12 +92,29 @@ class MemoryEngine:
                 disk.rows.pop(key, None)
             else:
                 disk.rows[key] = value
+        for ledger_id in checkpoint.dropped:
+            disk.suspects.update(disk.index.positions(ledger_id))
         disk.dropped.update(checkpoint.dropped)
         disk.mark = checkpoint.position
 
     def reclaim(self) -> Reclaimed | None:
-        """See Engine."""
-        return None
+        """See Engine. Each batch is a volume of its own."""
+        disk = self.disk
+        if not disk.suspects or disk.suspects[0] > disk.mark:
+            return None
+        position = disk.suspects.pop(0)
+        value = disk.log[position]
+        packed = pack_batch(value, lambda ledger_id: ledger_id not in disk.dropped)
+        for ledger_id in runs_of(value):
+            if ledger_id in disk.dropped:
+                disk.index.forget(ledger_id)
+        name = (f"batches/{position}",)
+        if packed is None:
+            del disk.log[position]
+            return Reclaimed("removed", name, len(value), 0)
+        disk.log[position] = packed[0]
+        disk.index.replace(position, packed[1])
+        return Reclaimed("packed", name, len(value), len(packed[0]))
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """The entries asked for. Raises PersistenceError where the first one cannot be given."""

@@ -2,21 +2,23 @@
 
 import errno
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import lmdb
 
-from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.directory import NEW_SUFFIX, sync_directory, verify_environment
-from pulsarbox.storage.format import INDEX_KEY, LOG_KEY
-from pulsarbox.storage.index import IndexFlush, Segment, UnindexedRuns, runs_of, unpack_row
+from pulsarbox.errors import PersistenceError, StoreFull
+from pulsarbox.storage.directory import DATA_FILE, NEW_SUFFIX, EnvironmentDamaged, sync_directory, verify_environment
+from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, LOG_KEY, RecordKind
+from pulsarbox.storage.index import IndexFlush, Segment, Stretch, UnindexedRuns, runs_of, unpack_row
 from pulsarbox.storage.journal import Run
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import check_batch
 
 INDEXED = b"indexed"
+WRITTEN = b"written"
 INDEX_ROOM = 256 << 20
 """Bytes of the map kept for the pages that the next flush of the index copies."""
 
@@ -25,10 +27,33 @@ _READERS_MAX = 256
 _SEGMENTS_AT_ONCE = 256
 _PAGE = 4096
 _FREE_MIN = 1 << 20
+_ID_MAX = 2**64 - 1
+_KEYS_AT_ONCE = 1000
+
+_TRANSIENT = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN, errno.EINTR, errno.EACCES, errno.EPERM}
+)
+_DAMAGE = (
+    EnvironmentDamaged,
+    FileNotFoundError,
+    lmdb.CorruptedError,
+    lmdb.InvalidError,
+    lmdb.NotFoundError,
+    lmdb.PageNotFoundError,
+    lmdb.VersionMismatchError,
+)
 
 
 def create_environment(path: Path, tables: tuple[bytes, ...]) -> None:
     """Make an empty environment at ``path``: there completely or not at all, and durable.
+
+    Raises lmdb.Error and OSError.
+    """
+    publish_environment(make_environment(path, tables), path)
+
+
+def make_environment(path: Path, tables: tuple[bytes, ...]) -> Path:
+    """Make an empty environment that is to stand at ``path``; where it is until it is published.
 
     Raises lmdb.Error and OSError.
     """
@@ -40,14 +65,24 @@ def create_environment(path: Path, tables: tuple[bytes, ...]) -> None:
             env.open_db(name)
     finally:
         env.close()
+    return new
+
+
+def publish_environment(new: Path, path: Path) -> None:
+    """Give a closed environment its name, durably. Raises OSError."""
     sync_directory(new)
     new.rename(path)
     sync_directory(path.parent)
 
 
-def open_environment(path: Path, map_size: int) -> lmdb.Environment:
-    """Open an environment after a look at its file. Raises PersistenceError, lmdb.Error."""
+def open_environment(path: Path, map_size: int, *, sealed: bool = False) -> lmdb.Environment:
+    """Open an environment after a look at its file. Raises PersistenceError, lmdb.Error.
+
+    One that is ``sealed`` is never written again: it is opened without its locks.
+    """
     verify_environment(path)
+    if sealed:
+        return lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, lock=False)
     # Sync is LMDB's default: data, then the meta page. Read-ahead stays on: values of the log are many pages long,
     # and the backlog is read from front to back.
     env = lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, max_readers=_READERS_MAX, create=False)
@@ -63,7 +98,21 @@ def failure(what: str, error: Exception, path: Path, size: int = 0) -> Persisten
     full = isinstance(error, lmdb.DiskError) or code in (errno.ENOSPC, errno.EDQUOT)
     if code == errno.EIO:  # what LMDB makes of a write that went half way, as the last one before a full disk does
         full = shutil.disk_usage(path).free < size + _FREE_MIN
-    return PersistenceError(f"{what}: the disk is full" if full else f"{what}: {error}")
+    return StoreFull(f"{what}: the disk is full") if full else PersistenceError(f"{what}: {error}")
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error of opening or reading an environment says that it is damaged, and not that it has to wait."""
+    code = getattr(error, "code", None) or getattr(error, "errno", None)
+    return isinstance(error, _DAMAGE) and code not in _TRANSIENT
+
+
+def disk_bytes(path: Path) -> int:
+    """What the file of the environment at ``path`` takes on the disk; 0 where there is none."""
+    try:
+        return (path / DATA_FILE).stat().st_blocks * 512
+    except FileNotFoundError:
+        return 0
 
 
 class FlushAt(NamedTuple):
@@ -81,17 +130,20 @@ class Volume:
 
     TABLES = (b"log", b"index", b"mark")
 
-    def __init__(self, path: Path, map_size: int, flush: FlushAt, keep_until: int | None = None) -> None:
+    def __init__(
+        self, path: Path, map_size: int, flush: FlushAt, keep_until: int | None = None, *, sealed: bool = False
+    ) -> None:
         """Open the volume at ``path`` and read the entries that its index does not cover yet.
 
         Batches after ``keep_until`` are dropped: a commit that failed at its very last step may have left one.
+        A ``sealed`` one is only read.
         Raises PersistenceError where the file or a batch is damaged, lmdb.Error.
         """
         self.path = path
-        self.file = path / "data.mdb"
+        self.file = path / DATA_FILE
         self.map_size = map_size
         self._flush_at = flush
-        self._env = open_environment(path, map_size)
+        self._env = open_environment(path, map_size, sealed=sealed)
         try:
             self._log = self._env.open_db(b"log", create=False)
             self._index = self._env.open_db(b"index", create=False)
@@ -104,7 +156,7 @@ class Volume:
             self._runs = UnindexedRuns()
             self._unindexed_bytes = 0
             self._flush: IndexFlush | None = None
-            for position, value in self.batches(max(self.indexed + 1, self.first_position)):
+            for position, value in () if sealed else self.batches(max(self.indexed + 1, self.first_position)):
                 self._runs.add(position, runs_of(value))
                 self._unindexed_bytes += len(value)
         except BaseException:
@@ -149,6 +201,27 @@ class Volume:
         self.last_position = position
         self._unindexed_bytes += len(value)
         self._runs.add(position, runs)
+
+    def append_packed(self, batches: Iterable[tuple[int, bytes, Mapping[int, Run]]]) -> None:
+        """Add batches in the order of their positions, which may leave some out: one transaction, one sync.
+
+        Raises lmdb.Error, and PersistenceError where the order is another.
+        """
+        added = list(batches)
+        with self._env.begin(write=True) as txn:
+            for position, value, runs in added:
+                if not txn.put(LOG_KEY.pack(position), value, append=True, db=self._log):
+                    raise PersistenceError(f"{self.path}: batch {position} comes too late")
+                self._runs.add(position, runs)
+            if self._runs.entries >= self._flush_at.entries:
+                for key, row in self._runs.rows():
+                    txn.put(key, row, db=self._index)
+                txn.put(INDEXED, LOG_KEY.pack(added[-1][0]), db=self._mark)
+                self._runs = UnindexedRuns()
+                self.indexed = added[-1][0]
+        if added:
+            self.first_position = self.first_position or added[0][0]
+            self.last_position = added[-1][0]
 
     def flush_index(self) -> None:
         """Bring the index up to the log. Raises lmdb.Error; then nothing has changed."""
@@ -206,14 +279,79 @@ class Volume:
                 raise PersistenceError(f"{self.path}: batch {position}: {error}") from error
             yield position, value
 
-    def ledgers(self) -> Iterator[tuple[int, int]]:
-        """The ledgers in the index, each with its first entry in this volume."""
-        ledger_id = 0
+    def positions(self) -> Iterator[int]:
+        """The positions of the batches, sorted; no transaction is held between them."""
+        first = 0
+        while True:
+            with self._env.begin() as txn, txn.cursor(db=self._log) as cursor:
+                keys = list(islice(_keys_from(cursor, LOG_KEY.pack(first)), _KEYS_AT_ONCE))
+            for key in keys:
+                yield LOG_KEY.unpack(key)[0]
+            if len(keys) < _KEYS_AT_ONCE:
+                return
+            first = LOG_KEY.unpack(keys[-1])[0] + 1
+
+    def value(self, position: int) -> bytes:
+        """A batch, not checked. Raises PersistenceError where it is missing."""
+        with self._env.begin() as txn:
+            value = txn.get(LOG_KEY.pack(position), db=self._log)
+        if value is None:
+            raise PersistenceError(f"{self.path}: batch {position} is missing")
+        return value
+
+    def ledger_ids(self) -> list[int]:
+        """The ledgers in the index, sorted."""
+        found: list[int] = []
         with self._env.begin() as txn, txn.cursor(db=self._index) as cursor:
-            while cursor.set_range(INDEX_KEY.pack(ledger_id, 0)):
-                ledger_id, first = INDEX_KEY.unpack(cursor.key())
-                yield ledger_id, first
-                ledger_id += 1
+            more = cursor.first()
+            while more:
+                found.append(INDEX_KEY.unpack(cursor.key())[0])
+                seek_at_or_before(cursor, INDEX_KEY.pack(found[-1], _ID_MAX))
+                more = cursor.next()
+        return found
+
+    def stretches(self, number: int) -> list[Stretch]:
+        """What this volume, whose number is given, holds of each ledger, sorted: entries that follow each other.
+
+        So not for a packed one, which may lack some between others. Raises PersistenceError where the index is
+        damaged, lmdb.Error.
+        """
+        ends: dict[int, tuple[_Place, _Place]] = {}
+        # The order of ``take``, for the same reason.
+        for runs in (self._runs, self._flush.runs if self._flush is not None else None):
+            for ledger_id, first, last in runs.ends() if runs is not None else ():
+                _widen(ends, ledger_id, _Place(*first), _Place(*last))
+        with self._env.begin() as txn, txn.cursor(db=self._index) as cursor:
+            more = cursor.first()
+            while more:
+                ledger_id, entry = INDEX_KEY.unpack(cursor.key())
+                low = unpack_row(entry, cursor.value(), entry)[0]
+                seek_at_or_before(cursor, INDEX_KEY.pack(ledger_id, _ID_MAX))
+                entry = INDEX_KEY.unpack(cursor.key())[1]
+                high = unpack_row(entry, cursor.value(), entry)[-1]
+                _widen(
+                    ends,
+                    ledger_id,
+                    _Place(low.first_entry, low.position, low.offsets[0]),
+                    _Place(high.first_entry + len(high.offsets) - 1, high.position, high.offsets[-1]),
+                )
+                more = cursor.next()
+        sizes = self._record_bytes(ends)
+        return [
+            Stretch(ledger_id, low.entry, number, high.entry - low.entry + 1, sizes[ledger_id])
+            for ledger_id, (low, high) in sorted(ends.items())
+        ]
+
+    def note_written(self, size: int) -> None:
+        """Note how many bytes of records this volume was sealed with. Raises lmdb.Error."""
+        with self._env.begin(write=True) as txn:
+            txn.put(WRITTEN, LOG_KEY.pack(size), db=self._mark)
+
+    def written(self) -> int | None:
+        """How many bytes of records it was sealed with, where that was noted."""
+        with self._env.begin() as txn:
+            value = txn.get(WRITTEN, db=self._mark)
+        return None if value is None else int(LOG_KEY.unpack(value)[0])
 
     def close(self) -> None:
         """Let go of the environment."""
@@ -227,7 +365,36 @@ class Volume:
             found_ledger, first = INDEX_KEY.unpack(cursor.key())
             if found_ledger != ledger_id:
                 return []
-            return unpack_row(first, cursor.value(), entry)
+            try:
+                return unpack_row(first, cursor.value(), entry)
+            except PersistenceError as error:
+                raise EnvironmentDamaged(f"{self.path}: {error}") from error
+
+    def _record_bytes(self, ends: Mapping[int, "tuple[_Place, _Place]"]) -> dict[int, int]:
+        """The bytes of each ledger's records, told from the totals in the first header and the last.
+
+        Where those cannot be believed, it is what their headers take at least.
+        """
+        wanted = sorted((place.position, place.offset, ledger_id) for ledger_id in ends for place in ends[ledger_id])
+        seen: dict[int, list[tuple[int, int, int]]] = {}
+        for position, places in groupby(wanted, key=_first_of):
+            with self._env.begin(buffers=True) as txn:
+                value = txn.get(LOG_KEY.pack(position), db=self._log)
+                for _, offset, ledger_id in places:
+                    if value is not None and offset + ENTRY_HEADER.size <= len(value):
+                        kind, _, header, body, found, _, _, total = ENTRY_HEADER.unpack_from(value, offset)[:8]
+                        if kind == RecordKind.ENTRY and found == ledger_id:
+                            seen.setdefault(ledger_id, []).append((header, body, total))
+        sizes: dict[int, int] = {}
+        for ledger_id, (low, high) in ends.items():
+            entries = high.entry - low.entry + 1
+            sizes[ledger_id] = entries * ENTRY_HEADER.size
+            if len(seen.get(ledger_id, ())) == 2:
+                (header, body, total), (_, _, end) = seen[ledger_id]
+                size = end - total + body + entries * header
+                if sizes[ledger_id] <= size <= self.map_size:
+                    sizes[ledger_id] = size
+        return sizes
 
     def _due_flush(self) -> IndexFlush | None:
         """The flush under way, or a new one where enough has gathered."""
@@ -258,6 +425,23 @@ class Volume:
 
     def _file_size(self) -> int:
         return int(self._env.info()["last_pgno"] + 1) * int(self._env.stat()["psize"])
+
+
+class _Place(NamedTuple):
+    """Where an entry is."""
+
+    entry: int
+    position: int
+    offset: int
+
+
+def _widen(ends: "dict[int, tuple[_Place, _Place]]", ledger_id: int, first: _Place, last: _Place) -> None:
+    known = ends.get(ledger_id)
+    ends[ledger_id] = (first, last) if known is None else (min(known[0], first), max(known[1], last))
+
+
+def _first_of(place: tuple[int, int, int]) -> int:
+    return place[0]
 
 
 def seek_at_or_before(cursor: "lmdb.Cursor[bytes] | lmdb.Cursor[memoryview]", key: bytes) -> bool:

@@ -1,0 +1,279 @@
+"""The meta environment: the checkpoint's rows, and which volume holds which entries that are alive.
+
+One thread writes (checkpoints and reclaiming), others read beside it, each in transactions of their own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import lmdb
+
+from pulsarbox.storage.engine import Checkpoint
+from pulsarbox.storage.format import CONTENT, INDEX_KEY, LOG_KEY, LONG_ROW, ROW_KEY_MAX, STRETCH
+from pulsarbox.storage.index import Stretch
+from pulsarbox.storage.pool import Pool
+from pulsarbox.storage.volume import create_environment, open_environment, seek_at_or_before
+
+TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped")
+POSITION = b"position"
+SEALED = b"sealed"
+
+_MAP_SIZE = 64 << 30
+_ROWS_AT_ONCE = 500
+_BYTES_AT_ONCE = 1 << 20
+_SHARED = ROW_KEY_MAX - sha256().digest_size
+"""Keys that share this much stand together, but not in their order: the longer ones by their hash."""
+
+
+class Content(NamedTuple):
+    """What a sealed volume takes, and what of it is alive."""
+
+    first_position: int
+    last_position: int
+    size: int
+    entries: int
+    bytes: int
+
+
+class MetaEnvironment:
+    """The tables of ``meta/``. Every call is one transaction. All raise lmdb.Error; then nothing has changed."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError."""
+        if not path.exists():
+            create_environment(path, TABLES)
+        self._env = open_environment(path, _MAP_SIZE)
+        try:
+            tables = [self._env.open_db(name, create=False) for name in TABLES]
+        except BaseException:
+            self._env.close()
+            raise
+        self._rows, self._mark, self._volumes, self._contents, self._dropped = tables
+
+    def marks(self) -> tuple[int, int]:
+        """The position that the checkpoint covers, and the newest volume that is sealed."""
+        with self._env.begin() as txn:
+            found = [txn.get(name, LOG_KEY.pack(0), db=self._mark) for name in (POSITION, SEALED)]
+        position, sealed = [int(LOG_KEY.unpack(value)[0]) for value in found]
+        return position, sealed
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a row."""
+        with self._env.begin() as txn:
+            value = txn.get(_row_key(key), db=self._rows)
+        if value is None:
+            return None
+        found, value = unpack_row(_row_key(key), value)
+        return value if found == key else None
+
+    def some_rows(self, stored: bytes, *, behind: bool) -> list[tuple[bytes, bytes]]:
+        """Some hundred rows as they are stored, from the key ``stored`` on or ``behind`` it; none at the end."""
+        rows: list[tuple[bytes, bytes]] = []
+        size = 0
+        with self._env.begin() as txn, txn.cursor(db=self._rows) as cursor:
+            if not cursor.set_range(stored or b"\0"):
+                return rows
+            for key, value in cursor:
+                if behind and key == stored:
+                    continue
+                rows.append((key, value))
+                size += len(value)
+                if len(rows) >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
+                    break
+        return rows
+
+    def contents(self) -> dict[int, Content]:
+        """The sealed volumes by number."""
+        with self._env.begin() as txn, txn.cursor(db=self._contents) as cursor:
+            return {LOG_KEY.unpack(key)[0]: Content(*CONTENT.unpack(value)) for key, value in cursor}
+
+    def dropped(self) -> list[int]:
+        """The ledgers that are no more, but may have entries in a volume that is not sealed."""
+        with self._env.begin() as txn, txn.cursor(db=self._dropped) as cursor:
+            return [LOG_KEY.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
+
+    def stretch_of(self, ledger_id: int, entry: int) -> Stretch | None:
+        """The stretch that holds an entry, if a sealed volume does."""
+        with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
+            if not seek_at_or_before(cursor, INDEX_KEY.pack(ledger_id, entry)):
+                return None
+            found, first = INDEX_KEY.unpack(cursor.key())
+            stretch = Stretch(found, first, *STRETCH.unpack(cursor.value()))
+        return stretch if found == ledger_id and entry < stretch.end else None
+
+    def stretches_of(self, ledger_ids: Iterable[int], volumes: frozenset[int]) -> list[Stretch]:
+        """Of some ledgers, the stretches that are in some volumes; sorted where the ledgers are."""
+        found: list[Stretch] = []
+        with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
+            for ledger_id in ledger_ids:
+                found += [one for one in _stretches(cursor, ledger_id) if one.volume in volumes]
+        return found
+
+    def checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Take over rows and the position they cover; what is dropped is no longer alive anywhere."""
+        rows = checkpoint.rows
+        with self._env.begin(write=True) as txn:
+            for key in sorted(rows):
+                value = rows[key]
+                if value is None:
+                    txn.delete(_row_key(key), db=self._rows)
+                else:
+                    txn.put(_row_key(key), _row_value(key, value), db=self._rows)
+            txn.put(POSITION, LOG_KEY.pack(checkpoint.position), db=self._mark)
+            dead: dict[int, tuple[int, int]] = {}
+            for ledger_id in checkpoint.dropped:
+                with txn.cursor(db=self._volumes) as cursor:
+                    gone = list(_stretches(cursor, ledger_id))
+                for one in gone:
+                    entries, size = dead.get(one.volume, (0, 0))
+                    dead[one.volume] = entries + one.entries, size + one.bytes
+                    txn.delete(INDEX_KEY.pack(ledger_id, one.first), db=self._volumes)
+                txn.put(LOG_KEY.pack(ledger_id), b"", db=self._dropped)
+            self._subtract(txn, dead)
+
+    def check_readers(self) -> None:
+        """Forget the readers of processes that ended without saying so: they would pin what is no longer needed."""
+        self._env.reader_check()
+
+    def seal(self, number: int, content: Content, stretches: Iterable[Stretch], forget: Iterable[int]) -> None:
+        """Note what a volume holds, but for what is dropped; then ``forget`` of the dropped ledgers these."""
+        entries = size = 0
+        with self._env.begin(write=True) as txn:
+            for one in stretches:
+                if txn.get(LOG_KEY.pack(one.ledger_id), db=self._dropped) is None:
+                    self._put(txn, one)
+                    entries += one.entries
+                    size += one.bytes
+            value = CONTENT.pack(content.first_position, content.last_position, content.size, entries, size)
+            txn.put(LOG_KEY.pack(number), value, db=self._contents)
+            txn.put(SEALED, LOG_KEY.pack(number), db=self._mark)
+            for ledger_id in forget:
+                txn.delete(LOG_KEY.pack(ledger_id), db=self._dropped)
+
+    def remap(self, old: Sequence[Stretch], sources: Iterable[int], number: int, content: Content) -> None:
+        """What stood in ``old`` stands in the volume ``number``, and the ``sources`` are no more."""
+        with self._env.begin(write=True) as txn:
+            for one in old:
+                txn.delete(INDEX_KEY.pack(one.ledger_id, one.first), db=self._volumes)
+            for one in joined(old, number):
+                self._put(txn, one)
+            txn.put(LOG_KEY.pack(number), CONTENT.pack(*content), db=self._contents)
+            for source in sources:
+                txn.delete(LOG_KEY.pack(source), db=self._contents)
+
+    def forget_volumes(self, numbers: Iterable[int]) -> None:
+        """Volumes are about to be removed."""
+        with self._env.begin(write=True) as txn:
+            for number in numbers:
+                txn.delete(LOG_KEY.pack(number), db=self._contents)
+
+    def close(self) -> None:
+        """Let go of the environment."""
+        self._env.close()
+
+    def _put(self, txn: "lmdb.Transaction[bytes]", one: Stretch) -> None:
+        txn.put(
+            INDEX_KEY.pack(one.ledger_id, one.first), STRETCH.pack(one.volume, one.entries, one.bytes), db=self._volumes
+        )
+
+    def _subtract(self, txn: "lmdb.Transaction[bytes]", dead: dict[int, tuple[int, int]]) -> None:
+        for number, (entries, size) in dead.items():
+            key = LOG_KEY.pack(number)
+            value = txn.get(key, db=self._contents)
+            if value is not None:
+                old = Content(*CONTENT.unpack(value))
+                new = old._replace(entries=max(old.entries - entries, 0), bytes=max(old.bytes - size, 0))
+                txn.put(key, CONTENT.pack(*new), db=self._contents)
+
+
+class MetaRows:
+    """The Rows of an engine. A slow iterator holds no transaction, and nothing open."""
+
+    def __init__(self, metas: "Pool[MetaEnvironment]", guarded: Callable[[lmdb.Error], Exception]) -> None:
+        """``guarded`` makes of what LMDB says the error that the core is told."""
+        self._metas = metas
+        self._guarded = guarded
+
+    def get(self, key: bytes) -> bytes | None:
+        """See Rows."""
+        try:
+            with self._metas.using(0) as meta:
+                return meta.get(key)
+        except lmdb.Error as error:
+            raise self._guarded(error) from error
+
+    def items(self, prefix: bytes, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See Rows."""
+        group: list[tuple[bytes, bytes]] = []
+        for stored, packed in self._stored(max(prefix, after)[:_SHARED], prefix[:_SHARED]):
+            key, value = unpack_row(stored, packed)
+            if group and (len(stored) < _SHARED or group[0][0][:_SHARED] != stored[:_SHARED]):
+                yield from sorted(group)
+                group = []
+            if not key.startswith(prefix) or (after and key <= after):
+                continue
+            if len(stored) < _SHARED:
+                yield key, value
+            else:
+                group.append((key, value))
+        yield from sorted(group)
+
+    def _stored(self, first: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        behind = False
+        while True:
+            try:
+                with self._metas.using(0) as meta:
+                    rows = meta.some_rows(first, behind=behind)
+            except lmdb.Error as error:
+                raise self._guarded(error) from error
+            if not rows:
+                return
+            for row in rows:
+                if not row[0].startswith(prefix):
+                    return
+                yield row
+            first, behind = rows[-1][0], True
+
+
+def joined(stretches: Iterable[Stretch], number: int) -> Iterator[Stretch]:
+    """The stretches when all of them stand in the volume ``number``; those that follow each other become one."""
+    last: Stretch | None = None
+    for one in sorted(stretches):
+        if last is not None and (one.ledger_id, one.first) == (last.ledger_id, last.end):
+            last = last._replace(entries=last.entries + one.entries, bytes=last.bytes + one.bytes)
+        else:
+            if last is not None:
+                yield last
+            last = one._replace(volume=number)
+    if last is not None:
+        yield last
+
+
+def unpack_row(stored: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """Key and value of a row as it is stored."""
+    if len(stored) < ROW_KEY_MAX:
+        return stored, value
+    end = LONG_ROW.size + LONG_ROW.unpack_from(value)[0]
+    return value[LONG_ROW.size : end], value[end:]
+
+
+def _stretches(cursor: "lmdb.Cursor[bytes]", ledger_id: int) -> Iterator[Stretch]:
+    if not cursor.set_range(INDEX_KEY.pack(ledger_id, 0)):
+        return
+    for key, value in cursor:
+        found, first = INDEX_KEY.unpack(key)
+        if found != ledger_id:
+            return
+        yield Stretch(found, first, *STRETCH.unpack(value))
+
+
+def _row_key(key: bytes) -> bytes:
+    if len(key) < ROW_KEY_MAX:
+        return key
+    return key[:_SHARED] + sha256(key).digest()
+
+
+def _row_value(key: bytes, value: bytes) -> bytes:
+    return value if len(key) < ROW_KEY_MAX else LONG_ROW.pack(len(key)) + key + value
