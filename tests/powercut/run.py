@@ -111,12 +111,14 @@ def _count(run: Run, log: Path, events: list[Event]) -> None:
     for event in events:
         run.counts[event.op.name] += 1
         if event.op == Op.MARK:
-            kind, _, _ = read_mark(event.data)
+            kind, facts, _ = read_mark(event.data)
             kinds[kind] += 1
+            if kind == marks.RECLAIMED:
+                run.counts[facts["what"]] += 1
         elif event.op == Op.SYNC_END and event.directory:
             run.counts["directory syncs"] += 1
     run.counts["lives"] += kinds[marks.REOPENED]
-    for kind in (marks.DONE, marks.CHECKPOINTED, marks.RECLAIMED):
+    for kind in (marks.DONE, marks.CHECKPOINTED):
         run.counts[kind] += kinds[kind]
 
 
@@ -186,20 +188,23 @@ def _feed(path: Path, first: int, count: int, answers: Answers, stop: threading.
             first += PROCESSES
 
 
+def _figures(run: Run, *names: str) -> str:
+    return " / ".join(f"{run.counts[name]:,}" for name in names)
+
+
 def show(run: Run, seed: int) -> None:
     """The summary."""
     counts = run.counts
     rows: dict[str, int | str] = {
         "histories": counts["histories"],
-        "recoveries / commits / checkpoints / steps of reclaiming": " / ".join(
-            f"{counts[name]:,}" for name in ("lives", marks.DONE, marks.CHECKPOINTED, marks.RECLAIMED)
-        ),
+        "recoveries / commits / checkpoints": _figures(run, "lives", marks.DONE, marks.CHECKPOINTED),
+        "steps that sealed / removed / packed volumes": _figures(run, "sealed", "removed", "packed"),
         "writes recorded": counts["WRITE"],
         "  of them through O_DSYNC": counts["DURABLE"],
         "syncs recorded": counts["SYNC_END"],
         "  of them of directories": counts["directory syncs"],
         "changes of names": sum(counts[op.name] for op in (Op.CREATE, Op.MKDIR, Op.RENAME, Op.UNLINK, Op.RMDIR)),
-        "images at sync boundaries: there are / opened": f"{counts['boundaries']:,} / {counts['boundaries opened']:,}",
+        "images at sync boundaries / of them opened": _figures(run, "boundaries", "boundaries opened"),
         "images opened": counts["images"],
         "violations": len(run.findings),
         "images a second": f"{counts['images'] / run.seconds:.0f}" if run.seconds else "-",

@@ -45,10 +45,11 @@ class Workload:
         self._house_dice = random.Random(f"housekeeper {seed}")
         self._mark = mark
         self._options: dict[str, Any] = {
-            "volume_size": self._dice.choice((64 * KIB, 128 * KIB, 256 * KIB)),
+            "volume_size": self._dice.choice((48 * KIB, 64 * KIB, 128 * KIB)),
             "index_flush_entries": self._dice.choice((10, 40, 200)),
             "index_flush_bytes": self._dice.choice((8 * KIB, 64 * KIB)),
             "open_volumes_max": self._dice.choice((2, 4)),
+            "pack_live_percent": self._dice.choice((30, 50, 90)),
         }
         self._threaded = seed % 2 == 1
         self._found = ledgers
@@ -78,7 +79,7 @@ class Workload:
             try:
                 while not stop.is_set():
                     self._keep_house()
-                    stop.wait(self._house_dice.uniform(0, 0.004))
+                    stop.wait(self._house_dice.uniform(0, 0.002))
             except BaseException as error:
                 failed.append(error)
 
@@ -86,7 +87,7 @@ class Workload:
         if self._threaded:
             housekeeper.start()
         for _ in range(steps):
-            if not self._threaded and self._dice.random() < 0.25:
+            if not self._threaded and self._dice.random() < 0.5:
                 self._keep_house()
             self._commit()
         if self._threaded:
@@ -126,10 +127,11 @@ class Workload:
         while len(self._ledgers) < LIVE_LEDGERS:
             self._ledgers[self._next_ledger] = dice.choice((0, 0, 1000))
             self._next_ledger += 1
-        if dice.random() < 0.15:
-            ledger_id = dice.choice(sorted(self._ledgers))
-            del self._ledgers[ledger_id]
-            self._given_up.append(ledger_id)
+        # One ledger lives on for long: it is what volumes are packed for.
+        for ledger_id in sorted(self._ledgers)[1:]:
+            if dice.random() < 0.08:
+                del self._ledgers[ledger_id]
+                self._given_up.append(ledger_id)
         batch = Batch(position)
         batch.wall = 1_700_000_000_000 + position
         big = dice.random() < 0.05
@@ -163,7 +165,11 @@ class Workload:
             return
         if self._house_dice.random() < 0.5:
             self._checkpoint()
-        elif (done := self._engine.reclaim()) is not None:
+            return
+        for _ in range(self._house_dice.randint(1, 4)):
+            done = self._engine.reclaim()
+            if done is None:
+                break
             self._mark(marks.RECLAIMED, what=done.what, volumes=done.volumes)
 
     def _checkpoint(self) -> None:
