@@ -11,7 +11,8 @@ from tests.powercut.disk import APPLIED, DROPPED, MIXED, SECTOR, Disk
 from tests.powercut.record import SYNC_POINTS, Event, Op
 
 _RETURNED: Final = tuple(
-    f'["{kind}"'.encode() for kind in (marks.DONE, marks.CHECKPOINTED, marks.RECLAIMED, marks.REOPENED)
+    f'["{kind}"'.encode()
+    for kind in (marks.DONE, marks.CHECKPOINTED, marks.RECLAIMED, marks.REOPENED, marks.RECEIPTED, marks.ACKED)
 )
 
 

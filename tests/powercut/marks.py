@@ -19,6 +19,19 @@ RECLAIMED: Final = "reclaimed"
 REOPENED: Final = "reopened"
 """The store was recovered: the last position, the position of its checkpoint, its rows."""
 
+# Of the whole core:
+
+SUBSCRIBED: Final = "subscribed"
+"""A subscription is there."""
+SENT: Final = "sent"
+"""Messages are about to be sent: their numbers."""
+RECEIPTED: Final = "receipted"
+"""Receipts have come: ledger, entry and number of each."""
+ACKING: Final = "acking"
+"""Acknowledgements are about to be sent: ledger and entry of each."""
+ACKED: Final = "acked"
+"""Their response has come."""
+
 
 class Marker:
     """Writes marks; only in a process that runs under the recorder."""

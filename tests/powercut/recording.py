@@ -10,11 +10,13 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from tests.powercut.check import DATA
+from pulsarbox.broker.broker import Broker
+from tests.powercut.check import DATA, Checked
+from tests.powercut.core_check import CoreChecked, CoreStory
 from tests.powercut.disk import Disk, Tree, write_tree
 from tests.powercut.images import MUTANTS, Image
 from tests.powercut.record import Event, Op, load, record
@@ -23,11 +25,35 @@ from tests.powercut.story import Story
 SHARED_MEMORY: Final = Path("/dev/shm")
 
 
+ENGINE: Final = "engine"
+CORE: Final = "core"
+
+
+class Level(NamedTuple):
+    """What is recorded and checked."""
+
+    workload: str
+    """A module."""
+    story: type[Story] | type[CoreStory]
+    check: Callable[[Path, Any, random.Random], None]
+    """Look at an image; raises Violation."""
+
+
+LEVELS: Final = {ENGINE: Level("tests.powercut.workload", Story, lambda *image: Checked(*image).check())}
+if hasattr(Broker, "take_chore"):  # the core that asks an engine of format 2 for checkpoints
+    LEVELS[CORE] = Level("tests.powercut.core_workload", CoreStory, lambda *image: CoreChecked(*image).check())
+
+
+def level_of(log: Path) -> Level:
+    """The level of a life is the first part of its name."""
+    return LEVELS[log.name.partition("-")[0]]
+
+
 class Moment(NamedTuple):
     """Where a life stands: before, or between, its events."""
 
     disk: Disk
-    story: Story
+    story: Story | CoreStory
 
 
 def scratch_folder() -> Path:
@@ -53,7 +79,7 @@ def record_life(library: Path, log: Path, seed: int, steps: int, base: tuple[Pat
                     }
                 )
             )
-        command = [sys.executable, "-m", "tests.powercut.workload", str(root / DATA), str(seed), str(steps)]
+        command = [sys.executable, "-m", level_of(log).workload, str(root / DATA), str(seed), str(steps)]
         record(library, [*command, json.dumps(ledgers)], root, log)
 
 
@@ -67,7 +93,7 @@ def beginning(log: Path) -> Moment:
     """What stood before a life."""
     path = _base_file(log)
     if not path.exists():
-        return Moment(Disk(), Story())
+        return Moment(Disk(), level_of(log).story())
     base = json.loads(path.read_text())
     tree, story = tree_at(log.with_name(base["log"]), Image(*base["image"]))
     return Moment(Disk.holding(tree, base["inodes"]), story)
@@ -88,7 +114,7 @@ def moments(log: Path, mutant: str | None, images: Iterable[Image]) -> Iterator[
         yield moment
 
 
-def tree_at(log: Path, image: Image, mutant: str | None = None) -> tuple[Tree, Story]:
+def tree_at(log: Path, image: Image, mutant: str | None = None) -> tuple[Tree, Story | CoreStory]:
     """An image, and what had happened before it."""
     (moment,) = moments(log, mutant, [image])
     return moment.disk.image(image.kind, random.Random(image.dice)), moment.story

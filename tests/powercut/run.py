@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,7 @@ from tests.powercut.disk import APPLIED, DROPPED, MIXED, write_tree
 from tests.powercut.images import MUTANTS, Image, plan
 from tests.powercut.marks import read_mark
 from tests.powercut.record import Event, Op, RecorderError, compile_recorder, load
-from tests.powercut.recording import beginning, events_of, record_life, tree_at
+from tests.powercut.recording import LEVELS, beginning, events_of, record_life, tree_at
 
 PROCESSES: Final = 2
 STEPS: Final = (60, 25, 25)
@@ -72,28 +72,36 @@ class Run:
         return len(self.findings) >= VIOLATIONS_MAX
 
 
-def powercut(folder: Path, images: int, seed: int, mutant: str | None = None, tick: Tick = lambda: None) -> Run:
+def powercut(
+    folder: Path,
+    images: int,
+    seed: int,
+    mutant: str | None = None,
+    levels: Sequence[str] = tuple(LEVELS),
+    tick: Tick = lambda: None,
+) -> Run:
     """Open ``images`` images of histories from ``seed`` on. Recordings are in ``folder``. Raises RecorderError."""
     run = Run()
     started = time.perf_counter()
     library = compile_recorder(folder)
-    # At least two: one with a housekeeper beside the committer, one without.
-    histories = max(2, -(-images // IMAGES_OF_A_HISTORY))
+    histories = max(len(levels), -(-images // IMAGES_OF_A_HISTORY))
     for number in range(histories):
         share = images * (number + 1) // histories - images * number // histories
-        _history(run, library, folder, seed + number, share, mutant, tick)
+        level = levels[number % len(levels)]
+        _history(run, library, folder / f"{level}-{seed + number // len(levels)}", share, mutant, tick)
     run.seconds = time.perf_counter() - started
     return run
 
 
-def _history(run: Run, library: Path, folder: Path, seed: int, images: int, mutant: str | None, tick: Tick) -> None:
+def _history(run: Run, library: Path, name: Path, images: int, mutant: str | None, tick: Tick) -> None:
     """Some lives, each but the first from an image of the one before, and images of each."""
     base = None
+    seed = int(name.name.partition("-")[2])
     run.counts["histories"] += 1
     for life, steps in enumerate(STEPS):
         if run.enough:
             return
-        log = folder / f"history-{seed}-{life}.log"
+        log = name.with_name(f"{name.name}-{life}.log")
         record_life(library, log, LIVES_MAX * seed + life, steps, base)
         events = events_of(log, mutant)
         _count(run, log, events)
@@ -118,7 +126,7 @@ def _count(run: Run, log: Path, events: list[Event]) -> None:
         elif event.op == Op.SYNC_END and event.directory:
             run.counts["directory syncs"] += 1
     run.counts["lives"] += kinds[marks.REOPENED]
-    for kind in (marks.DONE, marks.CHECKPOINTED):
+    for kind in (marks.DONE, marks.CHECKPOINTED, marks.RECEIPTED, marks.ACKED):
         run.counts[kind] += kinds[kind]
 
 
@@ -198,6 +206,7 @@ def show(run: Run, seed: int) -> None:
     rows: dict[str, int | str] = {
         "histories": counts["histories"],
         "recoveries / commits / checkpoints": _figures(run, "lives", marks.DONE, marks.CHECKPOINTED),
+        "turns of the core with receipts / with acknowledgements": _figures(run, marks.RECEIPTED, marks.ACKED),
         "steps that sealed / removed / packed volumes": _figures(run, "sealed", "removed", "packed"),
         "writes recorded": counts["WRITE"],
         "  of them through O_DSYNC": counts["DURABLE"],
@@ -223,6 +232,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
     parser.add_argument("--mutant", choices=sorted(MUTANTS), help="make the disk lie: there have to be violations")
+    parser.add_argument("--level", choices=sorted(LEVELS), help="the engine alone, or the whole core; default: both")
     parser.add_argument("--replay", type=Path, metavar="LOG", help="open one image of this recording again")
     parser.add_argument("--cut", type=int, default=0)
     parser.add_argument("--kind", choices=(DROPPED, APPLIED, MIXED), default=MIXED)
@@ -243,6 +253,7 @@ def main() -> int:
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="pulsarbox-powercut-"))
     console = Console(stderr=True)
+    levels = (arguments.level,) if arguments.level else tuple(LEVELS)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         if arguments.replay is not None:
@@ -250,7 +261,7 @@ def main() -> int:
         else:
             with Progress(*columns, console=console) as progress:
                 task = progress.add_task(f"power cuts, seed {seed}", total=arguments.images)
-                run = powercut(folder, arguments.images, seed, arguments.mutant, lambda: progress.advance(task))
+                run = powercut(folder, arguments.images, seed, arguments.mutant, levels, lambda: progress.advance(task))
     except RecorderError as error:
         console.print(f"powercut: {error}", markup=False)
         shutil.rmtree(folder)

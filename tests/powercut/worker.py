@@ -13,28 +13,27 @@ from tempfile import TemporaryDirectory
 from traceback import format_exc
 from typing import Any
 
-from tests.powercut.check import Checked, Violation
+from tests.powercut.check import Violation
 from tests.powercut.disk import write_tree
 from tests.powercut.images import Image
-from tests.powercut.recording import moments, scratch_folder
+from tests.powercut.recording import level_of, moments, scratch_folder
 
 
 def work(plan: dict[str, Any], first: int, step: int) -> None:
     """Open images; tell the parent."""
+    log = Path(plan["log"])
     numbers = range(first, len(plan["images"]), step)
     images = [Image(*plan["images"][number]) for number in numbers]
     with TemporaryDirectory(prefix="pulsarbox-image-", dir=scratch_folder()) as scratch:
         folder = Path(scratch) / "image"
-        for number, image, (disk, story) in zip(
-            numbers, images, moments(Path(plan["log"]), plan["mutant"], images), strict=True
-        ):
+        for number, image, (disk, story) in zip(numbers, images, moments(log, plan["mutant"], images), strict=True):
             print(json.dumps({"image": number}), flush=True)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             write_tree(disk.image(image.kind, random.Random(image.dice)), folder)
             verdict = None
             try:
-                Checked(folder, story, random.Random(image.dice)).check()
+                level_of(log).check(folder, story, random.Random(image.dice))
             except Violation as violation:
                 verdict = str(violation)
             except Exception:
