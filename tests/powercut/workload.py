@@ -58,6 +58,8 @@ class Workload:
         self._next_ledger = 1
         self._committed = 0
         self._given_up: list[int] = []
+        self._quiet = 0
+        """How many batches without entries come next."""
         self._rows: dict[bytes, bytes] = {}
         mark(marks.OPTIONS, **self._options)
 
@@ -135,6 +137,13 @@ class Workload:
         batch = Batch(position)
         batch.wall = 1_700_000_000_000 + position
         big = dice.random() < 0.05
+        if self._quiet:
+            # The log of these batches is needed although no entry in it is: until a checkpoint covers it.
+            self._quiet -= 1
+            batch.add(pack_meta(Meta(b"row/large", dice.randbytes(dice.randint(1_000, 20_000)))))
+            return batch
+        if dice.random() < 0.06:
+            self._quiet = dice.randint(3, 8)
         for _ in range(dice.randint(0, 4)):
             ledger_id = dice.choice(sorted(self._ledgers))
             for _ in range(dice.randint(1, 5)):
