@@ -191,19 +191,22 @@ class LmdbEngine:
     def _recover(self) -> Recovery:
         volumes = self._volumes
         numbers = volumes.directory.volume_numbers()
+        packed = volumes.directory.packed_numbers()
+        if packed and not volumes.directory.meta.exists():
+            raise PersistenceError(f"{volumes.directory.meta} is missing: it says what is in the packed volumes")
         with volumes.metas.using(0) as meta:
             mark, sealed = meta.marks()
             contents = meta.contents()
             dropped = meta.dropped()
-        for number in (*numbers, *volumes.directory.packed_numbers()):
-            if number not in contents and (number <= sealed or number >= PACKED):
-                volumes.directory.remove(number)
         unsealed = [number for number in numbers if number > sealed]
         if not unsealed and not sealed and not mark:
             create_environment(volumes.directory.volume(1), Volume.TABLES)
             unsealed = [1]
         if not unsealed or unsealed != list(range(sealed + 1, unsealed[-1] + 1)):
             raise PersistenceError(f"{self._path}: a volume is missing: {unsealed} follow volume {sealed}")
+        for number in (*numbers, *packed):
+            if number not in contents and (number <= sealed or number >= PACKED):
+                volumes.directory.remove(number)
         volumes.begin(tuple(unsealed[::-1]))
         parts, newest = self._parts_after(mark, sealed, contents)
         self._next_position = max(mark, newest) + 1

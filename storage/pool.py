@@ -41,6 +41,8 @@ class Pool(Generic[_T]):
         Raises EnvironmentGone where it was retired, and what opening it raises.
         """
         with self._changed:
+            if number in self._gone:  # although it may be open yet: who comes now would only hold up its end
+                raise EnvironmentGone(f"environment {number} is gone")
             one = self._open.get(number)
             if one is None:
                 one = self._open_now(number)

@@ -84,9 +84,15 @@ class Reclaimer:
             self._leftovers.pop()
         live = self._volumes.live
         if len(live) > 1 and live[-1] not in self._bad:
-            return self._seal(live[-1])
-        with self._volumes.metas.using(0) as meta:
-            contents = meta.contents()
+            try:
+                return self._seal(live[-1])
+            except (lmdb.Error, OSError, PersistenceError):
+                # On a full disk nothing can be written before something is removed.
+                done = self._remove_dead(self._contents())
+                if done is None:
+                    raise
+                return done
+        contents = self._contents()
         done = self._remove_dead(contents)
         if done is None:
             sources = self._to_pack(contents)
@@ -94,6 +100,10 @@ class Reclaimer:
         if done is None:
             self._ask_for_a_roll()
         return done
+
+    def _contents(self) -> dict[int, Content]:
+        with self._volumes.metas.using(0) as meta:
+            return meta.contents()
 
     def _note_dropped(self, ledgers: tuple[int, ...]) -> None:
         # Entries of a ledger that is no more were committed before this call: in the newest volume at most.

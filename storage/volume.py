@@ -272,11 +272,11 @@ class Volume:
             with self._env.begin() as txn:
                 value = txn.get(LOG_KEY.pack(position), db=self._log)
             if value is None:
-                raise PersistenceError(f"{self.path}: batch {position} is missing")
+                raise EnvironmentDamaged(f"{self.path}: batch {position} is missing")
             try:
                 check_batch(value)
             except PersistenceError as error:
-                raise PersistenceError(f"{self.path}: batch {position}: {error}") from error
+                raise EnvironmentDamaged(f"{self.path}: batch {position}: {error}") from error
             yield position, value
 
     def positions(self) -> Iterator[int]:
@@ -325,10 +325,10 @@ class Volume:
             more = cursor.first()
             while more:
                 ledger_id, entry = INDEX_KEY.unpack(cursor.key())
-                low = unpack_row(entry, cursor.value(), entry)[0]
+                low = self._row(entry, cursor.value(), entry)[0]
                 seek_at_or_before(cursor, INDEX_KEY.pack(ledger_id, _ID_MAX))
                 entry = INDEX_KEY.unpack(cursor.key())[1]
-                high = unpack_row(entry, cursor.value(), entry)[-1]
+                high = self._row(entry, cursor.value(), entry)[-1]
                 _widen(
                     ends,
                     ledger_id,
@@ -365,10 +365,13 @@ class Volume:
             found_ledger, first = INDEX_KEY.unpack(cursor.key())
             if found_ledger != ledger_id:
                 return []
-            try:
-                return unpack_row(first, cursor.value(), entry)
-            except PersistenceError as error:
-                raise EnvironmentDamaged(f"{self.path}: {error}") from error
+            return self._row(first, cursor.value(), entry)
+
+    def _row(self, first: int, row: bytes | memoryview, entry: int) -> list[Segment]:
+        try:
+            return unpack_row(first, row, entry)
+        except PersistenceError as error:
+            raise EnvironmentDamaged(f"{self.path}: {error}") from error
 
     def _record_bytes(self, ends: Mapping[int, "tuple[_Place, _Place]"]) -> dict[int, int]:
         """The bytes of each ledger's records, told from the totals in the first header and the last.

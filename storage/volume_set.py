@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pulsarbox.storage.directory import DataDirectory
+from pulsarbox.storage.directory import DataDirectory, EnvironmentDamaged
 from pulsarbox.storage.meta import MetaEnvironment
 from pulsarbox.storage.pool import Pool
 from pulsarbox.storage.volume import FlushAt, Volume, create_environment
@@ -39,6 +39,8 @@ class VolumeSet:
         """The newest volume takes no more if it is this one."""
         self.keep_until: int | None = None
         """Where the newest volume is opened again, batches after this one are dropped: their commits have failed."""
+        self._damaged: dict[int, str] = {}
+        """Volumes that cannot be opened: to find that out may take long, so it is done once."""
         self._lock = threading.Lock()
 
     @property
@@ -78,10 +80,14 @@ class VolumeSet:
 
     def _open(self, number: int) -> Volume:
         live = self.live
-        return Volume(
-            self.directory.volume(number),
-            self.sizes.map,
-            self.sizes.flush_at,
-            self.keep_until if number == live[0] else None,
-            sealed=number not in live,
-        )
+        path = self.directory.volume(number)
+        if number == live[0]:
+            return Volume(path, self.sizes.map, self.sizes.flush_at, self.keep_until)
+        damage = self._damaged.get(number)
+        if damage is not None:
+            raise EnvironmentDamaged(damage)
+        try:
+            return Volume(path, self.sizes.map, self.sizes.flush_at, sealed=number not in live)
+        except EnvironmentDamaged as error:
+            self._damaged[number] = str(error)
+            raise

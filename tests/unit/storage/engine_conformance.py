@@ -1,13 +1,13 @@
 """What every engine has to do. A test file subclasses ``EngineConformance`` and says how to open one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.engine import Engine, ReadRequest
+from pulsarbox.errors import EntryDamaged, PersistenceError
+from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Meta, pack_meta
 from tests.unit.storage.batches import batch_of, entry_of
@@ -30,6 +30,7 @@ class Store:
         self.close()
         self.engine = self.make()
         recovery = self.engine.recover()
+        self.rows = recovery.rows
         self.meta, self.batches = dict(recovery.rows.items(b"")), list(recovery.batches)
         self.next_position = recovery.next_position
         return self.engine
@@ -49,12 +50,36 @@ def ids(engine: Engine, ledger_id: int, first: int, last: int, max_bytes: int = 
     return [entry.entry_id for entry in entries]
 
 
-def meta_batch(position: int, checkpoint: dict[bytes, bytes | None] | None = None) -> Batch:
+def meta_batch(position: int) -> Batch:
     """A batch without entries."""
     batch = Batch(position)
     batch.add(pack_meta(Meta(b"key", b"%d" % position)))
-    batch.checkpoint = checkpoint
     return batch
+
+
+def checkpoint_at(
+    engine: Engine, position: int, rows: Mapping[bytes, bytes | None] | None = None, dropped: tuple[int, ...] = ()
+) -> None:
+    """Take over a checkpoint."""
+    engine.checkpoint(Checkpoint(position, rows or {}, dropped))
+
+
+def reclaim_all(engine: Engine) -> list[str]:
+    """Give back what can be given back; what was done."""
+    done: list[str] = []
+    while (reclaimed := engine.reclaim()) is not None:
+        assert reclaimed.volumes
+        done.append(reclaimed.what)
+        assert len(done) < 2000
+    return done
+
+
+def read_all(engine: Engine, ledger_id: int, first: int, end: int, size: int = 40) -> None:
+    """Read entry by entry's worth and check the bytes of each."""
+    while first < end:
+        entries = engine.read(ReadRequest(1, ledger_id, first, end - 1, 50_000))
+        assert entries == [entry_of(ledger_id, first + at, size) for at in range(len(entries))]
+        first += len(entries)
 
 
 class EngineConformance:
@@ -117,35 +142,104 @@ class EngineConformance:
         batch.parts[3] = batch.parts[3][:-1] + b"!"  # header, body, header, body
         engine.commit(batch)
         assert ids(engine, 1, 0, 2) == [0]
-        with pytest.raises(PersistenceError, match="damaged"):
+        with pytest.raises(EntryDamaged, match="1:1 cannot be served: its bytes do not match") as caught:
             ids(engine, 1, 1, 2)
+        assert (caught.value.ledger_id, caught.value.first, caught.value.last) == (1, 1, 1)
         assert ids(engine, 1, 2, 2) == [2]
 
     def test_the_checkpoint_replaces_the_log_before_it(self, store: Store) -> None:
         engine = store.reopen()
         engine.commit(batch_of(1, [(1, 0, 2)]))
-        engine.commit(meta_batch(2, {b"a": b"1", b"b": b"", b"gone": b"x"}))
+        engine.commit(meta_batch(2))
         engine.commit(meta_batch(3))
-        store.reopen()
+        checkpoint_at(engine, 2, {b"a": b"1", b"b": b"", b"gone": b"x"})
+        assert dict(store.rows.items(b"")) == {b"a": b"1", b"b": b"", b"gone": b"x"}
+        engine = store.reopen()
         assert store.meta == {b"a": b"1", b"b": b"", b"gone": b"x"}
         assert store.batches == [meta_batch(3).value()]
         assert store.next_position == 4
-        assert store.engine is not None
-        store.engine.commit(meta_batch(4, {b"a": b"2", b"gone": None, b"never": None}))
+        engine.commit(meta_batch(4))
+        checkpoint_at(engine, 4, {b"a": b"2", b"gone": None, b"never": None})
         engine = store.reopen()
         assert (store.meta, store.batches, store.next_position) == ({b"a": b"2", b"b": b""}, [], 5)
         assert ids(engine, 1, 0, 1) == [0, 1]
 
+    def test_a_checkpoint_covers_what_is_committed(self, store: Store) -> None:
+        engine = store.reopen()
+        engine.commit(meta_batch(1))
+        with pytest.raises(ValueError, match="checkpoint at 2 where 2 is the next batch"):
+            checkpoint_at(engine, 2, {b"a": b"1"})
+        assert store.rows.get(b"a") is None
+
     def test_keys_of_any_length(self, store: Store) -> None:
         engine = store.reopen()
-        rows = {b"k" * size: b"%d" % size for size in (1, 510, 511, 512, 5000)}
-        engine.commit(meta_batch(1, dict(rows)))
-        store.reopen()
+        engine.commit(meta_batch(1))
+        rows = {b"k" * size: b"%d" % size for size in (1, 478, 479, 480, 510, 511, 512, 5000)}
+        checkpoint_at(engine, 1, rows)
+        engine = store.reopen()
         assert store.meta == rows
-        assert store.engine is not None
-        store.engine.commit(meta_batch(2, {b"k" * 5000: None, b"k" * 512: b"new"}))
+        assert {key: store.rows.get(key) for key in rows} == rows
+        assert store.rows.get(b"k" * 513) is None
+        checkpoint_at(engine, 1, {b"k" * 5000: None, b"k" * 512: b"new"})
         store.reopen()
         assert store.meta == {**{key: rows[key] for key in rows if len(key) < 512}, b"k" * 512: b"new"}
+
+    @pytest.mark.parametrize("stem", [b"", b"s", b"s" * 470, b"s" * 479, b"s" * 600])
+    def test_rows_are_listed_by_prefix_in_the_order_of_their_whole_keys(self, store: Store, stem: bytes) -> None:
+        engine = store.reopen()
+        engine.commit(meta_batch(1))
+        tails = [b"a", b"b" * 600, b"b" * 601, b"b", b"c/1", b"c/1" + b"x" * 520, b"c/2", b"c", b"d" * 30, b"\xff" * 9]
+        rows = {stem + tail: b"v" + tail for tail in tails} | {b"r": b"", b"t": b"", b"z" * 700: b""}
+        checkpoint_at(engine, 1, rows)
+        for prefix in (b"", stem, stem + b"b", stem + b"c/", stem + b"c/1x", stem + b"e", b"z"):
+            expected = sorted(row for row in rows.items() if row[0].startswith(prefix))
+            assert list(store.rows.items(prefix)) == expected
+            for after in (prefix, stem + b"b", stem + b"b" * 600, stem + b"c/1", stem + b"c/1" + b"x" * 700, b"zz"):
+                assert list(store.rows.items(prefix, after)) == [row for row in expected if row[0] > after]
+
+    def test_rows_may_be_written_while_they_are_listed(self, store: Store) -> None:
+        engine = store.reopen()
+        engine.commit(meta_batch(1))
+        checkpoint_at(engine, 1, {b"%06d" % number: b"1" for number in range(3000)})
+        listed = store.rows.items(b"")
+        found = [next(listed)[0] for _ in range(700)]
+        checkpoint_at(engine, 1, {b"%06d" % number: b"2" for number in range(0, 3000, 2)})
+        found += [key for key, _ in listed]
+        assert found == [b"%06d" % number for number in range(3000)]
+        assert store.rows.get(b"000002") == b"2"
+
+    def test_what_is_dropped_is_given_back_and_the_rest_stays(self, store: Store) -> None:
+        engine = store.reopen()
+        for position in range(1, 121):
+            engine.commit(batch_of(position, [(ledger, 2 * position - 2, 2) for ledger in range(1, 9)], 400))
+        checkpoint_at(engine, 60, {b"a": b"1"}, (2, 3, 4))
+        reclaim_all(engine)
+        checkpoint_at(engine, 120, {}, (5, 6, 7, 8))
+        reclaim_all(engine)
+        assert engine.reclaim() is None
+        for _ in range(2):
+            read_all(engine, 1, 0, 240, 400)
+            engine = store.reopen()
+            assert (store.meta, store.batches, store.next_position) == ({b"a": b"1"}, [], 121)
+        engine.commit(batch_of(121, [(1, 240, 2)], 400))
+        read_all(engine, 1, 0, 242, 400)
+        checkpoint_at(engine, 121, {}, (1,))
+        reclaim_all(engine)
+        engine = store.reopen()
+        assert (store.batches, store.next_position) == ([], 122)
+        engine.commit(batch_of(122, [(9, 0, 1)]))
+        assert ids(engine, 9, 0, 0) == [0]
+
+    def test_what_the_checkpoint_does_not_cover_stays(self, store: Store) -> None:
+        engine = store.reopen()
+        batches = [batch_of(position, [(1, position - 1, 1), (2, position - 1, 1)], 4000) for position in range(1, 40)]
+        for batch in batches:
+            engine.commit(batch)
+        checkpoint_at(engine, 10, {}, (1,))
+        reclaim_all(engine)
+        engine = store.reopen()
+        assert store.batches == [batch.value() for batch in batches[10:]]
+        read_all(engine, 2, 0, 39, 4000)
 
     def test_positions_grow_by_one(self, store: Store) -> None:
         engine = store.reopen()
@@ -155,25 +249,48 @@ class EngineConformance:
                 engine.commit(meta_batch(position))
         engine.commit(meta_batch(2))
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
     def test_any_history_reads_as_a_dict_would(self, store: Store, data: st.DataObject) -> None:
         engine = store.reopen()
         ends: dict[int, int] = {}
-        base = 100 * store.next_position  # ledgers of this example alone: the store is that of the ones before
-        for _ in range(data.draw(st.integers(1, 25))):
-            if data.draw(st.integers(0, 9)) == 0:
-                engine = store.reopen()
-            runs = data.draw(st.dictionaries(st.integers(base, base + 4), st.integers(1, 40), max_size=3))
+        rows = dict(store.meta)
+        next_ledger = 100 * store.next_position  # ledgers of this example alone: the store is that of the ones before
+        alive = [next_ledger + number for number in range(4)]
+        next_ledger += 4
+        dropped: list[int] = []
+        for _ in range(data.draw(st.integers(1, 40))):
+            what = data.draw(st.integers(0, 13))
             position = store.next_position
-            engine.commit(batch_of(position, [(key, ends.get(key, 0), count) for key, count in runs.items()]))
-            store.next_position = position + 1
-            for key, count in runs.items():
-                ends[key] = ends.get(key, 0) + count
+            if what == 0:
+                engine = store.reopen()
+            elif what == 1:
+                checkpoint_at(engine, position - 1, {b"row": b"%d" % position}, tuple(dropped))
+                rows[b"row"] = b"%d" % position
+                dropped = []
+            elif what in (2, 3):
+                for _ in range(data.draw(st.integers(1, 6))):
+                    engine.reclaim()
+            elif what == 4:
+                gone = data.draw(st.sampled_from(alive))
+                alive[alive.index(gone)] = next_ledger
+                next_ledger += 1
+                ends.pop(gone, None)
+                dropped.append(gone)
+            else:
+                runs = data.draw(st.dictionaries(st.sampled_from(alive), st.integers(1, 60), max_size=3))
+                engine.commit(batch_of(position, [(key, ends.get(key, 0), count) for key, count in runs.items()]))
+                store.next_position = position + 1
+                for key, count in runs.items():
+                    ends[key] = ends.get(key, 0) + count
             if ends:
                 ledger_id = data.draw(st.sampled_from(sorted(ends)))
                 first = data.draw(st.integers(0, ends[ledger_id] - 1))
                 assert ids(engine, ledger_id, first, ALL) == list(range(first, ends[ledger_id]))
-        engine = store.reopen()
-        for ledger_id, end in ends.items():
-            assert ids(engine, ledger_id, 0, ALL) == list(range(end))
+        for _ in range(2):
+            for ledger_id, end in ends.items():
+                assert ids(engine, ledger_id, 0, ALL) == list(range(end))
+            position = store.next_position
+            engine = store.reopen()
+            assert (store.next_position, store.meta) == (position, rows)
+            reclaim_all(engine)

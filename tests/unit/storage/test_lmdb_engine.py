@@ -11,18 +11,27 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
 
-from pulsarbox.errors import PersistenceError
+from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.storage.directory import DirectoryHeld, verify_environment
-from pulsarbox.storage.engine import Engine, ReadRequest
+from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest
 from pulsarbox.storage.format import LOG_KEY
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 from pulsarbox.storage.volume import failure
 from tests.unit.storage.batches import batch_of
-from tests.unit.storage.engine_conformance import ALL, EngineConformance, Store, ids, meta_batch
+from tests.unit.storage.engine_conformance import (
+    ALL,
+    EngineConformance,
+    Store,
+    checkpoint_at,
+    ids,
+    meta_batch,
+    reclaim_all,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,7 +39,7 @@ ROOT = Path(__file__).parents[3]
 class LmdbStore(Store):
     """A data directory."""
 
-    def __init__(self, path: Path, volume_size: int = 1 << 30, flush_entries: int = 20_000, **more: int) -> None:
+    def __init__(self, path: Path, volume_size: int = 1 << 30, flush_entries: int = 20_000, **more: Any) -> None:
         super().__init__()
         self.path = path
         self.factory: Callable[[], LmdbEngine] = lambda: LmdbEngine(
@@ -98,7 +107,8 @@ def test_volumes_roll_and_are_read_across(small: LmdbStore) -> None:
 def test_the_log_is_recovered_from_the_volume_of_the_mark_on(small: LmdbStore) -> None:
     engine = small.open()
     commit_rounds(engine, 1, 100)
-    engine.commit(meta_batch(101, {b"a": b"1"}))
+    engine.commit(meta_batch(101))
+    checkpoint_at(engine, 101, {b"a": b"1"})
     for position in range(102, 200):
         engine.commit(batch_of(position, [(50, position - 102, 1)], 3000))
     small.open()
@@ -123,53 +133,6 @@ def test_a_copy_at_any_moment_is_a_store_up_to_there(small: LmdbStore, tmp_path:
             check_rounds(copy.open(), rounds + 30)
             copy.close()
             shutil.rmtree(copy.path)
-
-
-def rounds_until_crash(engine: Engine) -> int:
-    rounds = 0
-    try:
-        while True:
-            commit_rounds(engine, rounds + 1, 1)
-            rounds += 1
-    except KeyboardInterrupt:
-        return rounds
-
-
-CRASH_POINTS = ["create_environment", "list_volume", "flush_index", "append"]
-
-
-@pytest.mark.parametrize("point", CRASH_POINTS)
-@pytest.mark.parametrize("after", [False, True])
-def test_a_crash_between_the_steps_of_a_roll(
-    small: LmdbStore, monkeypatch: pytest.MonkeyPatch, point: str, after: bool
-) -> None:
-    from pulsarbox.storage import lmdb_engine, volume
-
-    engine = small.open()
-    with monkeypatch.context() as patch:
-        owner = {"create_environment": lmdb_engine, "list_volume": lmdb_engine.MetaEnvironment}.get(
-            point, volume.Volume
-        )
-        real = getattr(owner, point)
-
-        def crash(*arguments: object, **named: object) -> None:
-            if point == "append" and len(small.volumes()) < 3:
-                real(*arguments, **named)
-                return
-            if after:
-                real(*arguments, **named)
-            raise KeyboardInterrupt
-
-        patch.setattr(owner, point, crash)
-        rounds = rounds_until_crash(engine)
-    engine = small.open()
-    if point == "append" and after:
-        rounds += 1  # it was durable, and nobody was told
-    assert small.next_position == rounds + 1
-    check_rounds(engine, rounds)
-    commit_rounds(engine, rounds + 1, 60)
-    check_rounds(engine, rounds + 60)
-    check_rounds(small.open(), rounds + 60)
 
 
 CHILD = """
@@ -229,11 +192,12 @@ def test_an_unknown_format_refuses_to_start(small: LmdbStore) -> None:
     small.close()
     path = small.path / "INSTANCE"
     fields = json.loads(path.read_text())
-    assert fields["format"] == 1
+    assert fields["format"] == 2
     assert fields["created"] > 1_600_000_000_000
-    path.write_text(json.dumps({**fields, "format": 2}))
-    with pytest.raises(PersistenceError, match="has format 2, this version of pulsarbox reads format 1"):
-        LmdbEngine(small.path).recover()
+    for version in (0, 3, "x", "2", True, None):
+        path.write_text(json.dumps({**fields, "format": version}))
+        with pytest.raises(PersistenceError, match=f"has format {version}, this version of pulsarbox reads format 1 a"):
+            LmdbEngine(small.path).recover()
     path.write_text("{")
     with pytest.raises(PersistenceError, match="INSTANCE is damaged"):
         LmdbEngine(small.path).recover()
@@ -261,12 +225,18 @@ def test_a_truncated_volume_is_refused(small: LmdbStore, size: int) -> None:
 def test_a_truncated_older_volume_fails_its_reads_only(small: LmdbStore) -> None:
     engine = small.open()
     commit_rounds(engine, 1, 100)
-    engine.commit(meta_batch(101, {}))
+    engine.commit(meta_batch(101))
+    checkpoint_at(engine, 101)
+    reclaim_all(engine)
     small.close()
     os.truncate(small.path / "volumes" / "00000001" / "data.mdb", 50_000)
     engine = small.open()
-    with pytest.raises(PersistenceError, match="damaged or truncated"):
-        ids(engine, 1, 0, 0)
+    with pytest.raises(EntryDamaged, match="damaged or truncated") as caught:
+        ids(engine, 1, 5, 5)
+    assert caught.value.first == 5
+    behind = caught.value.last + 1
+    assert 10 < behind < 100
+    assert engine.read(ReadRequest(1, 1, behind, behind, 1))[0].entry_id == behind
     assert engine.read(ReadRequest(1, 1, 199, 199, 1))[0].entry_id == 199
 
 
@@ -294,7 +264,8 @@ def test_a_short_file_that_lacks_nothing_is_accepted(tmp_path: Path) -> None:
 def test_a_missing_volume_is_noticed(small: LmdbStore) -> None:
     engine = small.open()
     commit_rounds(engine, 1, 60)
-    engine.commit(meta_batch(61, {}))
+    engine.commit(meta_batch(61))
+    checkpoint_at(engine, 61)
     small.close()
     shutil.move(small.path / "volumes" / small.volumes()[-1], small.path / "elsewhere")
     with pytest.raises(PersistenceError, match=r"the log ends at batch \d+, its checkpoint covers 61"):
@@ -309,7 +280,7 @@ def test_a_damaged_batch_is_named(small: LmdbStore) -> None:
         with env.begin(write=True, db=table) as txn:
             value = txn.get(LOG_KEY.pack(2))
             assert value is not None
-            txn.put(LOG_KEY.pack(2), value[:-1] + b"?")
+            txn.put(LOG_KEY.pack(2), value[:40] + b"?" + value[41:])  # in the header of its first entry
     with pytest.raises(PersistenceError, match="batch 2: batch is damaged"):
         small.make().recover()
 
@@ -385,23 +356,27 @@ def test_after_a_panic_the_volume_is_opened_again(small: LmdbStore, monkeypatch:
         engine = small.open()
 
 
-def test_a_checkpoint_that_fails_is_written_later(small: LmdbStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pulsarbox.storage.lmdb_engine import MetaEnvironment
-
-    def fail(*_: object) -> None:
-        raise lmdb.DiskError("mdb_txn_commit", 28)
+def test_a_checkpoint_that_fails_changes_nothing(small: LmdbStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pulsarbox.storage.meta import MetaEnvironment
 
     engine = small.open()
-    with monkeypatch.context() as patch:
-        patch.setattr(MetaEnvironment, "checkpoint", fail)
-        engine.commit(meta_batch(1, {b"a": b"1", b"b": b"1"}))
-        engine.commit(meta_batch(2, {b"b": b"2"}))
-        assert "checkpoint at 2 has to wait: the disk is full" in str(engine.checkpoint_failure)
-    engine.commit(meta_batch(3))
-    assert engine.checkpoint_failure is None
+    commit_rounds(engine, 1, 3)
+    checkpoint_at(engine, 1, {b"a": b"1"})
+    for error in (lmdb.DiskError("mdb_txn_commit", 28), lmdb.PanicError("mdb_txn_commit")):
+
+        def fail(_: object, checkpoint: Checkpoint, error: lmdb.Error = error) -> None:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(MetaEnvironment, "checkpoint", fail)
+            with pytest.raises(PersistenceError, match="the checkpoint at 2 is not stored"):
+                checkpoint_at(engine, 2, {b"a": b"2"}, (1,))
+        assert small.rows.get(b"a") == b"1"
+    checkpoint_at(engine, 3, {b"a": b"3"})
+    assert list(small.rows.items(b"")) == [(b"a", b"3")]
+    check_rounds(engine, 3)
     small.open()
-    assert small.meta == {b"a": b"1", b"b": b"2"}
-    assert small.batches == [meta_batch(3).value()]
+    assert (small.meta, small.batches) == ({b"a": b"3"}, [])
 
 
 def test_what_a_crash_left_half_made_is_removed(small: LmdbStore) -> None:

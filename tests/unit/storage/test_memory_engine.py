@@ -47,6 +47,6 @@ def test_a_refused_batch_leaves_nothing_behind() -> None:
 def test_damage_is_found_at_recovery() -> None:
     disk = MemoryDisk()
     MemoryEngine(disk).commit(batch_of(1, [(1, 0, 1)]))
-    disk.log[1] = disk.log[1][:-1] + b"?"
+    disk.log[1] = disk.log[1][:40] + b"?" + disk.log[1][41:]
     with pytest.raises(PersistenceError, match="damaged"):
         list(MemoryEngine(disk).recover().batches)
