@@ -58,7 +58,7 @@ class RecorderError(Exception):
 
 def compile_recorder(folder: Path) -> Path:
     """The library to preload, made in ``folder``. Raises RecorderError."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "cc", "gcc", "clang"))), None)
     if compiler is None:
         raise RecorderError("no C compiler (cc) is installed: what LMDB writes cannot be recorded")
     library = folder / "record.so"

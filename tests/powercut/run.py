@@ -250,20 +250,24 @@ def _replay(arguments: argparse.Namespace) -> Run:
 def main() -> int:
     """The command line."""
     arguments = _arguments()
+    if arguments.replay is not None:
+        run = _replay(arguments)
+        show(run, 0)
+        return 1 if run.findings else 0
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="pulsarbox-powercut-"))
     console = Console(stderr=True)
     levels = (arguments.level,) if arguments.level else tuple(LEVELS)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
-        if arguments.replay is not None:
-            run = _replay(arguments)
-        else:
-            with Progress(*columns, console=console) as progress:
-                task = progress.add_task(f"power cuts, seed {seed}", total=arguments.images)
-                run = powercut(folder, arguments.images, seed, arguments.mutant, levels, lambda: progress.advance(task))
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(f"power cuts, seed {seed}", total=arguments.images)
+            run = powercut(folder, arguments.images, seed, arguments.mutant, levels, lambda: progress.advance(task))
     except RecorderError as error:
         console.print(f"powercut: {error}", markup=False)
+        if any(folder.glob("*.log")):  # the store failed in a life that may have begun with an image: that is a finding
+            console.print(f"powercut: recordings are in {folder}", markup=False)
+            return 1
         shutil.rmtree(folder)
         return 2
     show(run, seed)
