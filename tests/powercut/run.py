@@ -31,7 +31,7 @@ from tests.powercut.disk import APPLIED, DROPPED, MIXED, write_tree
 from tests.powercut.images import MUTANTS, Image, plan
 from tests.powercut.marks import read_mark
 from tests.powercut.record import Event, Op, RecorderError, compile_recorder, load
-from tests.powercut.recording import LEVELS, beginning, events_of, record_life, tree_at
+from tests.powercut.recording import LEVELS, beginning, events_of, record_life, scratch_folder, tree_at
 
 PROCESSES: Final = 2
 STEPS: Final = (60, 25, 25)
@@ -132,7 +132,12 @@ def _count(run: Run, log: Path, events: list[Event]) -> None:
 
 def open_images(run: Run, log: Path, images: list[Image], mutant: str | None, tick: Tick) -> None:
     """Have worker processes open the images of a recording."""
-    facts: dict[str, Any] = {"log": str(log), "mutant": mutant, "images": images}
+    with tempfile.TemporaryDirectory(prefix="pulsarbox-images-", dir=scratch_folder()) as scratch:
+        _open_images(run, log, images, mutant, scratch, tick)
+
+
+def _open_images(run: Run, log: Path, images: list[Image], mutant: str | None, scratch: str, tick: Tick) -> None:
+    facts: dict[str, Any] = {"log": str(log), "mutant": mutant, "images": images, "scratch": scratch}
     path = log.with_suffix(".plan.json")
     path.write_text(json.dumps(facts))
     answers: Answers = queue.Queue()
