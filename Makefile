@@ -1,12 +1,12 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
-# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash), URL and
-# VERSUS (the brokers of bench).
+# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash, images of
+# powercut), URL and VERSUS (the brokers of bench).
 
 SHELL := /usr/bin/env bash
 BIN := .venv/bin
 ARGS ?=
 SEEDS ?= 200
-N ?= 25
+N ?=
 URL ?=
 VERSUS ?=
 export PYTHON
@@ -40,7 +40,11 @@ test: env-dev ## Run all tests (ARGS="-k name")
 
 .PHONY: crash
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
-	@$(BIN)/python -m tests.crash.run --kills $(N) $(ARGS)
+	@$(BIN)/python -m tests.crash.run --kills $(or $(N),25) $(ARGS)
+
+.PHONY: powercut
+powercut: env-dev ## Open disks as they may stand after a power cut (N=500; needs a C compiler)
+	@$(BIN)/python -m tests.powercut.run --images $(or $(N),500) $(ARGS)
 
 .PHONY: bench
 bench: env-dev ## Measure the box, or a broker, or two by turns (URL=pulsar://... VERSUS=pulsar://...)

@@ -73,7 +73,7 @@ def _migrate_tables(env: lmdb.Environment, directory: DataDirectory, numbers: li
         txn.put(SEALED, LOG_KEY.pack(sealed), db=mark)
 
 
-def _rows_of(txn: "lmdb.Transaction[bytes]", rows: object) -> Iterator[tuple[bytes, bytes]]:
+def _rows_of(txn: "lmdb.Transaction[bytes]", rows: lmdb._Database) -> Iterator[tuple[bytes, bytes]]:
     return (unpack_row(key, value) for key, value in txn.cursor(db=rows))
 
 

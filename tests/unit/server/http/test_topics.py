@@ -124,6 +124,7 @@ def test_a_topic_in_use_stays_unless_forced() -> None:
     async def scenario(box: Box) -> None:
         await box.put("/persistent/public/default/t")
         topic = box.broker.topics.loaded(parse_topic("t"))
+        assert topic is not None
         now = box.shell.now()
         cnx = box.broker.connected(box.broker.new_outbox(), "127.0.0.1:5000", now)
         topic.add_producer(Producer(cnx, 1, "p", topic, epoch=0, user_provided_name=True, now=now), now)

@@ -1,0 +1,61 @@
+"""The whole core over an LMDB store, one turn after another in one thread; and the messages that it is given."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.outbox import Outbox
+from pulsarbox.config import Settings
+from pulsarbox.storage.engine import Reclaimed
+from pulsarbox.storage.lmdb_engine import LmdbEngine
+from tests.unit.broker.playbook import Box, Client
+
+TOPICS: Final = ("persistent://public/default/a", "persistent://public/default/b")
+SUBSCRIPTIONS: Final = ("s", "t")
+SETTINGS: Final[dict[str, Any]] = {"managedLedgerMaxEntriesPerLedger": 12}
+_NAME: Final = re.compile(rb"\{(\d+):(\d+)\}")
+
+
+class TellingEngine(LmdbEngine):
+    """An engine that tells of each step of giving disk back."""
+
+    told: Callable[[Reclaimed], None] | None = None
+
+    def reclaim(self) -> Reclaimed | None:
+        """See Engine."""
+        done = super().reclaim()
+        if done is not None and self.told is not None:
+            self.told(done)
+        return done
+
+
+class CoreBox(Box):
+    """A broker on a data directory."""
+
+    def __init__(self, path: Path, options: dict[str, Any], told: Callable[[Reclaimed], None] | None = None) -> None:
+        self.lmdb = TellingEngine(path, **options)
+        self.lmdb.told = told
+        self.engine = self.lmdb  # type: ignore[assignment]
+        self.auto = True
+        self.time = 1000.0
+        self.wall = 1_700_000_000_000
+        endpoints = Endpoints("pulsar://h:6650", "http://h:8080")
+        self.broker = Broker(Settings(**SETTINGS), self.lmdb.recover(), endpoints, self.now)
+        self.outboxes: dict[Outbox, Client] = {}
+        self.turn()
+
+
+def body_of(number: int, size: int) -> bytes:
+    """The payload of message ``number``: told from its beginning, checked to its end."""
+    return (b"{%d:%d}" % (number, size)).ljust(size, b"%d" % (number % 10))
+
+
+def number_of(payload: bytes) -> int:
+    """The number of the message in a frame's payload; -1 where it is none of these tests'."""
+    found = _NAME.search(payload)
+    if found is None:
+        return -1
+    number, size = int(found[1]), int(found[2])
+    return number if payload.endswith(body_of(number, size)) else -1

@@ -1,0 +1,300 @@
+"""A model of a disk: what of the recorded changes is durable, what is pending, and what may stand after a power cut.
+
+A file has durable bytes and pending changes since its last sync; the end of a sync makes durable what was pending at
+its beginning. A write through O_DSYNC is durable when it returns, and nothing else with it. Names are in directories:
+a change of a name is durable once its directory is synced (of a rename, one of the two), and a synced file may well
+have no name.
+
+After a cut each pending write is gone, there, or torn: some of its sectors are there, any of them. Sizes follow the
+writes, or are ahead of them with zeros. Of the pending changes of names a prefix is there, as in a file system that
+journals its metadata in order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.powercut.record import Event, Op
+
+SECTOR: Final = 512
+NEVER_SYNCED: Final = ("LOCK",)
+"""Files whose bytes mean nothing to a later life."""
+
+DROPPED: Final = "dropped"
+APPLIED: Final = "applied"
+MIXED: Final = "mixed"
+
+
+class Change(NamedTuple):
+    """A pending change of a file: bytes at an offset, or a new size (and no bytes)."""
+
+    at: int
+    data: bytes
+    size: int = -1
+    grows_only: bool = False
+
+
+@dataclass(eq=False)
+class File:
+    """One inode."""
+
+    durable: bytearray = field(default_factory=bytearray)
+    pending: list[Change] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Directory:
+    """One inode; names as they are now, and as they are on the disk for sure."""
+
+    names: dict[str, File | Directory] = field(default_factory=dict)
+    durable: dict[str, File | Directory] = field(default_factory=dict)
+
+
+Node = File | Directory
+Names = dict[Directory, dict[str, Node]]
+
+
+class NameChange(NamedTuple):
+    """``name`` of ``folder`` becomes ``node``, None for gone; of a rename, ``source`` has lost ``source_name``."""
+
+    folder: Directory
+    name: str
+    node: Node | None
+    source: Directory | None = None
+    source_name: str = ""
+
+
+Tree = dict[str, bytes | None]
+"""An image: bytes by path, None for a directory; folders before what is in them."""
+
+
+class Style(NamedTuple):
+    """How a mixture is mixed."""
+
+    gone: float
+    torn: float
+    zeros: bool
+    names: float
+
+
+class Disk:
+    """All files below a root, event by event."""
+
+    def __init__(self) -> None:
+        self.root = Directory()
+        self.name_changes: list[NameChange] = []
+        self._nodes: dict[int, Node] = {}
+        self._syncs: dict[int, list[Change]] = {}
+
+    @classmethod
+    def holding(cls, tree: Tree, inodes: dict[str, int]) -> Disk:
+        """A disk on which an image stands, all of it durable, with these inode numbers."""
+        disk = cls()
+        for path, data in tree.items():
+            node = disk._nodes[inodes[path]] = Directory() if data is None else File(bytearray(data))
+            folder, name = disk._find(path)
+            folder.names[name] = folder.durable[name] = node
+        return disk
+
+    def apply(self, event: Event) -> None:
+        """Take over the next event."""
+        op = event.op
+        if op == Op.WRITE:
+            self._change(event, Change(event.at, event.data))
+        elif op == Op.TRUNCATE:
+            self._change(event, Change(0, b"", event.at))
+        elif op == Op.ALLOCATE:
+            self._change(event, Change(0, b"", event.at, grows_only=True))
+        elif op == Op.SYNC_BEGIN:
+            self._sync_begins(event)
+        elif op == Op.SYNC_END:
+            self._sync_ends(event)
+        elif op == Op.DURABLE:
+            self._is_durable(self._file(event))
+        elif op in (Op.CREATE, Op.MKDIR):
+            self._new(event)
+        elif op == Op.RENAME:
+            source, source_name = self._find(event.path)
+            folder, name = self._find(event.other)
+            node = source.names.pop(source_name)
+            folder.names[name] = node
+            self.name_changes.append(NameChange(folder, name, node, source, source_name))
+        elif op in (Op.UNLINK, Op.RMDIR):
+            folder, name = self._find(event.path)
+            del folder.names[name]
+            self.name_changes.append(NameChange(folder, name, None))
+
+    @property
+    def all_durable(self) -> bool:
+        """Whether nothing that has a name, now or on the disk, is pending."""
+        return not self.name_changes and not any(file.pending for file in _files(self.root.names))
+
+    def image(self, kind: str, dice: random.Random) -> Tree:
+        """What may stand after a cut now: with all pending changes dropped, or applied, or as the dice say."""
+        style = {DROPPED: Style(1, 0, False, 0), APPLIED: Style(0, 0, False, 1)}.get(kind) or Style(
+            dice.choice((0.05, 0.3, 0.7, 0.95)), dice.choice((0, 0.3, 1)), dice.random() < 0.5, dice.random()
+        )
+        names: Names = {}
+        count = len(self.name_changes)
+        happened = count if style.names >= 1 else int(style.names * (count + 1))
+        for change in self.name_changes[:happened]:
+            _rename(names, change)
+        return dict(self._tree("", self.root, names, style, dice))
+
+    def _tree(
+        self, prefix: str, folder: Directory, names: Names, style: Style, dice: random.Random
+    ) -> Iterator[tuple[str, bytes | None]]:
+        entries = names.get(folder, folder.durable)
+        for name in sorted(entries):
+            node = entries[name]
+            path = prefix + name
+            if isinstance(node, Directory):
+                yield path, None
+                yield from self._tree(path + "/", node, names, style, dice)
+            else:
+                yield path, _content(node, style, dice)
+
+    def _change(self, event: Event, change: Change) -> None:
+        self._file(event).pending.append(change)
+
+    def _sync_begins(self, event: Event) -> None:
+        if not event.directory:
+            self._syncs[event.at] = list(self._file(event).pending)
+
+    def _sync_ends(self, event: Event) -> None:
+        if event.directory:
+            folder = self._nodes[event.inode]
+            pending, self.name_changes = self.name_changes, []
+            for renamed in pending:
+                if folder in (renamed.folder, renamed.source):
+                    _make_durable(renamed)
+                else:
+                    self.name_changes.append(renamed)
+            return
+        file = self._file(event)
+        begun = {id(change) for change in self._syncs.pop(event.at)}
+        for change in file.pending:
+            if id(change) in begun:
+                _write(file.durable, change)
+        file.pending = [change for change in file.pending if id(change) not in begun]
+
+    def _is_durable(self, file: File) -> None:
+        """The newest write is durable; what is pending below it has its bytes too, as both are one in the cache."""
+        newest = file.pending.pop()
+        _write(file.durable, newest)
+        end = newest.at + len(newest.data)
+        for i, change in enumerate(file.pending):
+            begin, stop = max(change.at, newest.at), min(change.at + len(change.data), end)
+            if begin < stop:
+                data = bytearray(change.data)
+                data[begin - change.at : stop - change.at] = newest.data[begin - newest.at : stop - newest.at]
+                file.pending[i] = change._replace(data=bytes(data))
+
+    def _new(self, event: Event) -> None:
+        node: Node = Directory() if event.op == Op.MKDIR else File()
+        if not event.path:
+            self._nodes[event.inode] = self.root  # a child process of the recorded one says it again
+            return
+        self._nodes[event.inode] = node
+        folder, name = self._find(event.path)
+        folder.names[name] = node
+        self.name_changes.append(NameChange(folder, name, node))
+
+    def _file(self, event: Event) -> File:
+        node = self._nodes[event.inode]
+        assert isinstance(node, File)
+        return node
+
+    def _find(self, path: str) -> tuple[Directory, str]:
+        folder = self.root
+        *parts, name = path.split("/")
+        for part in parts:
+            node = folder.names[part]
+            assert isinstance(node, Directory)
+            folder = node
+        return folder, name
+
+
+def write_tree(tree: Tree, folder: Path) -> None:
+    """Make an image real, in an empty folder."""
+    for path, data in tree.items():
+        if data is None:
+            (folder / path).mkdir()
+        else:
+            (folder / path).write_bytes(data)
+
+
+def _files(names: dict[str, Node]) -> Iterator[File]:
+    for name, node in names.items():
+        if isinstance(node, Directory):
+            yield from _files(node.names)
+        elif name not in NEVER_SYNCED:
+            yield node
+
+
+def _rename(names: Names, change: NameChange) -> None:
+    """Carry out a change of a name in a copy of what is durable."""
+    if change.source is not None:
+        names.setdefault(change.source, dict(change.source.durable)).pop(change.source_name, None)
+    entries = names.setdefault(change.folder, dict(change.folder.durable))
+    if change.node is None:
+        entries.pop(change.name, None)
+    else:
+        entries[change.name] = change.node
+
+
+def _make_durable(change: NameChange) -> None:
+    if change.source is not None:
+        change.source.durable.pop(change.source_name, None)
+    if change.node is None:
+        change.folder.durable.pop(change.name, None)
+    else:
+        change.folder.durable[change.name] = change.node
+
+
+def _write(content: bytearray, change: Change) -> None:
+    if change.size >= 0:
+        if change.size > len(content):
+            content.extend(bytes(change.size - len(content)))
+        elif not change.grows_only:
+            del content[change.size :]
+        return
+    if change.at > len(content):
+        content.extend(bytes(change.at - len(content)))
+    content[change.at : change.at + len(change.data)] = change.data
+
+
+def _content(file: File, style: Style, dice: random.Random) -> bytes:
+    if not file.pending or style.gone >= 1:
+        return bytes(file.durable)
+    content = bytearray(file.durable)
+    for change in file.pending:
+        if style.gone <= 0:
+            _write(content, change)
+        elif dice.random() < style.torn:
+            _tear(content, change, style, dice)
+        elif dice.random() >= style.gone:
+            _write(content, change)
+        elif style.zeros:
+            _write(content, Change(0, b"", change.at + len(change.data), grows_only=True))
+    return bytes(content)
+
+
+def _tear(content: bytearray, change: Change, style: Style, dice: random.Random) -> None:
+    """Some sectors of a write are there. A change of a size is there or is not."""
+    if change.size >= 0:
+        if dice.random() >= style.gone:
+            _write(content, change)
+        return
+    if style.zeros:
+        _write(content, Change(0, b"", change.at + len(change.data), grows_only=True))
+    at, end = change.at, change.at + len(change.data)
+    while at < end:
+        stop = min(end, (at // SECTOR + 1) * SECTOR)
+        if dice.random() < 0.5:
+            _write(content, Change(at, change.data[at - change.at : stop - change.at]))
+        at = stop

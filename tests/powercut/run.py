@@ -1,0 +1,287 @@
+"""Records what a store writes and syncs, cuts the power at many moments of it, and opens what may stand on the disk.
+
+``make powercut N=500``. Progress on stderr, the summary on stdout; ends with 1 if an image was not what it should be:
+then recording and image are kept, and a command that opens the image again is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tests.powercut import marks
+from tests.powercut.disk import APPLIED, DROPPED, MIXED, write_tree
+from tests.powercut.images import MUTANTS, Image, plan
+from tests.powercut.marks import read_mark
+from tests.powercut.record import Event, Op, RecorderError, compile_recorder, load
+from tests.powercut.recording import LEVELS, beginning, events_of, record_life, scratch_folder, tree_at
+
+PROCESSES: Final = 2
+STEPS: Final = (60, 25, 25)
+"""Commits of the lives of one history."""
+LIVES_MAX: Final = 10
+IMAGES_OF_A_HISTORY: Final = 1250
+VIOLATIONS_MAX: Final = 20
+SILENCE_SECONDS: Final = 120.0
+
+Tick = Callable[[], None]
+Answers = queue.Queue[tuple[int, str | None]]
+"""Numbers of images, and what was wrong with them."""
+
+
+@dataclass
+class Finding:
+    """An image that is not what it should be."""
+
+    history: str
+    """Seed and life."""
+    image: Image
+    verdict: str
+    kept: Path
+    again: str
+
+
+@dataclass
+class Run:
+    """What a run did and what it amounts to."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def enough(self) -> bool:
+        """Whether more violations would tell nothing new."""
+        return len(self.findings) >= VIOLATIONS_MAX
+
+
+def powercut(
+    folder: Path,
+    images: int,
+    seed: int,
+    mutant: str | None = None,
+    levels: Sequence[str] = tuple(LEVELS),
+    tick: Tick = lambda: None,
+) -> Run:
+    """Open ``images`` images of histories from ``seed`` on. Recordings are in ``folder``. Raises RecorderError."""
+    run = Run()
+    started = time.perf_counter()
+    library = compile_recorder(folder)
+    histories = max(len(levels), -(-images // IMAGES_OF_A_HISTORY))
+    for number in range(histories):
+        share = images * (number + 1) // histories - images * number // histories
+        level = levels[number % len(levels)]
+        _history(run, library, folder / f"{level}-{seed + number // len(levels)}", share, mutant, tick)
+    run.seconds = time.perf_counter() - started
+    return run
+
+
+def _history(run: Run, library: Path, name: Path, images: int, mutant: str | None, tick: Tick) -> None:
+    """Some lives, each but the first from an image of the one before, and images of each."""
+    base = None
+    seed = int(name.name.partition("-")[2])
+    run.counts["histories"] += 1
+    for life, steps in enumerate(STEPS):
+        if run.enough:
+            return
+        log = name.with_name(f"{name.name}-{life}.log")
+        record_life(library, log, LIVES_MAX * seed + life, steps, base)
+        events = events_of(log, mutant)
+        _count(run, log, events)
+        share = images * (life + 1) // len(STEPS) - images * life // len(STEPS)
+        planned = plan(beginning(log).disk, events, share, random.Random(seed))
+        run.counts["boundaries"] += planned.boundaries
+        run.counts["boundaries opened"] += planned.boundaries_opened
+        open_images(run, log, planned.images, mutant, tick)
+        (honest,) = plan(beginning(log).disk, load(log), 1, random.Random(seed)).images
+        base = (log, honest)
+
+
+def _count(run: Run, log: Path, events: list[Event]) -> None:
+    kinds: Counter[str] = Counter()
+    for event in events:
+        run.counts[event.op.name] += 1
+        if event.op == Op.MARK:
+            kind, facts, _ = read_mark(event.data)
+            kinds[kind] += 1
+            if kind == marks.RECLAIMED:
+                run.counts[facts["what"]] += 1
+        elif event.op == Op.SYNC_END and event.directory:
+            run.counts["directory syncs"] += 1
+    run.counts["lives"] += kinds[marks.REOPENED]
+    for kind in (marks.DONE, marks.CHECKPOINTED, marks.RECEIPTED, marks.ACKED):
+        run.counts[kind] += kinds[kind]
+
+
+def open_images(run: Run, log: Path, images: list[Image], mutant: str | None, tick: Tick) -> None:
+    """Have worker processes open the images of a recording."""
+    with tempfile.TemporaryDirectory(prefix="pulsarbox-images-", dir=scratch_folder()) as scratch:
+        _open_images(run, log, images, mutant, scratch, tick)
+
+
+def _open_images(run: Run, log: Path, images: list[Image], mutant: str | None, scratch: str, tick: Tick) -> None:
+    facts: dict[str, Any] = {"log": str(log), "mutant": mutant, "images": images, "scratch": scratch}
+    path = log.with_suffix(".plan.json")
+    path.write_text(json.dumps(facts))
+    answers: Answers = queue.Queue()
+    stop = threading.Event()
+    threads = [
+        threading.Thread(target=_feed, args=(path, first, len(images), answers, stop)) for first in range(PROCESSES)
+    ]
+    for thread in threads:
+        thread.start()
+    for _ in images:
+        number, verdict = answers.get()
+        run.counts["images"] += 1
+        tick()
+        if verdict is None:
+            continue
+        run.findings.append(_keep(log, images[number], mutant, verdict))
+        if run.enough:
+            break
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def _keep(log: Path, image: Image, mutant: str | None, verdict: str) -> Finding:
+    """Build the image once more, to be looked at."""
+    kept = log.parent / f"image-{log.stem}-{image.cut}-{image.kind}-{image.dice}"
+    if not kept.exists():
+        kept.mkdir()
+        write_tree(tree_at(log, image, mutant)[0], kept)
+    return Finding(log.stem, image, verdict, kept, _again(log, image, mutant))
+
+
+def _again(log: Path, image: Image, mutant: str | None) -> str:
+    command = f"python -m tests.powercut.run --replay {log} --cut {image.cut} --kind {image.kind} --dice {image.dice}"
+    return f"{command} --mutant {mutant}" if mutant else command
+
+
+def _feed(path: Path, first: int, count: int, answers: Answers, stop: threading.Event) -> None:
+    """One worker after another, until the images from ``first`` on are opened: each that ends leaves a verdict."""
+    while first < count and not stop.is_set():
+        command = [sys.executable, "-m", "tests.powercut.worker", str(path), str(first), str(PROCESSES)]
+        worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert worker.stdout is not None and worker.stderr is not None
+        watch = threading.Timer(SILENCE_SECONDS + count, worker.kill)
+        watch.start()
+        for line in worker.stdout:
+            answer = json.loads(line)
+            first = answer["image"]
+            if "verdict" in answer:
+                answers.put((first, answer["verdict"]))
+                first += PROCESSES
+            if stop.is_set():
+                worker.kill()
+        errors = worker.stderr.read()
+        watch.cancel()
+        worker.wait()
+        worker.stdout.close()
+        worker.stderr.close()
+        if first < count and not stop.is_set():
+            answers.put((first, f"the process that opens it ends with {worker.returncode}\n{errors[-2000:]}"))
+            first += PROCESSES
+
+
+def _figures(run: Run, *names: str) -> str:
+    return " / ".join(f"{run.counts[name]:,}" for name in names)
+
+
+def show(run: Run, seed: int) -> None:
+    """The summary."""
+    counts = run.counts
+    rows: dict[str, int | str] = {
+        "histories": counts["histories"],
+        "recoveries / commits / checkpoints": _figures(run, "lives", marks.DONE, marks.CHECKPOINTED),
+        "turns of the core with receipts / with acknowledgements": _figures(run, marks.RECEIPTED, marks.ACKED),
+        "steps that sealed / removed / packed volumes": _figures(run, "sealed", "removed", "packed"),
+        "writes recorded": counts["WRITE"],
+        "  of them through O_DSYNC": counts["DURABLE"],
+        "syncs recorded": counts["SYNC_END"],
+        "  of them of directories": counts["directory syncs"],
+        "changes of names": sum(counts[op.name] for op in (Op.CREATE, Op.MKDIR, Op.RENAME, Op.UNLINK, Op.RMDIR)),
+        "images at sync boundaries / of them opened": _figures(run, "boundaries", "boundaries opened"),
+        "images opened": counts["images"],
+        "violations": len(run.findings),
+        "images a second": f"{counts['images'] / run.seconds:.0f}" if run.seconds else "-",
+    }
+    table = Table(title=f"power cuts, seed {seed}", show_header=False)
+    for name, value in rows.items():
+        table.add_row(name, f"{value:,}" if isinstance(value, int) else value)
+    Console().print(table)
+    for finding in run.findings:
+        print(f"VIOLATION {finding.history}, cut {finding.image.cut} ({finding.image.kind}): {finding.verdict}")
+        print(f"  image: {finding.kept}\n  again: {finding.again}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
+    parser.add_argument("--mutant", choices=sorted(MUTANTS), help="make the disk lie: there have to be violations")
+    parser.add_argument("--level", choices=sorted(LEVELS), help="the engine alone, or the whole core; default: both")
+    parser.add_argument("--replay", type=Path, metavar="LOG", help="open one image of this recording again")
+    parser.add_argument("--cut", type=int, default=0)
+    parser.add_argument("--kind", choices=(DROPPED, APPLIED, MIXED), default=MIXED)
+    parser.add_argument("--dice", type=int, default=0)
+    return parser.parse_args()
+
+
+def _replay(arguments: argparse.Namespace) -> Run:
+    run = Run()
+    image = Image(arguments.cut, arguments.kind, arguments.dice)
+    open_images(run, arguments.replay, [image], arguments.mutant, lambda: None)
+    return run
+
+
+def main() -> int:
+    """The command line."""
+    arguments = _arguments()
+    if arguments.replay is not None:
+        run = _replay(arguments)
+        show(run, 0)
+        return 1 if run.findings else 0
+    seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
+    folder = Path(tempfile.mkdtemp(prefix="pulsarbox-powercut-"))
+    console = Console(stderr=True)
+    levels = (arguments.level,) if arguments.level else tuple(LEVELS)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    try:
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(f"power cuts, seed {seed}", total=arguments.images)
+            run = powercut(folder, arguments.images, seed, arguments.mutant, levels, lambda: progress.advance(task))
+    except RecorderError as error:
+        console.print(f"powercut: {error}", markup=False)
+        if any(folder.glob("*.log")):  # the store failed in a life that may have begun with an image: that is a finding
+            console.print(f"powercut: recordings are in {folder}", markup=False)
+            return 1
+        shutil.rmtree(folder)
+        return 2
+    show(run, seed)
+    if run.findings:
+        console.print(f"powercut: recordings and images are in {folder}", markup=False)
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
