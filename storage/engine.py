@@ -1,9 +1,9 @@
 """What the core asks of a store: met by the LMDB engine and the memory engine alike.
 
 ``recover`` comes first and once. Then three threads call, each one thing at a time: the committer ``commit``, the
-reader ``read``, the housekeeper ``checkpoint`` and ``reclaim``. All of these may take long: they page, decompress and
-sync, and so they never run in the core's own thread. The core itself looks up rows, which are small, many and mostly
-in memory.
+reader ``read``, the housekeeper ``checkpoint``, ``reclaim`` and ``check_room``. All of these may take long: they page,
+decompress and sync, and so they never run in the core's own thread. The core itself looks up rows, which are small,
+many and mostly in memory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -106,6 +106,9 @@ class Engine(Protocol):
         None where nothing is to be done. Nothing that is alive is lost by a crash at any point of it. Raises
         PersistenceError where the step could not be done: it may be tried again.
         """
+
+    def check_room(self) -> None:
+        """Raises StoreFull where there is no room for entries."""
 
     def close(self) -> None:
         """Let go of the store. Nothing may be called afterwards."""

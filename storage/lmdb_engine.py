@@ -13,6 +13,7 @@ repaired. What is alive of old volumes is packed into others, and the old ones r
 """
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,10 @@ STEPS = (
     "source removed",
 )
 """What ``step`` is told: each name is a moment at which a crash leaves another state behind."""
+
+
+ROOM_MIN = 4 << 20
+"""Bytes that must be free before messages are taken again."""
 
 
 def _no_step(_: str) -> None:
@@ -210,6 +215,11 @@ class LmdbEngine:
                 if len(self._volumes.live) > 1:
                     self._volumes.pool.drop(self._volumes.live[-1])
             raise failure("disk cannot be given back", error, self._path) from error
+
+    def check_room(self) -> None:
+        """See Engine: the reserve stands in full, and beside it a volume can be begun and filled for a while."""
+        if not self._reserve.hold() or shutil.disk_usage(self._path).free < ROOM_MIN:
+            raise StoreFull("the disk is full")
 
     def close(self) -> None:
         """Close the environments and let another process have the directory."""

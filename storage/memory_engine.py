@@ -127,6 +127,9 @@ class MemoryEngine:
                 answer.nothing_more()
         return answer.entries
 
+    def check_room(self) -> None:
+        """There is always room."""
+
     def close(self) -> None:
         """Nothing to let go of."""
 

@@ -42,8 +42,6 @@ ENOUGH_BYTES = 1 << 20
 the turn; with fewer bytes, batched messages 8 % slower)."""
 RETRY_SECONDS = 0.1
 """Pause after a failed commit."""
-FULL_SECONDS = 1.0
-"""How long messages are refused without trying after the store had no room for some."""
 
 
 class Group:
@@ -76,8 +74,6 @@ class GroupCommit:
         self._dirty_ledgers = store.replayed_ledgers
         self._dirty_cursors = store.replayed_cursors
         self.housekeeping = Housekeeping(store, settings, timers)
-        self.refusal: str | None = None
-        """Why messages are refused right now, None where they are taken."""
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.open = Group(store.next_position)
         self.in_flight: Group | None = None
@@ -224,7 +220,6 @@ class GroupCommit:
         assert group is not None and group.batch is batch
         self.in_flight = None
         self.housekeeping.committed(batch.position)
-        self.refusal = self.housekeeping.refusal
         for topic, entries in group.appended.items():
             consumed = topic.is_consumed
             topic.ledger.confirm(entries, keep=consumed)
@@ -251,8 +246,7 @@ class GroupCommit:
         retry.rows = group.rows or behind.rows
         self.housekeeping.commit_failed(batch.position)
         if isinstance(error, StoreFull):
-            self.refusal = str(error)
-            self._timers.at(now.monotonic + FULL_SECONDS, self._try_again)
+            self.housekeeping.store_is_full(str(error), now)
         else:
             self._not_before = now.monotonic + RETRY_SECONDS
             self._timers.at(self._not_before, _wake)
@@ -267,9 +261,6 @@ class GroupCommit:
             producer.refuse(sequence_id, refusal)
         for producer in dict.fromkeys(receipt[0] for receipt in group.receipts + behind.receipts):
             producer.disconnect(now)
-
-    def _try_again(self, now: Now) -> None:
-        self.refusal = self.housekeeping.refusal
 
 
 def _other_records(batch: Batch) -> list[bytes]:

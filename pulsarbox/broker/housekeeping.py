@@ -21,9 +21,16 @@ class Reclaim:
     """The chore of one step of giving disk back."""
 
 
-RECLAIM: Final = Reclaim()
-Chore = Checkpoint | Reclaim
+class CheckRoom:
+    """The chore of finding out whether there is room for messages again."""
 
+
+RECLAIM: Final = Reclaim()
+CHECK_ROOM: Final = CheckRoom()
+Chore = Checkpoint | Reclaim | CheckRoom
+
+FULL_SECONDS = 1.0
+"""How often it is looked whether a full disk has room again."""
 ROWS_MAX = 20_000
 """Rows that a checkpoint waits for at most: they are in memory until then, and a start has to read them again."""
 DROPPED_SECONDS = 2.0
@@ -56,19 +63,27 @@ class Housekeeping:
         self._not_before = 0.0
         self._failed = ""
         self._waiting_for_drop = False
+        self._full = ""
+        """Why the store takes no messages."""
+        self._check_room = False
+        self.refusal: str | None = None
+        """Why no messages are taken right now, None where they are."""
 
     @property
     def idle(self) -> bool:
         """Whether no checkpoint is asked for or under way."""
         return self._taken is None and not self._asked
 
-    @property
-    def refusal(self) -> str | None:
-        """Why nothing should be published: the log has outgrown its checkpoint by far."""
+    def _judge(self) -> None:
+        """Whether messages can be taken: there is room, and the log has not outgrown its checkpoint by far."""
         lag = self._written - self._covered
-        if lag < LAG_FACTOR * self.checkpoint_every or not self._failed:
-            return None
-        return f"the log has grown by {lag >> 20} MiB and no checkpoint can be written: {self._failed}"
+        if self._full:
+            self.refusal = self._full
+        elif self._failed and lag >= LAG_FACTOR * self.checkpoint_every:
+            grown = f"the log has grown by {lag >> 20} MiB"
+            self.refusal = f"{grown} and no checkpoint can be written: {self._failed}"
+        else:
+            self.refusal = None
 
     def ask_checkpoint(self) -> None:
         """Make a checkpoint with the next batch, however little there is to write."""
@@ -89,6 +104,8 @@ class Housekeeping:
     def appended(self, size: int) -> bool:
         """A batch of ``size`` bytes is about to be committed; whether a checkpoint is to be made with it."""
         self._written += size
+        if self._failed:
+            self._judge()
         due = self._written - self._made_at >= self.checkpoint_every or self._store.catalog.fresh >= ROWS_MAX
         return self._taken is None and (self._asked or due)
 
@@ -121,12 +138,25 @@ class Housekeeping:
         self._taken = None
         self._asked = True
 
+    def store_is_full(self, reason: str, now: Now) -> None:
+        """The store had no room for messages: look every second whether it has."""
+        if not self._full:
+            self._timers.at(now.monotonic + FULL_SECONDS, self._look_for_room)
+        self._full = reason
+        self._judge()
+
+    def _look_for_room(self, now: Now) -> None:
+        self._check_room = True
+
     def take(self, now: Now) -> Chore | None:
         """The next chore; None while one is under way, or nothing is to be done."""
         if self._under_way is not None or now.monotonic < self._not_before:
             return None
         if self._taken is not None and self._committed:
             self._under_way = self._taken
+        elif self._check_room:
+            self._check_room = False
+            self._under_way = CHECK_ROOM
         elif self._reclaim:
             self._reclaim = False
             self._under_way = RECLAIM
@@ -136,6 +166,14 @@ class Housekeeping:
         """A chore has been carried out, or could not be."""
         assert chore is self._under_way
         self._under_way = None
+        if isinstance(chore, CheckRoom):
+            if error is None:
+                log.info("there is room for messages again")
+                self._full = ""
+                self._judge()
+            else:
+                self._timers.at(now.monotonic + FULL_SECONDS, self._look_for_room)
+            return
         if error is not None:
             log.error("%s: trying again in %g s", error, RETRY_SECONDS)
             self._not_before = now.monotonic + RETRY_SECONDS
@@ -155,6 +193,7 @@ class Housekeeping:
             self._taken = None
             self._store.catalog.stored()
             self._reclaim = True
+        self._judge()
 
 
 def _wake(now: Now) -> None:

@@ -120,6 +120,7 @@ class PersistentTopic(Topic):
         stored.in_use = True
         self.ledger = stored.ledger
         self.ledgers = TopicLedgers(core, stored, namespace_key(name.namespace))
+        self._housekeeping = core.commits.housekeeping
         self.subscriptions: dict[str, Subscription] = {}
         self.messages_in = 0
         self.bytes_in = 0
@@ -141,8 +142,9 @@ class PersistentTopic(Topic):
         """See Topic.publish; the receipt leaves when the entry is durable."""
         parsed = parse_entry(payload)
         ledger = self.ledger
-        if self.core.commits.refusal is not None:
-            self._refuse(producer, send, self.core.commits.refusal, now)
+        refusal = self._housekeeping.refusal
+        if refusal is not None:
+            self._refuse(producer, send, refusal, now)
             return
         info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)

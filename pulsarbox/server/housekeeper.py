@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from pulsarbox.broker.housekeeping import Chore
+from pulsarbox.broker.housekeeping import Chore, Reclaim
 from pulsarbox.storage.engine import Checkpoint, Engine, Reclaimed
 
 ChoreDone = Callable[[Chore, Exception | None, Reclaimed | None], None]
@@ -39,8 +39,10 @@ class Housekeeper:
             try:
                 if isinstance(chore, Checkpoint):
                     self._engine.checkpoint(chore)
-                else:
+                elif isinstance(chore, Reclaim):
                     reclaimed = self._engine.reclaim()
+                else:
+                    self._engine.check_room()
             except Exception as failure:
                 error = failure
             self._done(chore, error, reclaimed)

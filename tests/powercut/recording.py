@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.broker.broker import Broker
 from tests.powercut.check import DATA, Checked
 from tests.powercut.core_check import CoreChecked, CoreStory
 from tests.powercut.disk import Disk, Tree, write_tree
@@ -39,9 +38,10 @@ class Level(NamedTuple):
     """Look at an image; raises Violation."""
 
 
-LEVELS: Final = {ENGINE: Level("tests.powercut.workload", Story, lambda *image: Checked(*image).check())}
-if hasattr(Broker, "take_chore"):  # the core that asks an engine of format 2 for checkpoints
-    LEVELS[CORE] = Level("tests.powercut.core_workload", CoreStory, lambda *image: CoreChecked(*image).check())
+LEVELS: Final = {
+    ENGINE: Level("tests.powercut.workload", Story, lambda *image: Checked(*image).check()),
+    CORE: Level("tests.powercut.core_workload", CoreStory, lambda *image: CoreChecked(*image).check()),
+}
 
 
 def level_of(log: Path) -> Level:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.powercut.images import MUTANTS
 from tests.powercut.record import RecorderError, compile_recorder
-from tests.powercut.recording import CORE, ENGINE, LEVELS
+from tests.powercut.recording import CORE, ENGINE
 from tests.powercut.run import powercut
 
 IMAGES = 60
@@ -23,14 +23,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=[ENGINE, CORE])
-def level(request: pytest.FixtureRequest) -> str:
-    level = str(request.param)
-    if level not in LEVELS:
-        pytest.skip("the core does not ask for checkpoints yet")
-    return level
-
-
+@pytest.mark.parametrize("level", [ENGINE, CORE])
 def test_what_was_acknowledged_survives_a_power_cut(folder: Path, level: str) -> None:
     run = powercut(folder, IMAGES, seed=7, levels=[level])
     assert [finding.verdict for finding in run.findings] == []
@@ -47,7 +40,5 @@ def test_a_disk_that_lies_is_noticed(folder: Path, mutant: str) -> None:
 
 
 def test_a_client_notices_what_is_gone(folder: Path) -> None:
-    if CORE not in LEVELS:
-        pytest.skip("the core does not ask for checkpoints yet")
     run = powercut(folder, IMAGES, seed=7, mutant="meta-sync-lost", levels=[CORE])
     assert any("was receipted and is gone" in finding.verdict for finding in run.findings)

@@ -26,6 +26,10 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
         raise NotSupported(f"Producer access mode {mode} is not supported by this version: use Shared")
     if command.txn_enabled:
         raise NotAllowed("Transactions are not enabled.")
+    refusal = broker.core.commits.housekeeping.refusal
+    if refusal is not None and name.persistent:
+        # Told to come back: a client that were let in would send again what was refused, at once and for ever.
+        raise ServiceNotReady(f"Nothing can be published right now: {refusal}")
     topic = broker.topics.open(name, now)
     opened = Producer(
         cnx,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.housekeeping import Reclaim
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
@@ -97,7 +98,7 @@ class Box:
         reclaimed = None
         if error is None and isinstance(chore, Checkpoint):
             self.engine.checkpoint(chore)
-        elif error is None:
+        elif error is None and isinstance(chore, Reclaim):
             reclaimed = self.engine.reclaim()
         self.broker.chore_done(chore, self.now, error, reclaimed)
         return True

@@ -1,0 +1,198 @@
+"""What the box does with the disk: it gives it back, lives through a full one, and never serves what is damaged."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pulsar
+import pytest
+
+from tests.e2e.clients import EARLIEST, connect, receive, send_all
+from tests.tools.box import PULSARBOX, Box, admin
+
+SMALL: Final = """
+maxMessageSize = 1048576
+journalVolumeSizeMbytes = 2
+journalMaxBatchMbytes = 1
+journalCheckpointMbytes = 1
+journalReserveMbytes = {reserve}
+managedLedgerMaxEntriesPerLedger = 200
+"""
+PATIENCE: Final = 30.0
+BODY: Final = b"x" * 2000
+
+
+def small_box(folder: Path, data: Path, reserve: int = 0) -> Box:
+    """A box whose volumes, ledgers and checkpoints are small."""
+    config = folder / "small.conf"
+    config.write_text(SMALL.format(reserve=reserve).replace(" = ", "="))
+    return Box(data, (*PULSARBOX, "--config", str(config)), log=folder / "box.log")
+
+
+def disk_used(folder: Path) -> int:
+    """Bytes that the files of a folder take on the disk."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.lstat().st_blocks * 512
+    return total
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Whether it comes to hold before the patience ends."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def drain(consumer: pulsar.Consumer, count: int) -> None:
+    """Receive and acknowledge so many messages."""
+    for _ in range(count):
+        consumer.acknowledge(receive(consumer))
+
+
+def fill(producer: pulsar.Producer) -> int:
+    """Send until it is refused for longer than the producer waits; how many were taken."""
+    for sent in range(40_000):
+        try:
+            producer.send(BODY)
+        except pulsar.Timeout:
+            return sent
+    raise AssertionError("the disk does not get full")
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    if "E2E_URL" in os.environ:
+        pytest.skip("starts boxes of its own")
+    own = small_box(tmp_path, tmp_path / "data")
+    try:
+        yield own
+    finally:
+        own.kill()
+
+
+def test_disk_is_given_back_and_a_slow_topic_keeps_only_its_own(box: Box) -> None:
+    box.start()
+    client = connect(box.url)
+    slow = client.subscribe("slow", "s", initial_position=EARLIEST)
+    slow_producer = client.create_producer("slow")
+    fast = client.subscribe("fast", "s", initial_position=EARLIEST)
+    fast_producer = client.create_producer("fast", batching_enabled=False)
+    for number in range(10):
+        send_all(slow_producer, [b"%d" % number])
+        send_all(fast_producer, [BODY] * 700)
+    full = disk_used(box.data)
+    assert full > 14_000_000
+    drain(fast, 7000)
+    assert eventually(lambda: disk_used(box.data) < 4_000_000), f"{full} bytes are still {disk_used(box.data)}"
+    assert [receive(slow).data() for _ in range(10)] == [b"%d" % number for number in range(10)]
+    client.close()
+    box.kill()
+    box.start()
+    client = connect(box.url)
+    again = client.subscribe("slow", "s")
+    assert [receive(again).data() for _ in range(10)] == [b"%d" % number for number in range(10)]
+    client.close()
+    check = subprocess.run(
+        [sys.executable, "-m", "pulsarbox", "storage", "check", str(box.data)], capture_output=True, check=False
+    )
+    assert check.returncode == 0, check.stdout.decode()
+
+
+def test_deleting_a_topic_gives_its_disk_back(box: Box) -> None:
+    box.start()
+    client = connect(box.url)
+    client.subscribe("gone", "s", initial_position=EARLIEST).close()
+    producer = client.create_producer("gone", batching_enabled=False)
+    for _ in range(10):
+        send_all(producer, [BODY] * 500)
+    producer.close()
+    client.close()
+    assert disk_used(box.data) > 10_000_000
+    admin(box.web_url, "DELETE", "/admin/v2/persistent/public/default/gone?force=true")
+    assert eventually(lambda: disk_used(box.data) < 3_000_000)
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 40 MiB."""
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=40m", "none", str(mounted)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system takes rights that are not there")
+    try:
+        yield mounted
+    finally:
+        subprocess.run(["umount", "-l", str(mounted)], check=True)
+
+
+def test_a_full_disk_refuses_messages_takes_acknowledgements_and_heals(tmp_path: Path, full_disk: Path) -> None:
+    box = small_box(tmp_path, full_disk / "data", reserve=8)
+    try:
+        box.start()
+        client = connect(box.url)
+        consumer = client.subscribe("t", "s", initial_position=EARLIEST, receiver_queue_size=100)
+        producer = client.create_producer("t", batching_enabled=False, send_timeout_millis=2000)
+        sent = fill(producer)
+        assert sent > 5000
+        assert "disk is full" in box.said()
+        drain(consumer, sent)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                producer.send(b"again")
+                break
+            except pulsar.PulsarException:
+                assert time.monotonic() < deadline, box.said()
+        client.close()
+        box.kill()
+        box.start()
+        client = connect(box.url)
+        again = client.subscribe("t", "s")
+        while receive(again).data() != b"again":  # what had timed out for the client may have been stored
+            pass
+        client.close()
+    finally:
+        box.kill()
+
+
+def test_a_flipped_bit_is_reported_and_never_served(box: Box) -> None:
+    box.start()
+    client = connect(box.url)
+    client.subscribe("t", "s", initial_position=EARLIEST).close()
+    producer = client.create_producer("t", batching_enabled=False)
+    bodies = [b"message number %d of a few" % number for number in range(20)]
+    send_all(producer, bodies)
+    client.close()
+    box.kill()
+    volume = box.data / "volumes" / "00000001" / "data.mdb"
+    data = bytearray(volume.read_bytes())
+    at = -1
+    while (at := data.find(bodies[7], at + 1)) >= 0:  # small values stand in pages that LMDB copies: in several places
+        data[at + 3] ^= 1
+    volume.write_bytes(bytes(data))
+    command = [sys.executable, "-m", "pulsarbox", "storage", "check", str(box.data)]
+    check = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert check.returncode == 1
+    assert "persistent://public/default/t" in check.stdout
+    box.start()
+    client = connect(box.url)
+    consumer = client.subscribe("t", "s")
+    received = [receive(consumer) for _ in range(19)]
+    assert [message.data() for message in received] == bodies[:7] + bodies[8:]
+    for message in received:
+        consumer.acknowledge(message)
+    with pytest.raises(pulsar.Timeout):
+        consumer.receive(500)
+    assert "is kept aside" in box.said()
+    client.close()
