@@ -81,14 +81,6 @@ def nothing_is_trimmed(patch: pytest.MonkeyPatch) -> None:
 @mutant("recovered", "trimmed", "reloaded", "acked-stays", "no-exception")
 def topics_are_unloaded_while_changes_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GroupCommit, "waits_for", lambda self, cursor: False)
-    original = Store.unload
-
-    def unload(self: Store, stored: Any) -> None:
-        for cursor in stored.cursors.values():
-            cursor._dirty.clear()
-        original(self, stored)
-
-    patch.setattr(Store, "unload", unload)
 
 
 @mutant("recovered", "reloaded", "acked-stays", "backlog", "redelivery-counts")
