@@ -10,6 +10,7 @@ from pulsarbox.broker import ledgers
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.storage import memory_engine, packing
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.memory_engine import MemoryEngine
@@ -80,7 +81,20 @@ def nothing_is_trimmed(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("recovered", "trimmed", "reloaded", "acked-stays", "no-exception")
 def topics_are_unloaded_while_changes_wait(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(GroupCommit, "waits_for", lambda self, cursor: False)
+    """What is not packed, or not confirmed, is given up."""
+    original = GroupCommit.unload
+
+    def unload(self: GroupCommit, stored: Any) -> None:
+        for cursor in stored.cursors.values():
+            self.open.cursors.pop(cursor, None)
+        original(self, stored)
+
+    def can_unload(self: PersistentTopic) -> bool:
+        connected = any(sub.consumers or sub.fenced or not sub.durable for sub in self.subscriptions.values())
+        return not connected and not self.producers and not self._reads and self.stored.in_use
+
+    patch.setattr(GroupCommit, "unload", unload)
+    patch.setattr(PersistentTopic, "can_unload", can_unload)
 
 
 @mutant("recovered", "reloaded", "acked-stays", "backlog", "redelivery-counts")
@@ -97,8 +111,6 @@ def unloading_forgets_what_changed(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("unloaded")
 def topics_stay_in_memory(patch: pytest.MonkeyPatch) -> None:
-    from pulsarbox.broker.topic import PersistentTopic
-
     patch.setattr(PersistentTopic, "can_unload", lambda self: False)
 
 
