@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker import ledgers
-from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.topic import PersistentTopic
@@ -77,24 +76,6 @@ def the_ledger_that_grows_is_trimmed(patch: pytest.MonkeyPatch) -> None:
 @mutant("trimmed")
 def nothing_is_trimmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledgers, "trimmable", lambda *arguments: ledgers.Trim((), 0))
-
-
-@mutant("recovered", "trimmed", "reloaded", "acked-stays", "no-exception")
-def topics_are_unloaded_while_changes_wait(patch: pytest.MonkeyPatch) -> None:
-    """What is not packed, or not confirmed, is given up."""
-    original = GroupCommit.unload
-
-    def unload(self: GroupCommit, stored: Any) -> None:
-        for cursor in stored.cursors.values():
-            self.open.cursors.pop(cursor, None)
-        original(self, stored)
-
-    def can_unload(self: PersistentTopic) -> bool:
-        connected = any(sub.consumers or sub.fenced or not sub.durable for sub in self.subscriptions.values())
-        return not connected and not self.producers and not self._reads and self.stored.in_use
-
-    patch.setattr(GroupCommit, "unload", unload)
-    patch.setattr(PersistentTopic, "can_unload", can_unload)
 
 
 @mutant("recovered", "reloaded", "acked-stays", "backlog", "redelivery-counts")
