@@ -198,7 +198,12 @@ class GroupCommit:
         return batch
 
     def _pack_cursors(self, group: Group) -> None:
-        for cursor in group.cursors:
+        topics = self._store.topics
+        for cursor in list(group.cursors):
+            stored = topics.get(cursor.ledger.topic_id)
+            if stored is None or stored.cursors.get(cursor.cursor_id) is not cursor:
+                del group.cursors[cursor]  # deleted, and an answer to an older read has changed it since
+                continue
             for record in cursor.take_changes():
                 group.batch.add(record)
         self._dirty_cursors.update(group.cursors)

@@ -259,7 +259,9 @@ class Subscription:
             if ack_set:
                 self._seek_into_batch(position, ack_set, when)
             self.topic.core.commits.cursor_changed(self.cursor, when)
+            self._mark = self.cursor.mark_delete
             if self.durable:
+                self.topic.trim(when)  # it may have gone forward
                 self.topic.core.commits.after_commit(done)
             else:
                 done(when)

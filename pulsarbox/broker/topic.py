@@ -347,6 +347,9 @@ class PersistentTopic(Topic):
         def found(held: Held | None, when: Now) -> None:
             if held is None:
                 lost(MetadataError(f"Entry {at.ledger_id}:{at.entry_id} cannot be read"))
+            elif at.ledger_id not in ledger.ledgers:  # trimmed while it was read
+                first = next(iter(ledger.ledgers.values()))
+                located(ledger.first_position(), first.messages_before, first.bytes_before, when)
             else:
                 mark = Position(at.ledger_id, at.entry_id - 1)
                 located(mark, held.total_messages - held.batch_size, held.total_bytes - held.size, when)

@@ -33,6 +33,7 @@ class SimulatedConsumer(Client):
         """Entries seen before, for seeks and for acknowledgements out of the blue."""
         self._window = world.random.choice((1, 5, 20, 100))
         self._used = 0
+        self._calm_acts = 0
         self._opening = 0
         self._priority = world.random.choice((0, 0, 1))
         self._earliest = world.chance(0.7)
@@ -114,7 +115,11 @@ class SimulatedConsumer(Client):
             return
         random = self.world.random
         chance = random.random()
-        if self.calm or chance < 0.8:
+        self._calm_acts += self.calm
+        if self._calm_acts == 20:  # acknowledgements that were not answered may be lost with a failed read
+            self.inbox.clear()
+            self.send("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=1)
+        elif self.calm or chance < 0.8:
             self._acknowledge()
         elif chance < 0.84:
             self._redeliver()

@@ -213,7 +213,7 @@ class Model:
 
     def _settle_counts(self) -> None:
         commits = self.box.broker.core.commits
-        if commits.in_flight is None:
+        if commits.in_flight is None and not commits.open.batch:
             for sub in self.subs():
                 if sub.fresh_counts and not commits.waits_for(sub.cursor):
                     counts = {position: sub.counts.get(position, 0) for position in sub.fresh_counts}
@@ -477,6 +477,7 @@ class Model:
                 sub.sure[position] = sub.sure.get(position, 0) | bits
                 if bits == sub.topic.entries[position].all_bits:
                     sub.unsure.discard(position)
+                    sub.acked(position)
 
     def _subscribed(self, conn: ConnView, request: Request) -> None:
         sub = self.topic(request.topic).subs.get(request.name)

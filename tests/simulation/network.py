@@ -113,7 +113,7 @@ class Link:
         return max(last, self.world.monotonic + self.world.soon(mean))
 
     def _at(self, when: float, action: Callable[[], None]) -> None:
-        self.world.after(when - self.world.monotonic, action)
+        self.world.at(when, action)
 
     def _into_box(self, data: bytes) -> None:
         if self.box_open and not self.silent:

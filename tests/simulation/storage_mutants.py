@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker import ledgers
-from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.storage import memory_engine, packing
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.memory_engine import MemoryEngine
@@ -78,19 +78,6 @@ def nothing_is_trimmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledgers, "trimmable", lambda *arguments: ledgers.Trim((), 0))
 
 
-@mutant("recovered", "trimmed", "reloaded", "acked-stays", "no-exception")
-def topics_are_unloaded_while_changes_wait(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(GroupCommit, "waits_for", lambda self, cursor: False)
-    original = Store.unload
-
-    def unload(self: Store, stored: Any) -> None:
-        for cursor in stored.cursors.values():
-            cursor._dirty.clear()
-        original(self, stored)
-
-    patch.setattr(Store, "unload", unload)
-
-
 @mutant("recovered", "reloaded", "acked-stays", "backlog", "redelivery-counts")
 def unloading_forgets_what_changed(patch: pytest.MonkeyPatch) -> None:
     original = Store.unload
@@ -105,8 +92,6 @@ def unloading_forgets_what_changed(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("unloaded")
 def topics_stay_in_memory(patch: pytest.MonkeyPatch) -> None:
-    from pulsarbox.broker.topic import PersistentTopic
-
     patch.setattr(PersistentTopic, "can_unload", lambda self: False)
 
 

@@ -58,8 +58,12 @@ class World:
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Let something happen later."""
+        self.at(self.monotonic + seconds, action)
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Let something happen at an instant; not by way of a difference, whose rounding may change the order."""
         self._count += 1
-        heappush(self._heap, (self.monotonic + seconds, self._count, action))
+        heappush(self._heap, (when, self._count, action))
 
     def soon(self, mean: float) -> float:
         """A random delay, in seconds."""
