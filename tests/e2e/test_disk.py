@@ -118,7 +118,7 @@ def test_deleting_a_topic_gives_its_disk_back(box: Box) -> None:
     producer.close()
     client.close()
     assert disk_used(box.data) > 10_000_000
-    admin(box.web_url, "DELETE", "/admin/v2/persistent/public/default/gone?force=true")
+    admin(box.web_url, "DELETE", "persistent/public/default/gone?force=true")
     assert eventually(lambda: disk_used(box.data) < 3_000_000)
 
 

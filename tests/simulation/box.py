@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pulsarbox.broker.broker import Broker, Endpoints
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.housekeeping import RECLAIM, Chore
+from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.frames import Frame, FrameDecoder, max_frame_size
-from pulsarbox.storage.engine import ReadRequest, Reclaimed
+from pulsarbox.storage.engine import Checkpoint, ReadRequest, Reclaimed
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store
@@ -270,7 +270,7 @@ class Box:
         self.turn()
 
     def _chore_done(self, chore: Chore, error: Exception | None, reclaimed: Reclaimed | None) -> None:
-        what = "reclaim" if chore is RECLAIM else "checkpoint"
+        what = "checkpoint" if isinstance(chore, Checkpoint) else type(chore).__name__.lower()
         self.world.note(what, "failed" if error else reclaimed.what if reclaimed is not None else "")
         self.broker.chore_done(chore, self.world.now, error, reclaimed)
         self.turn()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from pulsarbox.broker.housekeeping import Chore
+from pulsarbox.broker.housekeeping import CheckRoom, Chore
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
@@ -238,7 +238,10 @@ class SimulatedDisk:
     def chore(self, chore: Chore, done: ChoreDone) -> None:
         """Write a checkpoint, or give disk back, some time later."""
         world = self.world
-        error = PersistenceError("the disk is slow") if world.chance(world.faults.chore_fails) else None
+        error: Exception | None = None
+        if world.chance(world.faults.chore_fails):
+            full = isinstance(chore, CheckRoom)
+            error = StoreFull("the disk is full") if full else PersistenceError("the disk is slow")
         results: list[Reclaimed | None] = []
 
         def carry_out() -> None:
@@ -253,6 +256,10 @@ class SimulatedDisk:
         if isinstance(chore, Checkpoint):
             self.engine.checkpoint(chore)
             self._count("checkpoint")
+            return None
+        if isinstance(chore, CheckRoom):
+            self.engine.check_room()
+            self._count("found room")
             return None
         reclaimed = self.engine.reclaim()
         if reclaimed is not None:
