@@ -226,7 +226,7 @@ class GroupCommit:
         self.in_flight = None
         self.housekeeping.committed(batch.position)
         for topic, entries in group.appended.items():
-            consumed = topic.is_consumed
+            consumed = bool(topic.subscriptions) and topic.is_consumed
             topic.ledger.confirm(entries, keep=consumed)
             if consumed:
                 self.tail_cache.added(topic.ledger, entries)
@@ -234,7 +234,8 @@ class GroupCommit:
             producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id)
         _run(group.callbacks, now)
         for topic in group.appended:
-            topic.confirmed(now)
+            if topic.subscriptions or topic.ledgers.trim_due:
+                topic.confirmed(now)
 
     def failed(self, batch: Batch, now: Now, error: Exception) -> None:
         """The batch is not stored, nothing of it: give up its entries, try the rest again."""
