@@ -367,3 +367,49 @@ def test_settings_are_the_retention_where_a_namespace_has_none() -> None:
     assert retention_of(None, settings) == Retention(120_000, 3 << 20)
     row = {"retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": 0}}
     assert retention_of(row, settings) == Retention(-1, 0)
+
+
+def test_a_topic_whose_changes_wait_is_not_unloaded() -> None:
+    box = Box(keepAliveIntervalSeconds=1000)
+    client = box.client()
+    client.subscribe("a", subType=1)
+    sent = publish(box, 3)
+    client.flow(10)
+    box.auto = False
+    client.ask("ack", consumer_id=1, ack_type=0, message_id=[MessageIdData(ledgerId=sent[1][0], entryId=sent[1][1])])
+    client.cnx.closed(box.now)
+    topic = topic_of(box)
+    assert not topic.can_unload(), "an acknowledgement is not in any batch yet"
+    box.auto = True
+    box.advance(1)
+    assert topic.can_unload()
+    box.advance(120)
+    assert box.broker.topics.loaded(NAME) is None
+    assert topic_of(box).subscriptions["a"].cursor.is_acked(*sent[1])
+    assert topic_of(box.restart()).subscriptions["a"].cursor.is_acked(*sent[1])
+
+
+def test_redelivery_counts_survive_disconnects_and_restarts() -> None:
+    box = Box()
+    client = box.client()
+    client.subscribe("a", subType=1)
+    sent = publish(box, 2)
+    for life in range(3):
+        client.flow(10)
+        client.inbox.clear()
+        ids = [MessageIdData(ledgerId=sent[0][0], entryId=sent[0][1])]
+        client.ask("redeliverUnacknowledgedMessages", consumer_id=1, message_ids=ids)
+        box.advance(1)
+        leave(client)
+        if life:
+            box = box.restart()
+        client = box.client()
+        client.subscribe("a", subType=1)
+    client.flow(10)
+    counts = {}
+    while client.inbox:
+        message = client.take("message")
+        counts[message.message_id.entryId] = message.redelivery_count
+    assert counts == {0: 3, 1: 0}
+    client.ack(*sent)
+    assert not topic_of(box.restart()).subscriptions["a"].cursor.redeliveries
