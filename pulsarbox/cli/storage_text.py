@@ -68,7 +68,7 @@ def _facts(document: dict[str, Any]) -> Table:
         "stored": f"{totals['entries']:,} entries, {megabytes(totals['bytes'])} in {totals['ledgers']:,} ledgers;"
         f" {totals['rows']:,} rows in the checkpoint, {totals['damaged_rows']:,} of them damaged",
         "disk": f"{megabytes(disk['used'])} used (meta {megabytes(disk['meta'])}, volumes"
-        f" {megabytes(disk['volumes'])}), {megabytes(disk['free'])} free",
+        f" {megabytes(disk['volumes'])}), {megabytes(disk['reserved'])} reserved, {megabytes(disk['free'])} free",
     }
     for name, value in rows.items():
         table.add_row(Text(name, style="bold"), Text(clean(value)))

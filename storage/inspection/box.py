@@ -12,11 +12,21 @@ import lmdb
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.directory import DATA_FILE, NEW_SUFFIX, verify_environment
-from pulsarbox.storage.format import CONTENT, FORMAT_VERSION, INDEX_KEY, LOG_KEY, LONG_ROW, PACKED, ROW_KEY_MAX, STRETCH
+from pulsarbox.storage.format import (
+    CONTENT,
+    FORMAT_VERSION,
+    INDEX_KEY,
+    LOG_KEY,
+    LONG_ROW,
+    PACKED,
+    RESERVE,
+    ROW_KEY_MAX,
+    STRETCH,
+)
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_FILES = {"INSTANCE", "LOCK", META, *_FOLDERS}
+_FILES = {"INSTANCE", "LOCK", RESERVE, META, *_FOLDERS}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
 _CHUNK_BYTES = 16 << 20
@@ -106,6 +116,10 @@ class Box:
     def disk_used(self, name: str) -> int:
         """Bytes that the files of an environment take on the disk; 0 where it is gone."""
         return sum(_blocks(path) for path in _listed(self.path / name))
+
+    def reserved(self) -> int:
+        """Bytes of the disk that are kept free of messages; 0 while they are in use."""
+        return _blocks(self.path / RESERVE)
 
     def file_size(self, name: str) -> int:
         """Bytes of the file of an environment, holes included; 0 where it is gone."""

@@ -124,6 +124,7 @@ class _Gathering:
             },
             "disk": {
                 "used": sum(used.values()),
+                "reserved": box.reserved(),
                 "meta": used[META],
                 "volumes": sum(used.values()) - used[META],
                 "free": shutil.disk_usage(box.path).free,
