@@ -20,7 +20,7 @@ TYPED_PACKAGES := pulsarbox tests $(foreach folder,examples benchmarks,$(call ho
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: env-run
 env-run:
@@ -49,6 +49,10 @@ powercut: env-dev ## Open disks as they may stand after a power cut (N=500; need
 .PHONY: bench
 bench: env-dev ## Measure the box, or a broker, or two by turns (URL=pulsar://... VERSUS=pulsar://...)
 	@$(BIN)/python -m benchmarks.bench $(if $(URL),--url $(URL)) $(if $(VERSUS),--versus $(VERSUS)) $(ARGS)
+
+.PHONY: bench-storage
+bench-storage: env-dev ## Measure the store: packing, catch-up, restart, memory (ARGS="--only restart --scale 0.1")
+	@$(BIN)/python -m benchmarks.storage $(ARGS)
 
 .PHONY: demo
 demo: env-dev ## This machine's telemetry through a box that is killed in the middle

@@ -26,9 +26,9 @@ def connect(job: Job) -> Any:
     return pulsar.Client(job["url"], logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
 
 
-def make_producer(client: Any, job: Job) -> Any:
+def make_producer(client: Any, job: Job, topic: str | None = None) -> Any:
     return client.create_producer(
-        job["topic"],
+        topic or job["topic"],
         batching_enabled=job.get("batched", False),
         batching_max_publish_delay_ms=1,
         max_pending_messages=job["pending"],
@@ -54,10 +54,19 @@ def noise(job: Job) -> bytes:
 def publish(job: Job, results: Any = None) -> list[float]:
     """Send all as fast as the pending ones allow; milliseconds to each receipt."""
     client = connect(job)
-    producer, body, waits, done = make_producer(client, job), noise(job), [], threading.Event()
-    count = job["messages"]
+    waits = publish_to([make_producer(client, job)], job)
+    client.close()
+    if results is not None:
+        results.put(waits)
+    return waits
 
-    def send() -> None:
+
+def publish_to(producers: list[Any], job: Job) -> list[float]:
+    """Send all, to the producers in turn; milliseconds to each receipt."""
+    body, done, count = noise(job), threading.Event(), job["messages"]
+    waits: list[float] = []
+
+    def send(producer: Any) -> None:
         sent = time.perf_counter()
 
         def receipted(result: Any, _: Any) -> None:
@@ -67,13 +76,12 @@ def publish(job: Job, results: Any = None) -> list[float]:
 
         producer.send_async(body, receipted)
 
-    for _ in range(count):
-        send()
-    producer.flush()
+    for number in range(count):
+        send(producers[number % len(producers)])
+    if job.get("batched"):
+        for producer in producers:
+            producer.flush()
     done.wait()
-    client.close()
-    if results is not None:
-        results.put(waits)
     return waits
 
 
@@ -110,6 +118,15 @@ def publish_row(job: Job) -> dict[str, float]:
     waits = in_processes(publish, [(share,)] * PROCESSES)
     rate = share["messages"] * PROCESSES / (time.perf_counter() - begin)
     return {"rate": rate, **percentiles([wait for each in waits for wait in each])}
+
+
+def many_row(job: Job) -> dict[str, float]:
+    """One client, a producer for each topic; opening them is not part of the figures, and nothing is closed."""
+    client = connect(job)
+    producers = [make_producer(client, job, f"{job['topic']}-{number}") for number in range(job["topics"])]
+    begin = time.perf_counter()
+    waits = publish_to(producers, job)
+    return {"rate": len(waits) / (time.perf_counter() - begin), **percentiles(waits)}
 
 
 def roundtrip_row(job: Job) -> dict[str, float]:
@@ -171,6 +188,7 @@ ROWS: Final = {
     "paced": paced_row,
     "catchup": catchup_row,
     "fanout": fanout_row,
+    "many": many_row,
 }
 
 if __name__ == "__main__":

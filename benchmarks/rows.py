@@ -30,13 +30,21 @@ class Row:
 
     def job_for(self, url: str, topic: str, scale: float) -> dict[str, Any]:
         job = {"url": url, "topic": topic, "size": 1024, "pending": 1000, "limit_seconds": 90.0, **self.job}
-        return {**job, "messages": max(100, int(job["messages"] * scale))}
+        messages = max(100, int(job["messages"] * scale))
+        if "topics" in job:  # each gets a message at least
+            job["topics"] = min(job["topics"], messages)
+        return {**job, "messages": messages}
 
 
 ROWS: Final = (
     Row("publish-batched", "publish batched", (RATE, P50, P99),
         {"row": "publish", "messages": 200_000, "batched": True}),
     Row("publish-single", "publish single", (RATE, P50, P99), {"row": "publish", "messages": 60_000}),
+    # One pending a producer: 1,000 in flight over all, as in the row above, or 10,000.
+    Row("publish-1000-topics", "publish single, 1,000 topics", (RATE, P50, P99),
+        {"row": "many", "messages": 60_000, "topics": 1_000, "pending": 1}),
+    Row("publish-10000-topics", "publish single, 10,000 topics", (RATE, P50, P99),
+        {"row": "many", "messages": 60_000, "topics": 10_000, "pending": 1, "limit_seconds": 300.0}),
     Row("roundtrip", "one in flight", (P50, P99), {"row": "roundtrip", "messages": 1500}),
     Row("paced-batched", "end to end, 10,000/s batched", (P50, P99, P999),
         {"row": "paced", "messages": 50_000, "rate": 10_000, "batched": True}),

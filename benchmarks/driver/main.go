@@ -30,6 +30,7 @@ type job struct {
 	Shared        bool    `json:"shared"`
 	Rate          int     `json:"rate"`
 	Subscriptions int     `json:"subscriptions"`
+	Topics        int     `json:"topics"`
 	LimitSeconds  float64 `json:"limit_seconds"`
 }
 
@@ -48,7 +49,7 @@ func main() {
 	b.ctx = ctx
 	rows := map[string]func() figures{
 		"publish": b.publishRow, "roundtrip": b.roundtripRow, "paced": b.pacedRow,
-		"catchup": b.catchupRow, "fanout": b.fanoutRow,
+		"catchup": b.catchupRow, "fanout": b.fanoutRow, "many": b.manyRow,
 	}
 	run, known := rows[b.Row]
 	if !known {
@@ -71,8 +72,10 @@ func (b *bench) connect() pulsar.Client {
 	return client
 }
 
-func (b *bench) producer(client pulsar.Client) pulsar.Producer {
-	producer, err := client.CreateProducer(pulsar.ProducerOptions{Topic: b.Topic, DisableBatching: !b.Batched,
+func (b *bench) producer(client pulsar.Client) pulsar.Producer { return b.producerOn(client, b.Topic) }
+
+func (b *bench) producerOn(client pulsar.Client, topic string) pulsar.Producer {
+	producer, err := client.CreateProducer(pulsar.ProducerOptions{Topic: topic, DisableBatching: !b.Batched,
 		MaxPendingMessages: b.Pending, BatchingMaxPublishDelay: time.Millisecond, SendTimeout: -1})
 	check(err)
 	return producer
@@ -97,23 +100,27 @@ func (b *bench) noise() []byte {
 	return body
 }
 
-// publish sends all messages as fast as the pending ones allow, and returns the seconds that it took and, for each
-// message, the milliseconds to its receipt.
-func (b *bench) publish(producer pulsar.Producer) (float64, []float64) {
+// publish sends all messages, to the producers in turn, as fast as the pending ones of each allow, and returns the
+// seconds that it took and, for each message, the milliseconds to its receipt.
+func (b *bench) publish(producers ...pulsar.Producer) (float64, []float64) {
 	body, waits := b.noise(), make([]float64, b.Messages)
 	var receipts sync.WaitGroup
 	receipts.Add(b.Messages)
 	begin := time.Now()
 	for number := range b.Messages {
 		sent := time.Now()
-		producer.SendAsync(b.ctx, &pulsar.ProducerMessage{Payload: body},
+		producers[number%len(producers)].SendAsync(b.ctx, &pulsar.ProducerMessage{Payload: body},
 			func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
 				check(err)
 				waits[number] = milliseconds(time.Since(sent))
 				receipts.Done()
 			})
 	}
-	check(producer.FlushWithCtx(b.ctx))
+	if b.Batched {
+		for _, producer := range producers {
+			check(producer.FlushWithCtx(b.ctx))
+		}
+	}
 	receipts.Wait()
 	return time.Since(begin).Seconds(), waits
 }
@@ -133,6 +140,29 @@ func (b *bench) publishRow() figures {
 	client := b.connect()
 	defer client.Close()
 	seconds, waits := b.publish(b.producer(client))
+	return figures{"rate": float64(b.Messages) / seconds}.percentiles(waits)
+}
+
+// openAtOnce is how many producers are opened at a time.
+const openAtOnce = 64
+
+// manyRow publishes to many topics through one client, round robin. Opening the producers is not part of the figures,
+// and nothing is closed: the process ends, and its connection with it.
+func (b *bench) manyRow() figures {
+	client, producers := b.connect(), make([]pulsar.Producer, b.Topics)
+	var opened sync.WaitGroup
+	free := make(chan struct{}, openAtOnce)
+	for number := range producers {
+		opened.Add(1)
+		free <- struct{}{}
+		go func() {
+			producers[number] = b.producerOn(client, fmt.Sprintf("%s-%d", b.Topic, number))
+			<-free
+			opened.Done()
+		}()
+	}
+	opened.Wait()
+	seconds, waits := b.publish(producers...)
 	return figures{"rate": float64(b.Messages) / seconds}.percentiles(waits)
 }
 

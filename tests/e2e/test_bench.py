@@ -25,14 +25,14 @@ def test_rows_are_measured_shown_and_written(
             raise
         pytest.skip(str(error))
     words = ["--rounds", "1", "--scale", "0.001", "--json", str(tmp_path / "bench.json"), "--versus", box.url]
-    words += ["--rows", "publish-single", "roundtrip", "catchup-shared"]
+    words += ["--rows", "publish-single", "publish-1000-topics", "roundtrip", "catchup-shared"]
     bench(arguments_of(words), Target("url", box.url), command)
     shown = capsys.readouterr().out
     assert "one in flight" in shown
     assert "catch-up single, Shared" in shown
     told = json.loads((tmp_path / "bench.json").read_text())
     assert [sorted(target["values"]) for target in told["targets"]] == [
-        ["catchup-shared", "publish-single", "roundtrip"]
+        ["catchup-shared", "publish-1000-topics", "publish-single", "roundtrip"]
     ] * 2
 
 

@@ -1,0 +1,37 @@
+"""The benchmark of the store runs from start to end; its figures are not looked at, because a machine has moods."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import storage_box
+from benchmarks.storage import PARTS, main
+
+UNITS = {
+    "packing": {"MB/s", "s", ""},
+    "catchup": {"entries/s", "MB/s"},
+    "restart": {"MiB", "s"},
+    "memory": {"MiB"},
+}
+
+
+@pytest.mark.timeout(700)  # the Go driver may have to be built
+@pytest.mark.parametrize("part", list(PARTS))
+def test_a_part_is_measured_shown_and_written(
+    part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_box, "TAILS_MIB", (0, 16))
+    monkeypatch.setattr(storage_box, "TAIL_SIZES", (100,))
+    written, disk = tmp_path / "found.json", tmp_path / "disk"
+    disk.mkdir()
+    words = ["--only", part, "--scale", "0.01", "--backlog-gib", "0.1", "--rest-seconds", "0", "--disk", str(disk)]
+    main([*words, "--json", str(written)])
+    lines = json.loads(written.read_text())["parts"][part]
+    assert {line["unit"] for line in lines} == UNITS[part]
+    assert lines[0]["figure"] in capsys.readouterr().out
+    if part == "restart":
+        tails = [line["value"] for line in lines if line["figure"] == "log behind the checkpoint"]
+        assert tails[0] == 0
+        assert 0.1 < tails[1] < 0.3
+    assert list(disk.iterdir()) == []
