@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.producer import NO_REQUEST
 from pulsarbox.clock import Now
@@ -53,6 +54,8 @@ class Consumer:
         self.priority_level = priority_level
         self.epoch = epoch
         """Consumer epoch of a client that uses it; goes with every message."""
+        self.key_shared: KeySharedMeta | None = None
+        """What a consumer of a Key_Shared subscription asked for; set before it is added to one."""
         self.permits = 0
         """Messages that may be sent; negative after a large batch."""
         self.held: dict[tuple[int, int], Held] = {}
@@ -66,6 +69,10 @@ class Consumer:
         self.messages_out = 0
         self.bytes_out = 0
         self._header = DeliveryEncoder(consumer_id, partition).header
+
+    def __str__(self) -> str:
+        """As Pulsar names a consumer in errors."""
+        return f"Consumer{{consumerId={self.consumer_id}, consumerName={self.name}, address={self.cnx.address}}}"
 
     def deliver(
         self,

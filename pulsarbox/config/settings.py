@@ -273,6 +273,18 @@ class Settings:
         table="dispatcher",
         minimum=0,
     )
+    subscriptionKeySharedUseConsistentHashing: bool = setting(
+        True,
+        "Whether key-shared subscriptions divide the keys by consistent hashing. If not, each new consumer gets half "
+        "of the largest range.",
+        table="dispatcher",
+    )
+    subscriptionKeySharedConsistentHashingReplicaPoints: int = setting(
+        100,
+        "Points that each consumer has on the ring of consistent hashing: more of them divide the keys more evenly.",
+        table="dispatcher",
+        minimum=1,
+    )
 
     # ---------------------------------------------------------------------------------------------- managedLedger
     managedLedgerMaxEntriesPerLedger: int = setting(

@@ -1,0 +1,1 @@
+"""Selectors: which consumer of a Key_Shared subscription has which key."""
