@@ -144,7 +144,7 @@ class ServerCnx:
     def writable(self, now: Now) -> None:
         """The outbox has room again."""
         for consumer in list(self.consumers.values()):
-            consumer.subscription.dispatch(now)
+            consumer.subscription.flow(consumer, 0, now)
 
     def broken(self, error: ProtocolError) -> None:
         """The stream cannot be cut into frames any more."""
@@ -166,7 +166,7 @@ class ServerCnx:
         self.consumers.clear()
         for consumer in consumers:
             consumer.closed = True
-            consumer.subscription.remove_consumer(consumer, now)
+            consumer.subscription.remove_consumer(consumer, now, lost=True)
         self.broker.cnxs.pop(self, None)
 
     def abort(self, reason: str) -> None:

@@ -1,7 +1,8 @@
 """One consumer on one connection, as the broker sees it: permits, what it holds unacknowledged, how it is sent to."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta
 from pulsarbox.broker.outbox import Outbox
@@ -13,7 +14,11 @@ from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.cnx import ServerCnx
+    from pulsarbox.broker.dispatch.unacked import Unacked
     from pulsarbox.broker.topic import AnySubscription
+
+NO_SLOT: Final = 0
+"""Stands for the slot of an entry where keys decide nothing; slots of keys begin with 1."""
 
 
 class Held(NamedTuple):
@@ -26,6 +31,8 @@ class Held(NamedTuple):
     total_bytes: int
     batch_size: int
     """Messages in the entry."""
+    slot: int = NO_SLOT
+    """Of its key, on a Key_Shared subscription."""
 
 
 BodyOf = Callable[[Entry], bytes]
@@ -62,6 +69,10 @@ class Consumer:
         """Entries that are sent and not acknowledged, by position, in the order of sending."""
         self.unacked = 0
         """Messages among them."""
+        self.tally: Unacked | None = None
+        """Counts them for the subscription, where limits ask for that."""
+        self.released: Callable[[Consumer, Held], None] | None = None
+        """Told of every entry that the consumer holds no longer."""
         self.blocked = False
         """Too many messages are unacknowledged."""
         self.closed = False
@@ -80,14 +91,16 @@ class Consumer:
         ack_sets: Mapping[tuple[int, int], tuple[int, int]],
         redelivered: Mapping[tuple[int, int], int],
         body_of: BodyOf | None = None,
+        slots: Iterable[int] = repeat(NO_SLOT),
     ) -> None:
         """Send entries, as they are. ``ack_sets`` are the cursor's partly acknowledged batches, ``redelivered`` the
-        counts of those that were sent before; ``body_of`` adds the broker's own metadata where the client wants it."""
+        counts of those that were sent before; ``body_of`` adds the broker's own metadata where the client wants it;
+        ``slots`` are those of the entries' keys."""
         header, held, epoch = self._header, self.held, self.epoch
         plain = not ack_sets and not redelivered and epoch is None
         parts: list[bytes] = []
         size = sent = 0
-        for entry in entries:
+        for entry, slot in zip(entries, slots, strict=False):
             (ledger_id, entry_id, _, messages, total_messages, total_bytes, *_, body) = entry
             stored = len(body)
             if body_of is not None:
@@ -103,13 +116,13 @@ class Consumer:
                     unacked = partly[1].bit_count()
                     words = ack_set_words(*partly)
                 head = header(ledger_id, entry_id, len(body), redelivered.get(position, 0), words, epoch)
-            held[position] = Held(unacked, stored, total_messages, total_bytes, messages)
+            held[position] = Held(unacked, stored, total_messages, total_bytes, messages, slot)
             parts.append(head)
             parts.append(body)
             size += len(head) + len(body)
             sent += unacked
         self.permits -= sent
-        self.unacked += sent
+        self.count_unacked(sent)
         self.messages_out += sent
         self.bytes_out += size
         self.outbox.send_parts(parts, size)
@@ -118,8 +131,27 @@ class Consumer:
         """The consumer holds the entry no longer; what was known of it, None where it was not held."""
         held = self.held.pop(position, None)
         if held is not None:
-            self.unacked -= held.messages
+            self.count_unacked(-held.messages)
+            if self.released is not None:
+                self.released(self, held)
         return held
+
+    def release_all(self) -> dict[tuple[int, int], Held]:
+        """The consumer holds nothing any more; what it held."""
+        held, self.held = self.held, {}
+        self.count_unacked(-self.unacked)
+        return held
+
+    def count_unacked(self, messages: int) -> None:
+        """So many messages more, or less, are sent and not acknowledged."""
+        self.unacked += messages
+        if self.tally is not None:
+            self.tally.add(messages)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be sent to."""
+        return self.permits > 0 and not self.blocked and not self.outbox.full and not self.closed
 
     def disconnect(self, now: Now) -> None:
         """The broker closes: the client is told to come back."""

@@ -1,6 +1,7 @@
 """What every topic stands on: settings, timers, group commit, reads. Handed down; nobody looks for it."""
 
 from pulsarbox.broker.deadlines import TopicDeadlines
+from pulsarbox.broker.dispatch.unacked import BrokerUnacked
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.quarantine import Quarantine
 from pulsarbox.broker.reads import Reads
@@ -21,6 +22,7 @@ class Core:
         self.commits = GroupCommit(store, settings, self.timers)
         self.quarantine = Quarantine(store.catalog, self.commits)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
+        self.unacked = BrokerUnacked(settings)
         self._producer_names = 0
 
     def producer_name(self) -> str:

@@ -43,7 +43,7 @@ class NonPersistentSubscription:
         self.consumers.append(consumer)
         self.consumers.sort(key=lambda each: (each.priority_level, each.name))
 
-    def remove_consumer(self, consumer: Consumer, now: Now) -> None:
+    def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """The consumer has gone."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)

@@ -7,13 +7,18 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.dispatch.consumer_choice import choice_of
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
+from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
+from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.selectors.choice import make_selector
+from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.clock import Now
-from pulsarbox.errors import ConsumerBusy, MetadataError, NotSupported, PersistenceError, ServiceNotReady
+from pulsarbox.errors import ConsumerBusy, MetadataError, PersistenceError, ServiceNotReady
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Position
@@ -55,7 +60,8 @@ class Subscription:
         self._epoch = 0
         """Resets of the cursor so far."""
         self.source = EntrySource(cursor, topic.core, self.dispatch)
-        self._dispatcher: Dispatcher = self._make_dispatcher(self.type)
+        self._key_shared = KeySharedMeta()
+        self._dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
 
     @property
     def durable(self) -> bool:
@@ -78,26 +84,34 @@ class Subscription:
             raise ConsumerBusy(
                 f"Subscription is of different type: it is {TYPE_NAMES[self.type]} while it has consumers"
             )
-        if not self.consumers and sub_type != self.type:
-            self._dispatcher = self._make_dispatcher(sub_type)
+        asked = consumer.key_shared or KeySharedMeta()
+        if not self.consumers and (sub_type, asked) != (self.type, self._key_shared):
+            self._dispatcher = self._make_dispatcher(sub_type, asked)
             self.type = sub_type
+            self._key_shared = asked
         self._dispatcher.add(consumer, now)
         self.consumers.append(consumer)
 
-    def remove_consumer(self, consumer: Consumer, now: Now) -> None:
-        """The consumer has gone."""
+    def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
+        """The consumer has gone. ``lost``: its connection broke, it did not close."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)
-            self._dispatcher.remove(consumer, now)
+            held = lost and bool(consumer.held)
+            self._dispatcher.remove(consumer, now, lost=lost)
+            if held and isinstance(self._dispatcher, MultipleConsumersDispatcher):
+                self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
             if not self.consumers and not self.durable and not self.fenced:
                 self.topic.remove_subscription(self, now)
 
-    def _make_dispatcher(self, sub_type: CommandSubscribe.SubType) -> Dispatcher:
+    def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, asked: KeySharedMeta) -> Dispatcher:
         core = self.topic.core
         if sub_type == CommandSubscribe.Shared:
-            return SharedDispatcher(self.cursor, self.source, core)
+            choose = choice_of(core.settings.sharedConsumerSelection, self.properties)
+            return SharedDispatcher(self.cursor, self.source, core, choose)
         if sub_type == CommandSubscribe.Key_Shared:
-            raise NotSupported("Key_Shared subscriptions are not supported by this version: use Shared or Failover")
+            selector = make_selector(asked.mode, core.settings)
+            draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
+            return KeySharedDispatcher(self.cursor, self.source, core, selector, draining=draining)
         return SingleActiveDispatcher(
             self.cursor,
             self.source,
@@ -116,12 +130,12 @@ class Subscription:
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
         """The consumer can take ``permits`` more messages."""
         consumer.permits += permits
-        self._dispatcher.dispatch(now)
+        self._dispatcher.flow(consumer, now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
         """Send again what the consumer holds: the entries at ``positions``, or all with None."""
         self._dispatcher.redeliver(consumer, positions, now)
-        if isinstance(self._dispatcher, SharedDispatcher):
+        if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
 
     # Acknowledging
@@ -137,7 +151,7 @@ class Subscription:
         ids: Iterable[MessageIdData] = ack.message_id
         if ack.ack_type == CommandAck.Cumulative:
             apply = self._apply_cumulative
-            if self.type == CommandSubscribe.Shared:
+            if self.type in (CommandSubscribe.Shared, CommandSubscribe.Key_Shared):
                 ids = ()  # as Pulsar does: it means nothing where others hold what lies before
         unknown: list[MessageIdData] = []
         held_of = consumer.held.get
@@ -201,9 +215,7 @@ class Subscription:
                 commits.after_commit(done)
             else:
                 done(now)
-        dispatcher = self._dispatcher
-        if isinstance(dispatcher, SharedDispatcher) and dispatcher.acknowledged(consumer):
-            dispatcher.dispatch(now)
+        self._dispatcher.acknowledged(consumer, now)
 
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         ledger_id, entry_id = message_id.ledgerId, message_id.entryId
@@ -216,7 +228,7 @@ class Subscription:
                 left = self.cursor.batch_acks.get(Position(*position))
                 if left is not None and position in consumer.held:
                     count = left[1].bit_count()
-                    consumer.unacked -= held.messages - count
+                    consumer.count_unacked(count - held.messages)
                     consumer.held[position] = held._replace(messages=count)
                 return
         consumer.release(position)

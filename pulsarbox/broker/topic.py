@@ -49,8 +49,8 @@ class AnySubscription(Protocol):
     def dispatch(self, now: Now) -> None:
         """Send what can be sent."""
 
-    def remove_consumer(self, consumer: Consumer, now: Now) -> None:
-        """The consumer has gone."""
+    def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
+        """The consumer has gone. ``lost``: its connection broke, it did not close."""
 
     def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
         """Delete the subscription, asked for by one of its consumers."""

@@ -273,6 +273,48 @@ class Settings:
         table="dispatcher",
         minimum=0,
     )
+    maxUnackedMessagesPerBroker: int = setting(
+        0,
+        "The same limit for all shared and key-shared subscriptions of the broker together; at this number those that "
+        "hold more than their share of it get no more until half of them are acknowledged. 0: no limit.",
+        table="dispatcher",
+        minimum=0,
+    )
+    maxUnackedMessagesPerSubscriptionOnBrokerBlocked: float = setting(
+        0.16,
+        "That share, of maxUnackedMessagesPerBroker.",
+        table="dispatcher",
+        minimum=0,
+        maximum=1,
+    )
+    redeliveryCountOnConnectionLoss: bool = setting(
+        True,
+        "Own setting. Whether the redelivery counts of what a consumer of a shared or key-shared subscription holds "
+        "rise when its connection breaks, so that a message that kills its consumers reaches its dead letter topic. "
+        "Closing the consumer never raises them.",
+        table="dispatcher",
+    )
+    sharedConsumerSelection: str = setting(
+        "roundRobin",
+        "Own setting. Which consumer of a shared subscription gets the next entries: roundRobin (whose turn was "
+        "longest ago), leastUnacked (who has the fewest messages unacknowledged) or mostPermits (who has asked for "
+        "most). A subscription's property of this name goes before it.",
+        table="dispatcher",
+        choices=("roundRobin", "leastUnacked", "mostPermits"),
+    )
+    keySharedLookAheadMsgInReplayThresholdPerConsumer: int = setting(
+        2000,
+        "Entries that may wait for their keys' consumers while a key-shared subscription looks for others, for each "
+        "consumer that it has.",
+        table="dispatcher",
+        minimum=1,
+    )
+    keySharedLookAheadMsgInReplayThresholdPerSubscription: int = setting(
+        20_000,
+        "The same limit for the subscription as a whole.",
+        table="dispatcher",
+        minimum=1,
+    )
     subscriptionKeySharedUseConsistentHashing: bool = setting(
         True,
         "Whether key-shared subscriptions divide the keys by consistent hashing. If not, each new consumer gets half "

@@ -1,185 +1,146 @@
-"""Shared: every entry goes to one consumer, round robin, a limited number at a turn.
+"""Shared: every entry goes to one consumer, a limited number at a turn.
 
-What a consumer gives back (it closed, or asked for redelivery) waits in ``replay``, oldest first, and goes out before
-anything new. Redelivery counts rise when a consumer asks, not when it goes away; the cursor keeps them.
+Whose turn it is, ``consumer_choice`` says; consumers of a lower priority level (a higher number) only have one while
+nobody above can take anything.
 """
 
-import logging
-from bisect import insort
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Mapping
+from itertools import islice, repeat
 
-from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.consumer import NO_SLOT, Consumer, Held
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.dispatch.source import RETRY_SECONDS, EntrySource
+from pulsarbox.broker.dispatch.chunks import ChunkOwners
+from pulsarbox.broker.dispatch.consumer_choice import Choose
+from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.replay import At, Positions
+from pulsarbox.broker.dispatch.source import EntrySource
+from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.clock import Now
-from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
 
-log = logging.getLogger(__name__)
+CHUNK = EntryFlag.CHUNK
 
 
-class SharedDispatcher:
+class SharedDispatcher(MultipleConsumersDispatcher):
     """Dispatcher of a Shared subscription."""
 
-    def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core) -> None:
-        settings = core.settings
-        self._cursor = cursor
-        self._source = source
-        self._reads = core.reads
-        self._timers = core.timers
-        self._quarantine = core.quarantine
-        self._turn = settings.dispatcherMaxRoundRobinBatchSize
-        self._max_bytes = settings.dispatcherMaxReadSizeBytes
-        self._max_read = settings.dispatcherMaxReadBatchSize
-        self._max_unacked_consumer = settings.maxUnackedMessagesPerConsumer
-        self._max_unacked = settings.maxUnackedMessagesPerSubscription
-        self._consumers: list[Consumer] = []
-        self._next = 0
-        self._replay: list[tuple[int, int]] = []
-        self._replay_read: dict[tuple[int, int], Entry] = {}
-        """Entries of ``replay`` that were read from the disk."""
-        self._reading = False
-        self._generation = 0
-        self._blocked = False
+    def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core, choose: Choose) -> None:
+        super().__init__(cursor, source, core)
+        self._turn = core.settings.dispatcherMaxRoundRobinBatchSize
+        self._max_read = core.settings.dispatcherMaxReadBatchSize
+        self._choose = choose
+        self._levels: dict[int, OrderedDict[Consumer, None]] = {}
+        """Consumers that can be sent to, as far as is known, by priority level."""
+        self._waiting = Positions()
+        self._chunks = ChunkOwners()
+        self._pinned: dict[Consumer, Positions] = {}
+        """Chunks that wait for the consumer that has the chunks before them."""
 
-    def add(self, consumer: Consumer, now: Now) -> None:
-        """See Dispatcher.add."""
-        if not self._consumers:
-            self._restart()
-        self._consumers.append(consumer)
+    def _may_be_ready(self, consumer: Consumer) -> None:
+        level = self._levels.get(consumer.priority_level)
+        if level is None:
+            level = self._levels[consumer.priority_level] = OrderedDict()
+            self._levels = dict(sorted(self._levels.items()))
+        level[consumer] = None
 
-    def remove(self, consumer: Consumer, now: Now) -> None:
-        """See Dispatcher.remove."""
-        self._consumers.remove(consumer)
-        for position in consumer.held:
-            insort(self._replay, position)
-        consumer.held.clear()
-        consumer.unacked = 0
-        if not self._consumers:
-            self._restart()
-        self.acknowledged(consumer)
-        self.dispatch(now)
+    def _came(self, consumer: Consumer) -> None:
+        """Anybody may come."""
 
-    def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
-        """Entries that the consumer holds go out again, their redelivery count one higher."""
-        for position in list(consumer.held) if positions is None else positions:
-            if consumer.release(position) is not None:
-                self._cursor.redelivered(position)
-                insort(self._replay, position)
-        self.acknowledged(consumer)
-        self.dispatch(now)
+    def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
+        self._levels[consumer.priority_level].pop(consumer, None)
+        self._waiting.add_all(held)
+        self._waiting.add_all(self._pinned.pop(consumer, ()))
+        self._chunks.forget(consumer)
 
-    def rewind(self) -> None:
-        """See Dispatcher.rewind."""
-        self._restart()
+    def _wait_again(self, given_back: Mapping[At, Held]) -> None:
+        if len(given_back) == 1:
+            self._waiting.add(*given_back)
+        else:
+            self._waiting.add_all(given_back)
 
-    def _restart(self) -> None:
-        for consumer in self._consumers:
-            consumer.held.clear()
-            consumer.unacked = 0
-            consumer.blocked = False
-        self._replay.clear()
-        self._replay_read.clear()
-        self._generation += 1
-        self._reading = False
-        self._blocked = False
-        self._source.rewind()
+    def _forget(self) -> None:
+        self._waiting.clear()
+        self._pinned.clear()
+        self._chunks.clear()
 
-    def acknowledged(self, consumer: Consumer) -> bool:
-        """The consumer holds less than before; whether something is unblocked by it, at half a limit."""
-        freed = False
-        if consumer.blocked and consumer.unacked <= self._max_unacked_consumer // 2:
-            consumer.blocked = False
-            freed = True
-        if self._blocked and sum(each.unacked for each in self._consumers) <= self._max_unacked // 2:
-            self._blocked = False
-            freed = True
-        return freed
-
-    def dispatch(self, now: Now) -> None:
-        """See Dispatcher.dispatch."""
-        while not self._blocked:
-            consumer = self._next_consumer()
+    def _send_all(self, now: Now) -> str:
+        while not self._unacked.at_limit():
+            consumer = self._next()
             if consumer is None:
-                return
-            room = consumer.permits
-            if self._max_unacked_consumer:
-                room = min(room, self._max_unacked_consumer - consumer.unacked)
-            entries = self._take_replay(room) if self._replay else []
-            if not entries and not self._replay:
-                entries = self._source.take(self._turn, room, now)
-            if not entries:
-                return
-            self._next += 1
-            consumer.deliver(entries, self._cursor.batch_acks, self._cursor.redeliveries, consumer.cnx.body_of)
-            if self._max_unacked_consumer and consumer.unacked >= self._max_unacked_consumer:
-                consumer.blocked = True
-            if self._max_unacked and sum(each.unacked for each in self._consumers) >= self._max_unacked:
-                self._blocked = True
+                return Reason.NO_PERMITS
+            entries = self._take(consumer, now)
+            if entries is None:
+                return Reason.CHUNKS if self._pinned else Reason.END_OF_LOG
+            if entries:
+                self._deliver(consumer, entries, repeat(NO_SLOT))
+            self._levels[consumer.priority_level].move_to_end(consumer)
+        return Reason.UNACKED_LIMIT
 
-    def _next_consumer(self) -> Consumer | None:
-        """The next one, round robin, that can be sent to; lower priority levels only when no higher one can."""
-        best: Consumer | None = None
-        count = len(self._consumers)
-        for i in range(count):
-            consumer = self._consumers[(self._next + i) % count]
-            if consumer.permits > 0 and not consumer.blocked and not consumer.outbox.full:
-                if best is None or consumer.priority_level < best.priority_level:
-                    best = consumer
-        return best
+    def _next(self) -> Consumer | None:
+        for level in self._levels.values():
+            while level:
+                consumer = self._choose(level)
+                if consumer.ready:
+                    return consumer
+                del level[consumer]  # it comes back with its permits, acknowledgements, or its connection
+        return None
 
-    def _take_replay(self, room: int) -> list[Entry]:
-        """The oldest entries that wait to be sent again, as far as they are in memory; asks for the others.
+    def _take(self, consumer: Consumer, now: Now) -> list[Entry] | None:
+        """What the consumer gets at this turn; none where all that was found belongs to others. None where there is
+        nothing to take."""
+        room = self._unacked.room(consumer)
+        pinned = self._pinned.get(consumer)
+        if pinned is not None:
+            entries = self._again(pinned, room)
+            if not pinned:
+                del self._pinned[consumer]
+            if entries:
+                return entries
+        if self._waiting:
+            entries = self._again(self._waiting, room)
+            if not entries and self._waiting:
+                return None  # it is being read
+            if entries:
+                return self._own(consumer, entries)
+        entries = self._source.take(self._turn, room, now)
+        return self._own(consumer, entries) if entries else None
+
+    def _again(self, waiting: Positions, room: int) -> list[Entry]:
+        """The oldest entries that wait to be sent again, as far as they are at hand; asks for the others.
 
         No more of them once ``room`` messages or the bytes of one read are reached.
         """
         entries: list[Entry] = []
         size = 0
-        tail = self._cursor.ledger.tail
-        used = 0
-        for position in self._replay:
-            if len(entries) == self._turn or room <= 0 or size >= self._max_bytes:
-                break
-            if self._cursor.is_acked(*position):
-                self._replay_read.pop(position, None)
-                used += 1
-                continue
-            entry = tail.get(position[0], {}).get(position[1]) or self._replay_read.pop(position, None)
-            if entry is None:
-                break
-            entries.append(entry)
-            room -= entry[3]
-            size += len(entry[11])
-            used += 1
-        missing = self._replay[used] if used < len(self._replay) and not entries else None
-        del self._replay[:used]
-        if missing is not None and not self._reading:
-            self._read(missing)
+        while waiting and len(entries) < self._turn and room > 0 and size < self._max_bytes:
+            at = waiting.first
+            if not self._replay.is_gone(at):
+                entry = self._replay.take(at)
+                if entry is None:
+                    if not entries:
+                        self._replay.read(at, set(islice(waiting, self._max_read)))
+                    break
+                entries.append(entry)
+                room -= entry[3]
+                size += len(entry[11])
+            waiting.pop()
         return entries
 
-    def _read(self, first: tuple[int, int]) -> None:
-        """Read an entry that waits to be sent again, and those right behind it that wait as well."""
-        waiting = set(self._replay[: self._max_read])
-        ledger_id, last = first
-        while (ledger_id, last + 1) in waiting:
-            last += 1
-        self._reading = True
-        generation = self._generation
-
-        def answer(entries: list[Entry], error: Exception | None, now: Now) -> None:
-            if generation != self._generation:
-                return
-            self._reading = False
-            if isinstance(error, EntryDamaged):
-                self._quarantine.take(error, self._cursor, now)
-                damaged = (error.ledger_id, error.first), (error.ledger_id, error.last)
-                self._replay = [each for each in self._replay if not damaged[0] <= each <= damaged[1]]
-            elif error is not None:
-                log.error("subscription %s cannot read entry %s: %s", self._cursor.name, first, error)
-                self._timers.at(now.monotonic + RETRY_SECONDS, self.dispatch)
-                return
-            self._replay_read.update({(entry[0], entry[1]): entry for entry in entries})
-            self.dispatch(now)
-
-        self._reads.ask(ledger_id, first[1], last, self._max_bytes, answer)
+    def _own(self, consumer: Consumer, entries: list[Entry]) -> list[Entry]:
+        """Without the chunks that belong to others; those wait for them."""
+        if not any(entry[2] & CHUNK for entry in entries):
+            return entries
+        own = []
+        for entry in entries:
+            owner = self._chunks.owner(entry, consumer) if entry[2] & CHUNK else consumer
+            if owner is consumer:
+                own.append(entry)
+            else:
+                self._replay.keep(entry)
+                self._pinned.setdefault(owner, Positions()).add((entry[0], entry[1]))
+                if owner.ready:
+                    self._may_be_ready(owner)
+        return own

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from pulsarbox.broker.consumer import BodyOf, Consumer
 from pulsarbox.broker.dispatch.source import EntrySource
+from pulsarbox.broker.dispatch.standstill import Reason, Standstill
 from pulsarbox.clock import Now
 from pulsarbox.errors import ConsumerBusy
 from pulsarbox.protocol import replies
@@ -33,6 +34,7 @@ class SingleActiveDispatcher:
         self._partition = max(partition, 0)
         self._consumers: list[Consumer] = []
         self.active: Consumer | None = None
+        self.standstill = Standstill()
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.add."""
@@ -44,7 +46,7 @@ class SingleActiveDispatcher:
         if not self._choose(now) and self._failover:
             self._notify(consumer)
 
-    def remove(self, consumer: Consumer, now: Now) -> None:
+    def remove(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """See Dispatcher.remove."""
         self._consumers.remove(consumer)
         consumer.held.clear()
@@ -67,17 +69,41 @@ class SingleActiveDispatcher:
         """See Dispatcher.dispatch."""
         consumer = self.active
         if consumer is None:
+            self.standstill.stopped(Reason.NO_CONSUMER, now)
             return
         outbox = consumer.outbox
         body_of: BodyOf | None = consumer.cnx.body_of
+        reason, sent = Reason.NO_PERMITS, False
         while consumer.permits > 0 and not outbox.full:
             entries = self._source.take(self._batch, consumer.permits, now)
             if not entries:
-                return
+                reason = Reason.END_OF_LOG
+                break
             consumer.deliver(entries, self._cursor.batch_acks, {}, body_of)
+            sent = True
             held = consumer.held
             while len(held) > MAX_HELD:
                 consumer.release(next(iter(held)))
+        self.standstill.stopped(reason, now, sent=sent)
+
+    def flow(self, consumer: Consumer, now: Now) -> None:
+        """See Dispatcher.flow."""
+        if consumer is self.active:
+            self.dispatch(now)
+
+    def acknowledged(self, consumer: Consumer, now: Now) -> None:
+        """Nothing depends on what is unacknowledged here."""
+
+    def why(self) -> str:
+        """See Dispatcher.why."""
+        reason = self.standstill.reason
+        if self.active is None:
+            return Reason.NO_CONSUMER
+        if reason == Reason.NO_PERMITS and self.active.permits > 0:
+            return Reason.SLOW_CONNECTION
+        if reason == Reason.END_OF_LOG and self._source.reading:
+            return Reason.READING
+        return reason
 
     def _choose(self, now: Now) -> bool:
         """Let the right consumer be the active one; whether that is a change."""

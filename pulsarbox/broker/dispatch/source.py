@@ -36,7 +36,7 @@ class EntrySource:
         """Where damaged entries begin, and where to go on behind them."""
         self._ready = ready
         self._ahead: deque[Entry] = deque()
-        self._reading = False
+        self.reading = False
         self._generation = 0
         """Answers to reads of before a rewind are recognised by it, and dropped."""
         self._starved = False
@@ -48,7 +48,7 @@ class EntrySource:
         self.position = self._ledger.next(*self._cursor.mark_delete)
         self._ahead.clear()
         self._generation += 1
-        self._reading = self._starved = False
+        self.reading = self._starved = False
 
     def take(self, max_entries: int, max_messages: int, now: Now) -> list[Entry]:
         """The next entries: up to ``max_entries`` of them, and no more once ``max_messages`` or the bytes of one read
@@ -84,7 +84,7 @@ class EntrySource:
             if entry[5] >= enough:
                 break
         self.position = Position(ledger_id, entry_id)
-        if not self._reading and len(ahead) < self._max_entries // 2:
+        if not self.reading and len(ahead) < self._max_entries // 2:
             self._read_ahead()
         return taken
 
@@ -96,7 +96,7 @@ class EntrySource:
             return following
         if following <= self._ledger.last_confirmed and not some:
             self._starved = True
-            if not self._reading:
+            if not self.reading:
                 self._read(following)
         return None
 
@@ -115,14 +115,14 @@ class EntrySource:
         if info is None or first.entry_id >= info.confirmed:
             return
         last = min(info.confirmed - 1, first.entry_id + self._max_entries - 1)
-        self._reading = True
+        self.reading = True
         answer = partial(self._answer, self._generation)
         self._reads.ask(first.ledger_id, first.entry_id, last, self._max_bytes, answer)
 
     def _answer(self, generation: int, entries: list[Entry], error: Exception | None, now: Now) -> None:
         if generation != self._generation:
             return
-        self._reading = False
+        self.reading = False
         if isinstance(error, EntryDamaged):
             first = Position(error.ledger_id, error.first)
             self._damaged[first] = self._ledger.next(error.ledger_id, error.last)

@@ -11,7 +11,6 @@ from pulsarbox.errors import (
     MetadataError,
     NamingError,
     NotAllowed,
-    NotSupported,
     PersistenceError,
     PulsarBoxError,
     ServiceNotReady,
@@ -73,8 +72,6 @@ def _check(command: CommandSubscribe) -> None:
         raise NamingError("Empty subscription name")
     if command.subscription in RESERVED_NAMES:
         raise NamingError(f"Subscription name '{command.subscription}' is reserved")
-    if command.subType == CommandSubscribe.Key_Shared:
-        raise NotSupported("Key_Shared subscriptions are not supported by this version: use Shared or Failover")
     if command.read_compacted:
         if command.subType not in (CommandSubscribe.Exclusive, CommandSubscribe.Failover):
             raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")

@@ -1,0 +1,160 @@
+"""What Shared and Key_Shared have in common: several consumers take entries side by side.
+
+What a consumer gives back (it went, or asked for redelivery) is sent again before anything new. Redelivery counts rise
+when a consumer asks, and when its connection is lost (``redeliveryCountOnConnectionLoss``): so a message that kills
+its consumer is found. They do not rise when it closes. The cursor keeps them.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from pulsarbox.broker.consumer import Consumer, Held
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.replay import At, Replay
+from pulsarbox.broker.dispatch.source import EntrySource
+from pulsarbox.broker.dispatch.standstill import Reason, Standstill
+from pulsarbox.broker.dispatch.unacked import Unacked
+from pulsarbox.clock import Now
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.record import Entry
+
+
+class MultipleConsumersDispatcher:
+    """Base of the dispatchers that have several active consumers."""
+
+    def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core) -> None:
+        settings = core.settings
+        self._cursor = cursor
+        self._source = source
+        self._max_bytes = settings.dispatcherMaxReadSizeBytes
+        self._count_lost = settings.redeliveryCountOnConnectionLoss
+        self._unacked = Unacked(settings, core.unacked, self.dispatch)
+        self._replay = Replay(cursor, core, self._reread)
+        self._consumers: list[Consumer] = []
+        self._parcels = 0
+        """How often something was sent."""
+        self.standstill = Standstill()
+
+    # What the types differ in
+
+    def _send_all(self, now: Now) -> str:
+        """Send what can be sent; the Reason why it is no more."""
+        raise NotImplementedError
+
+    def _came(self, consumer: Consumer) -> None:
+        """A consumer has come. Raises, and changes nothing, where it cannot be taken."""
+        raise NotImplementedError
+
+    def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
+        """A consumer has gone, others are there; what it held goes to them."""
+        raise NotImplementedError
+
+    def _wait_again(self, given_back: Mapping[At, Held]) -> None:
+        """Entries are to be sent again."""
+        raise NotImplementedError
+
+    def _may_be_ready(self, consumer: Consumer) -> None:
+        """The consumer can be sent to, as far as is known."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Nothing waits to be sent again, nobody holds anything."""
+        raise NotImplementedError
+
+    def _reread(self, now: Now) -> None:
+        """Entries that wait to be sent again are at hand, or a read is to be tried again."""
+        self.dispatch(now)
+
+    # What they share
+
+    def dispatch(self, now: Now) -> None:
+        """See Dispatcher.dispatch."""
+        before = self._parcels
+        reason = self._send_all(now)
+        self.standstill.stopped(reason, now, sent=self._parcels != before)
+
+    def add(self, consumer: Consumer, now: Now) -> None:
+        """See Dispatcher.add."""
+        if not self._consumers:
+            self.rewind()
+        self._came(consumer)
+        self._consumers.append(consumer)
+        consumer.tally = self._unacked
+        self._may_be_ready(consumer)
+        self.dispatch(now)
+
+    def remove(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
+        """See Dispatcher.remove."""
+        self._consumers.remove(consumer)
+        held = consumer.release_all()
+        consumer.tally = None
+        if lost and self._count_lost:
+            for position in held:
+                self._cursor.redelivered(position)
+        self._went(consumer, held)
+        if not self._consumers:
+            self.rewind()
+            self.standstill.stopped(Reason.NO_CONSUMER, now)
+        self._unacked.released(consumer, now)
+        self.dispatch(now)
+
+    def redeliver(self, consumer: Consumer, positions: Iterable[At] | None, now: Now) -> None:
+        """Entries that the consumer holds go out again, their redelivery count one higher."""
+        given_back: dict[At, Held] = {}
+        for position in list(consumer.held) if positions is None else positions:
+            held = consumer.release(position)
+            if held is not None:
+                given_back[position] = held
+                self._cursor.redelivered(position)
+        self._wait_again(given_back)
+        if self._unacked.released(consumer, now):
+            self._freed(consumer)
+        self.dispatch(now)
+
+    def rewind(self) -> None:
+        """See Dispatcher.rewind."""
+        for consumer in self._consumers:
+            consumer.release_all()
+            consumer.blocked = False
+            self._may_be_ready(consumer)
+        self._unacked.reset()
+        self._replay.clear()
+        self._forget()
+        self._source.rewind()
+
+    def flow(self, consumer: Consumer, now: Now) -> None:
+        """See Dispatcher.flow."""
+        if consumer.ready:
+            self._may_be_ready(consumer)
+        self.dispatch(now)
+
+    def acknowledged(self, consumer: Consumer, now: Now) -> None:
+        """See Dispatcher.acknowledged."""
+        if self._unacked.released(consumer, now):
+            self._freed(consumer)
+            self.dispatch(now)
+
+    def _freed(self, consumer: Consumer) -> None:
+        """A limit that was reached is so no longer."""
+        if consumer.ready:
+            self._may_be_ready(consumer)
+
+    def _deliver(self, consumer: Consumer, entries: list[Entry], slots: Iterable[int]) -> None:
+        cursor = self._cursor
+        consumer.deliver(entries, cursor.batch_acks, cursor.redeliveries, consumer.cnx.body_of, slots)
+        self._unacked.sent(consumer)
+        self._parcels += 1
+
+    def why(self) -> str:
+        """See Dispatcher.why."""
+        reason = self.standstill.reason
+        if not self._consumers:
+            return Reason.NO_CONSUMER
+        if reason == Reason.END_OF_LOG and (self._source.reading or self._replay.reading):
+            return Reason.READING
+        if reason == Reason.NO_PERMITS:
+            asking = [each for each in self._consumers if each.permits > 0]
+            if asking and all(each.blocked for each in asking):
+                return Reason.UNACKED_LIMIT
+            if asking:
+                return Reason.SLOW_CONNECTION
+        return reason

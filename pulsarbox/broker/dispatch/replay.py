@@ -1,0 +1,152 @@
+"""Entries that were read before and wait to be sent: kept, found in the tail, or read again."""
+
+import logging
+from bisect import insort
+from collections.abc import Callable, Container, Iterable, Iterator
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.source import RETRY_SECONDS
+from pulsarbox.clock import Now
+from pulsarbox.errors import EntryDamaged
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.record import Entry
+
+log = logging.getLogger(__name__)
+
+At = tuple[int, int]
+"""Ledger and entry."""
+
+KEPT_READS = 4
+"""Bytes of entries that are kept, as a multiple of the bytes of one read."""
+
+
+class Replay:
+    """Has entries at hand that are to be sent again. One read is under way at a time; ``ready`` is called after it."""
+
+    def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None]) -> None:
+        self._cursor = cursor
+        self._reads = core.reads
+        self._timers = core.timers
+        self._quarantine = core.quarantine
+        self._max_entries = core.settings.dispatcherMaxReadBatchSize
+        self._max_bytes = core.settings.dispatcherMaxReadSizeBytes
+        self._ready = ready
+        self._kept: dict[At, Entry] = {}
+        self._kept_bytes = 0
+        self._lost: list[tuple[At, At]] = []
+        """Where damaged entries begin and end of which nothing else is known."""
+        self._generation = 0
+        self.reading = False
+
+    def clear(self) -> None:
+        """Nothing waits any more; answers that are under way come too late."""
+        self._kept.clear()
+        self._kept_bytes = 0
+        self._generation += 1
+        self.reading = False
+
+    def keep(self, entry: Entry) -> None:
+        """Keep an entry at hand, where there is room for it."""
+        if self._kept_bytes < KEPT_READS * self._max_bytes:
+            self._put(entry)
+
+    def _put(self, entry: Entry) -> None:
+        at = entry[0], entry[1]
+        if at not in self._kept:
+            self._kept[at] = entry
+            self._kept_bytes += len(entry[11])
+
+    def is_gone(self, at: At) -> bool:
+        """Whether the entry need not be sent: it is acknowledged, or cannot be read any more."""
+        if self._cursor.is_acked(*at) or any(first <= at <= last for first, last in self._lost):
+            self.take(at)
+            return True
+        return False
+
+    def take(self, at: At) -> Entry | None:
+        """The entry; None where it has to be read first."""
+        entry = self._kept.pop(at, None)
+        if entry is not None:
+            self._kept_bytes -= len(entry[11])
+            return entry
+        return self._cursor.ledger.tail.get(at[0], {}).get(at[1])
+
+    def read(self, first: At, wanted: Container[At]) -> None:
+        """Read an entry, and those of ``wanted`` that stand close behind it."""
+        info = self._cursor.ledger.ledgers.get(first[0])
+        if self.reading or info is None:
+            return
+        last = min(first[1] + self._max_entries, info.confirmed) - 1
+        while last > first[1] and (first[0], last) not in wanted:
+            last -= 1
+        self.reading = True
+        generation = self._generation
+
+        def answer(entries: list[Entry], error: Exception | None, now: Now) -> None:
+            if generation != self._generation:
+                return
+            self.reading = False
+            if isinstance(error, EntryDamaged):
+                self._quarantine.take(error, self._cursor, now)
+                if error.counts is None:
+                    self._lost.append(((error.ledger_id, error.first), (error.ledger_id, error.last)))
+            elif error is not None:
+                log.error("subscription %s cannot read entry %s: %s", self._cursor.name, first, error)
+                self._timers.at(now.monotonic + RETRY_SECONDS, self._ready)
+                return
+            for entry in entries:
+                if (entry[0], entry[1]) in wanted:
+                    self._put(entry)
+            self._ready(now)
+
+        self._reads.ask(first[0], first[1], last, self._max_bytes, answer)
+
+
+class Positions:
+    """Positions in order, taken from the front."""
+
+    __slots__ = ("_positions", "_start")
+
+    def __init__(self) -> None:
+        self._positions: list[At] = []
+        self._start = 0
+        """Those before it are taken; they are cut off now and then."""
+
+    def __len__(self) -> int:
+        return len(self._positions) - self._start
+
+    def __iter__(self) -> Iterator[At]:
+        positions = self._positions
+        return (positions[i] for i in range(self._start, len(positions)))
+
+    @property
+    def first(self) -> At:
+        """The oldest. Raises IndexError where there is none."""
+        return self._positions[self._start]
+
+    def add(self, at: At) -> None:
+        """One more."""
+        insort(self._positions, at, self._start)
+
+    def add_all(self, positions: Iterable[At]) -> None:
+        """Many more."""
+        self._cut()
+        self._positions.extend(positions)
+        self._positions.sort()
+
+    def pop(self) -> At:
+        """Take the oldest."""
+        at = self._positions[self._start]
+        self._start += 1
+        if self._start > 1024 and self._start * 2 > len(self._positions):
+            self._cut()
+        return at
+
+    def clear(self) -> None:
+        """None are left."""
+        self._positions.clear()
+        self._start = 0
+
+    def _cut(self) -> None:
+        del self._positions[: self._start]
+        self._start = 0

@@ -1,0 +1,100 @@
+"""Limits on messages that are sent and not acknowledged: of a consumer, of a subscription, of the broker.
+
+Whoever reaches one gets nothing more until it has acknowledged half of it (``maxUnackedMessagesPerConsumer``,
+``maxUnackedMessagesPerSubscription``). Of the broker's, ``maxUnackedMessagesPerBroker``, only those subscriptions feel
+something that hold more than their share of it.
+"""
+
+from collections.abc import Callable
+
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+
+
+class BrokerUnacked:
+    """The unacknowledged messages of all Shared and Key_Shared subscriptions."""
+
+    __slots__ = ("_limit", "_waiting", "blocked", "messages", "share")
+
+    def __init__(self, settings: Settings) -> None:
+        self._limit = settings.maxUnackedMessagesPerBroker
+        percent = settings.maxUnackedMessagesPerSubscriptionOnBrokerBlocked
+        self.share = int(self._limit * percent)
+        """Messages that a subscription may hold while the broker is at its limit."""
+        self.messages = 0
+        self.blocked = False
+        self._waiting: dict[Callable[[Now], None], None] = {}
+
+    def sent(self) -> None:
+        """Messages were sent."""
+        if self._limit and self.messages >= self._limit:
+            self.blocked = True
+
+    def released(self, now: Now) -> None:
+        """Messages were acknowledged or given back: those that the limit held back may go on."""
+        if self.blocked and self.messages <= self._limit // 2:
+            self.blocked = False
+            waiting, self._waiting = self._waiting, {}
+            for go_on in waiting:
+                go_on(now)
+
+    def wait(self, go_on: Callable[[Now], None]) -> None:
+        """Call back when the limit holds no longer."""
+        self._waiting[go_on] = None
+
+
+class Unacked:
+    """The unacknowledged messages of one subscription, and what its limits say."""
+
+    __slots__ = ("_blocked", "_broker", "_go_on", "_max", "_max_consumer", "messages")
+
+    def __init__(self, settings: Settings, broker: BrokerUnacked, go_on: Callable[[Now], None]) -> None:
+        self._max = settings.maxUnackedMessagesPerSubscription
+        self._max_consumer = settings.maxUnackedMessagesPerConsumer
+        self._broker = broker
+        self._go_on = go_on
+        self._blocked = False
+        self.messages = 0
+
+    def add(self, messages: int) -> None:
+        """So many more, or less."""
+        self.messages += messages
+        self._broker.messages += messages
+
+    def room(self, consumer: Consumer) -> int:
+        """Messages that the consumer may be sent; the last entry may go beyond."""
+        if self._max_consumer:
+            return min(consumer.permits, self._max_consumer - consumer.unacked)
+        return consumer.permits
+
+    def at_limit(self) -> bool:
+        """Whether the subscription gets nothing."""
+        if self._broker.blocked and self.messages > self._broker.share:
+            self._broker.wait(self._go_on)
+            return True
+        return self._blocked
+
+    def sent(self, consumer: Consumer) -> None:
+        """Messages were sent to the consumer."""
+        if self._max_consumer and consumer.unacked >= self._max_consumer:
+            consumer.blocked = True
+        if self._max and self.messages >= self._max:
+            self._blocked = True
+        self._broker.sent()
+
+    def released(self, consumer: Consumer, now: Now) -> bool:
+        """The consumer holds less than before; whether it, or the subscription, goes on now."""
+        freed = False
+        if consumer.blocked and consumer.unacked <= self._max_consumer // 2:
+            consumer.blocked = False
+            freed = True
+        if self._blocked and self.messages <= self._max // 2:
+            self._blocked = False
+            freed = True
+        self._broker.released(now)
+        return freed
+
+    def reset(self) -> None:
+        """Nobody holds anything."""
+        self._blocked = False
