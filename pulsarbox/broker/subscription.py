@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dispatch.consumer_choice import choice_of
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
@@ -16,10 +15,12 @@ from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, K
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
+from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
+from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
 from pulsarbox.errors import ConsumerBusy, MetadataError, PersistenceError, ServiceNotReady
-from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Position
 
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
 
 log = logging.getLogger(__name__)
-
-Done = Callable[[Now], None]
-Failed = Callable[[Exception], None]
-Apply = Callable[[Consumer, MessageIdData, Held], None]
 
 ABANDONED_SECONDS = 60.0
 """How long a subscription that is not durable waits for its consumer after a seek."""
@@ -54,14 +51,10 @@ class Subscription:
         self.type = CommandSubscribe.Exclusive
         self.fenced = False
         """A seek is under way: nobody may come, nobody is here."""
-        self._batch_indexes = topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
-        self._mark = cursor.mark_delete
-        """Mark-delete as it was after the last acknowledgement."""
-        self._epoch = 0
-        """Resets of the cursor so far."""
+        self._acks = Acknowledging(self)
         self.source = EntrySource(cursor, topic.core, self.dispatch)
         self._key_shared = KeySharedMeta()
-        self._dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
+        self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
 
     @property
     def durable(self) -> bool:
@@ -71,7 +64,7 @@ class Subscription:
     @property
     def active_consumer(self) -> Consumer | None:
         """The consumer that gets everything, of an Exclusive or Failover subscription."""
-        dispatcher = self._dispatcher
+        dispatcher = self.dispatcher
         return dispatcher.active if isinstance(dispatcher, SingleActiveDispatcher) else None
 
     # Consumers
@@ -86,10 +79,10 @@ class Subscription:
             )
         asked = consumer.key_shared or KeySharedMeta()
         if not self.consumers and (sub_type, asked) != (self.type, self._key_shared):
-            self._dispatcher = self._make_dispatcher(sub_type, asked)
+            self.dispatcher = self._make_dispatcher(sub_type, asked)
             self.type = sub_type
             self._key_shared = asked
-        self._dispatcher.add(consumer, now)
+        self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
@@ -97,8 +90,8 @@ class Subscription:
         if consumer in self.consumers:
             self.consumers.remove(consumer)
             held = lost and bool(consumer.held)
-            self._dispatcher.remove(consumer, now, lost=lost)
-            if held and isinstance(self._dispatcher, MultipleConsumersDispatcher):
+            self.dispatcher.remove(consumer, now, lost=lost)
+            if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
                 self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
             if not self.consumers and not self.durable and not self.fenced:
                 self.topic.remove_subscription(self, now)
@@ -125,129 +118,30 @@ class Subscription:
     def dispatch(self, now: Now) -> None:
         """Send what can be sent."""
         if self.consumers:
-            self._dispatcher.dispatch(now)
+            self.dispatcher.dispatch(now)
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
         """The consumer can take ``permits`` more messages."""
         consumer.permits += permits
-        self._dispatcher.flow(consumer, now)
+        self.dispatcher.flow(consumer, now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
         """Send again what the consumer holds: the entries at ``positions``, or all with None."""
-        self._dispatcher.redeliver(consumer, positions, now)
-        if isinstance(self._dispatcher, MultipleConsumersDispatcher):
+        self.dispatcher.redeliver(consumer, positions, now)
+        if isinstance(self.dispatcher, MultipleConsumersDispatcher):
             self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
-
-    # Acknowledging
 
     def acknowledge(
         self, consumer: Consumer, ack: CommandAck, now: Now, done: Done | None, failed: Failed | None = None
     ) -> None:
-        """Acknowledge what a command names; ``done`` is called when all of it is durable, ``failed`` where not all is.
+        """Acknowledge what a command names; see Acknowledging.acknowledge."""
+        self._acks.acknowledge(consumer, ack, now, done, failed)
 
-        An entry of which nothing is known any more (it was delivered to an earlier consumer) is read first.
-        """
-        apply = self._apply_individual
-        ids: Iterable[MessageIdData] = ack.message_id
-        if ack.ack_type == CommandAck.Cumulative:
-            apply = self._apply_cumulative
-            if self.type in (CommandSubscribe.Shared, CommandSubscribe.Key_Shared):
-                ids = ()  # as Pulsar does: it means nothing where others hold what lies before
-        unknown: list[MessageIdData] = []
-        held_of = consumer.held.get
-        for message_id in ids:
-            held = held_of((message_id.ledgerId, message_id.entryId))
-            if held is not None:
-                apply(consumer, message_id, held)
-            else:
-                unknown.append(message_id)
-        if unknown:
-            self._look_up(consumer, unknown, apply, (done, failed), now)
-        else:
-            self._settled(consumer, done, now)
-
-    def _look_up(
-        self,
-        consumer: Consumer,
-        ids: list[MessageIdData],
-        apply: Apply,
-        answers: tuple[Done | None, Failed | None],
-        now: Now,
-    ) -> None:
-        epoch = self._epoch
-        left = len(ids)
-        done, failed = answers
-        errors: list[Exception] = []
-
-        def found(message_id: MessageIdData, held: Held | None, when: Now) -> None:
-            nonlocal left
-            left -= 1
-            if held is not None and epoch == self._epoch:  # a reset in between has made a new start
-                apply(consumer, message_id, held)
-            if left == 0:
-                self._settled(consumer, None if errors else done, when)
-                if errors and failed is not None:
-                    failed(errors[0])
-
-        def unread(message_id: MessageIdData, error: Exception) -> None:
-            errors.append(error)
-            found(message_id, None, now)
-
-        cumulative = apply == self._apply_cumulative
-        for message_id in ids:
-            position = Position(message_id.ledgerId, message_id.entryId)
-            # Before an entry that is acknowledged by itself there may be others that are not.
-            if position <= self.cursor.mark_delete or (not cumulative and self.cursor.is_acked(*position)):
-                found(message_id, None, now)
-            else:
-                self.topic.look_up(position, partial(found, message_id), partial(unread, message_id), now)
-
-    def _settled(self, consumer: Consumer, done: Done | None, now: Now) -> None:
-        """What a command acknowledges is applied: have it written, and go on with what it made room for."""
-        commits = self.topic.core.commits
-        commits.cursor_changed(self.cursor, now)
-        mark = self.cursor.mark_delete
-        if self._mark < self.topic.ledgers.oldest_end <= mark and self.durable:
-            self.topic.trim(now)
-        self._mark = mark
-        if done is not None:
-            if self.durable:
-                commits.after_commit(done)
-            else:
-                done(now)
-        self._dispatcher.acknowledged(consumer, now)
-
-    def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
-        ledger_id, entry_id = message_id.ledgerId, message_id.entryId
-        position = (ledger_id, entry_id)
-        if message_id.ack_set:
-            unacked = ack_set_bits(list(message_id.ack_set))
-            if unacked and not self._batch_indexes:
-                return  # only whole entries are acknowledged
-            if not self.cursor.acknowledge_batch(Position(*position), held.batch_size, unacked):
-                left = self.cursor.batch_acks.get(Position(*position))
-                if left is not None and position in consumer.held:
-                    count = left[1].bit_count()
-                    consumer.count_unacked(count - held.messages)
-                    consumer.held[position] = held._replace(messages=count)
-                return
-        consumer.release(position)
-        self.cursor.acknowledge(ledger_id, entry_id, held.batch_size, held.size, held.total_messages, held.total_bytes)
-
-    def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
-        position = Position(message_id.ledgerId, message_id.entryId)
-        unacked = ack_set_bits(list(message_id.ack_set))
-        through = (position, held.total_messages, held.total_bytes)
-        whole = not unacked or (
-            self._batch_indexes and self.cursor.acknowledge_batch(position, held.batch_size, unacked)
-        )
-        if not whole:
-            before = Position(position.ledger_id, position.entry_id - 1)
-            through = (before, held.total_messages - held.batch_size, held.total_bytes - held.size)
-        self.cursor.acknowledge_through(*through)
-        # What is held stands in the order of sending, which here is that of the topic.
-        for each in list(takewhile(lambda held_at: held_at <= through[0], consumer.held)):
-            consumer.release(each)
+    def why(self) -> Why:
+        """The one reason why nothing is being sent right now, and since when."""
+        if self.fenced:
+            return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
+        return why_of(self.dispatcher.why(), self.dispatcher.standstill.since)
 
     # Cursor
 
@@ -258,7 +152,7 @@ class Subscription:
         if self.fenced:
             raise PersistenceError("Failed to fence subscription")
         self.fenced = True
-        self._epoch += 1
+        self._acks.begin_reset()
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)
             consumer.disconnect(now)
@@ -266,12 +160,12 @@ class Subscription:
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
             self.cursor.reset(mark, messages, size)
             self.source.rewind()
-            self._dispatcher.rewind()
+            self.dispatcher.rewind()
             self.fenced = False
             if ack_set:
                 self._seek_into_batch(position, ack_set, when)
             self.topic.core.commits.cursor_changed(self.cursor, when)
-            self._mark = self.cursor.mark_delete
+            self._acks.end_reset()
             if self.durable:
                 self.topic.trim(when)  # it may have gone forward
                 self.topic.core.commits.after_commit(done)

@@ -68,6 +68,8 @@ class SharedDispatcher(MultipleConsumersDispatcher):
 
     def _send_all(self, now: Now) -> str:
         while not self._unacked.at_limit():
+            if self._pinned and self._send_pinned():
+                continue
             consumer = self._next()
             if consumer is None:
                 return Reason.NO_PERMITS
@@ -78,6 +80,19 @@ class SharedDispatcher(MultipleConsumersDispatcher):
                 self._deliver(consumer, entries, repeat(NO_SLOT))
             self._levels[consumer.priority_level].move_to_end(consumer)
         return Reason.UNACKED_LIMIT
+
+    def _send_pinned(self) -> bool:
+        """Send chunks to a consumer that has the chunks before them; whether that changed anything."""
+        for consumer, pinned in self._pinned.items():
+            if consumer.ready:
+                entries = self._again(pinned, self._unacked.room(consumer))
+                if not pinned:
+                    del self._pinned[consumer]
+                if entries:
+                    self._deliver(consumer, entries, repeat(NO_SLOT))
+                if entries or not pinned:
+                    return True
+        return False
 
     def _next(self) -> Consumer | None:
         for level in self._levels.values():
@@ -92,13 +107,6 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         """What the consumer gets at this turn; none where all that was found belongs to others. None where there is
         nothing to take."""
         room = self._unacked.room(consumer)
-        pinned = self._pinned.get(consumer)
-        if pinned is not None:
-            entries = self._again(pinned, room)
-            if not pinned:
-                del self._pinned[consumer]
-            if entries:
-                return entries
         if self._waiting:
             entries = self._again(self._waiting, room)
             if not entries and self._waiting:
@@ -141,6 +149,4 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             else:
                 self._replay.keep(entry)
                 self._pinned.setdefault(owner, Positions()).add((entry[0], entry[1]))
-                if owner.ready:
-                    self._may_be_ready(owner)
         return own

@@ -424,7 +424,6 @@ def test_refusals() -> None:
     client = box.client()
     assert client.subscribe("").error == 16
     assert client.subscribe("pulsar.dedup").error == 16
-    assert client.subscribe(subType=CommandSubscribe.Key_Shared).error == 22
     assert client.subscribe(subType=CommandSubscribe.Shared, read_compacted=True).error == 22
     assert client.subscribe(topic="persistent://public/default/no", force_topic_creation=False).error == 11
     for field in ("seek", "unsubscribe", "getLastMessageId"):

@@ -49,7 +49,7 @@ class Party:
     @property
     def dispatcher(self) -> KeySharedDispatcher:
         found = self.box.broker.topics.find(parse_topic(TOPIC), self.box.now)
-        dispatcher = found.subscriptions["s"]._dispatcher  # type: ignore[union-attr]
+        dispatcher = found.subscriptions["s"].dispatcher  # type: ignore[union-attr]
         assert isinstance(dispatcher, KeySharedDispatcher)
         return dispatcher
 

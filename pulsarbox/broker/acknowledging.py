@@ -1,0 +1,168 @@
+"""Acknowledging: what an ACK names becomes part of the cursor, whoever of the subscription's consumers holds it."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.clock import Now
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
+from pulsarbox.storage.record import Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.subscription import Subscription
+
+Done = Callable[[Now], None]
+Failed = Callable[[Exception], None]
+Apply = Callable[[Consumer, MessageIdData, Held], None]
+
+
+class Acknowledging:
+    """The acknowledgements of one subscription."""
+
+    def __init__(self, subscription: "Subscription") -> None:
+        self._subscription = subscription
+        self._topic = subscription.topic
+        self._cursor = subscription.cursor
+        self._batch_indexes = self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
+        self._mark = self._cursor.mark_delete
+        """Mark-delete as it was after the last acknowledgement."""
+        self._epoch = 0
+        """Resets of the cursor so far."""
+
+    def begin_reset(self) -> None:
+        """The cursor is being reset: answers to earlier reads mean nothing any more."""
+        self._epoch += 1
+
+    def end_reset(self) -> None:
+        """The cursor is reset."""
+        self._mark = self._cursor.mark_delete
+
+    def acknowledge(
+        self, consumer: Consumer, ack: CommandAck, now: Now, done: Done | None, failed: Failed | None = None
+    ) -> None:
+        """Acknowledge what a command names; ``done`` is called when all of it is durable, ``failed`` where not all is.
+
+        An entry of which nothing is known any more (it was delivered to an earlier consumer) is read first.
+        """
+        apply = self._apply_individual
+        ids: Iterable[MessageIdData] = ack.message_id
+        if ack.ack_type == CommandAck.Cumulative:
+            apply = self._apply_cumulative
+            if self._side_by_side:
+                ids = ()  # as Pulsar does: it means nothing where others hold what lies before
+        unknown: list[MessageIdData] = []
+        held_of = consumer.held.get
+        for message_id in ids:
+            position = (message_id.ledgerId, message_id.entryId)
+            held = held_of(position)
+            if held is not None:
+                apply(consumer, message_id, held)
+                continue
+            holder = self._holder(position)
+            if holder is not None:
+                apply(holder, message_id, holder.held[position])
+                self._subscription.dispatcher.acknowledged(holder, now)
+            else:
+                unknown.append(message_id)
+        if unknown:
+            self._look_up(consumer, unknown, apply, (done, failed), now)
+        else:
+            self._settled(consumer, done, now)
+
+    def _look_up(
+        self,
+        consumer: Consumer,
+        ids: list[MessageIdData],
+        apply: Apply,
+        answers: tuple[Done | None, Failed | None],
+        now: Now,
+    ) -> None:
+        epoch = self._epoch
+        left = len(ids)
+        done, failed = answers
+        errors: list[Exception] = []
+
+        def found(message_id: MessageIdData, held: Held | None, when: Now) -> None:
+            nonlocal left
+            left -= 1
+            if held is not None and epoch == self._epoch:  # a reset in between has made a new start
+                apply(self._holder((message_id.ledgerId, message_id.entryId)) or consumer, message_id, held)
+            if left == 0:
+                self._settled(consumer, None if errors else done, when)
+                if errors and failed is not None:
+                    failed(errors[0])
+
+        def unread(message_id: MessageIdData, error: Exception) -> None:
+            errors.append(error)
+            found(message_id, None, now)
+
+        cumulative = apply == self._apply_cumulative
+        for message_id in ids:
+            position = Position(message_id.ledgerId, message_id.entryId)
+            # Before an entry that is acknowledged by itself there may be others that are not.
+            if position <= self._cursor.mark_delete or (not cumulative and self._cursor.is_acked(*position)):
+                found(message_id, None, now)
+            else:
+                self._topic.look_up(position, partial(found, message_id), partial(unread, message_id), now)
+
+    @property
+    def _side_by_side(self) -> bool:
+        """Whether several consumers take entries at a time."""
+        return self._subscription.type in (CommandSubscribe.Shared, CommandSubscribe.Key_Shared)
+
+    def _holder(self, position: tuple[int, int]) -> Consumer | None:
+        """Who has the entry unacknowledged, when it is not the one that acknowledges it."""
+        if self._side_by_side:
+            for consumer in self._subscription.consumers:
+                if position in consumer.held:
+                    return consumer
+        return None
+
+    def _settled(self, consumer: Consumer, done: Done | None, now: Now) -> None:
+        """What a command acknowledges is applied: have it written, and go on with what it made room for."""
+        commits = self._topic.core.commits
+        commits.cursor_changed(self._cursor, now)
+        mark = self._cursor.mark_delete
+        if self._mark < self._topic.ledgers.oldest_end <= mark and self._cursor.durable:
+            self._topic.trim(now)
+        self._mark = mark
+        if done is not None:
+            if self._cursor.durable:
+                commits.after_commit(done)
+            else:
+                done(now)
+        self._subscription.dispatcher.acknowledged(consumer, now)
+
+    def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
+        ledger_id, entry_id = message_id.ledgerId, message_id.entryId
+        position = (ledger_id, entry_id)
+        if message_id.ack_set:
+            unacked = ack_set_bits(list(message_id.ack_set))
+            if unacked and not self._batch_indexes:
+                return  # only whole entries are acknowledged
+            if not self._cursor.acknowledge_batch(Position(*position), held.batch_size, unacked):
+                left = self._cursor.batch_acks.get(Position(*position))
+                if left is not None and position in consumer.held:
+                    count = left[1].bit_count()
+                    consumer.count_unacked(count - held.messages)
+                    consumer.held[position] = held._replace(messages=count)
+                return
+        consumer.release(position)
+        self._cursor.acknowledge(ledger_id, entry_id, held.batch_size, held.size, held.total_messages, held.total_bytes)
+
+    def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
+        position = Position(message_id.ledgerId, message_id.entryId)
+        unacked = ack_set_bits(list(message_id.ack_set))
+        through = (position, held.total_messages, held.total_bytes)
+        whole = not unacked or (
+            self._batch_indexes and self._cursor.acknowledge_batch(position, held.batch_size, unacked)
+        )
+        if not whole:
+            before = Position(position.ledger_id, position.entry_id - 1)
+            through = (before, held.total_messages - held.batch_size, held.total_bytes - held.size)
+        self._cursor.acknowledge_through(*through)
+        # What is held stands in the order of sending, which here is that of the topic.
+        for each in list(takewhile(lambda held_at: held_at <= through[0], consumer.held)):
+            consumer.release(each)

@@ -1,0 +1,36 @@
+"""Why a subscription is not sending, in words: for people who look at a backlog."""
+
+from typing import Final, NamedTuple
+
+from pulsarbox.broker.dispatch.standstill import Reason
+
+TEXTS: Final[dict[str, str]] = {
+    Reason.NO_CONSUMER: "nobody is connected",
+    Reason.NO_PERMITS: "no consumer asks for more: their receiver queues are full",
+    Reason.SLOW_CONNECTION: "the clients do not read what was sent to them",
+    Reason.UNACKED_LIMIT: "too many messages are unacknowledged: it goes on when half of them are acknowledged",
+    Reason.KEY_BLOCKED: "what is left has keys of consumers that take nothing now, or of nobody",
+    Reason.DRAINING: "keys moved to other consumers; those that had them before are to acknowledge first",
+    Reason.CHUNKS: "what is left are chunks for a consumer that asks for nothing",
+    Reason.DELAYED: "what is left is not due yet",
+    Reason.THROTTLED: "the dispatch rate is used up",
+    Reason.RESETTING: "the cursor is being moved",
+    Reason.READING: "entries are being read from the disk",
+    Reason.END_OF_LOG: "everything is sent",
+}
+
+
+class Why(NamedTuple):
+    """The one reason why nothing is being sent."""
+
+    reason: str
+    """One of Reason."""
+    since: int
+    """Milliseconds since 1970, on the wall clock; 0: since the subscription came into memory."""
+    text: str
+    """The same for people."""
+
+
+def why_of(reason: str, since: int) -> Why:
+    """A reason with its words."""
+    return Why(reason, since, TEXTS[reason])

@@ -1,0 +1,184 @@
+"""Shared, beyond what test_consume has: ``broker.dispatch.shared`` and what it stands on."""
+
+import pytest
+
+from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.errors import PersistenceError
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, KeyValue, MessageIdData
+from tests.unit.broker.playbook import TOPIC, Box, Client
+
+SHARED = CommandSubscribe.Shared
+
+
+def join(box: Box, name: str, permits: int = 0, subscription: str = "s", **fields: object) -> Client:
+    client = box.client()
+    reply = client.subscribe(subscription, consumer_name=name, subType=SHARED, **fields)
+    assert not hasattr(reply, "error"), reply
+    if permits:
+        client.flow(permits)
+    return client
+
+
+def subscription_of(box: Box, name: str = "s") -> Subscription:
+    topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
+    found = topic.subscriptions[name]  # type: ignore[union-attr]
+    assert isinstance(found, Subscription)
+    return found
+
+
+def test_a_thousand_consumers_get_one_each() -> None:
+    box = Box(dispatcherMaxRoundRobinBatchSize=1)
+    clients = [join(box, f"c{i}", permits=5) for i in range(1000)]
+    box.client().publish(1000)
+    assert {len(client.received()) for client in clients} == {1}
+
+
+def test_permits_come_back_and_the_order_of_turns_stays() -> None:
+    box = Box(dispatcherMaxRoundRobinBatchSize=1)
+    one, two = join(box, "one", permits=1), join(box, "two", permits=3)
+    sent = box.client().publish(6)
+    assert one.received() == [sent[0]]
+    assert two.received() == [sent[1], sent[2], sent[3]]
+    one.flow(1)
+    two.flow(1)
+    assert (one.received(), two.received()) == ([sent[4]], [sent[5]])
+
+
+@pytest.mark.parametrize(
+    ("choice", "shares"), [("roundRobin", (5, 5)), ("leastUnacked", (1, 9)), ("mostPermits", (0, 10))]
+)
+def test_who_is_next_can_be_chosen(choice: str, shares: tuple[int, int]) -> None:
+    for by_property in (False, True):
+        box = Box(dispatcherMaxRoundRobinBatchSize=1, **({} if by_property else {"sharedConsumerSelection": choice}))
+        fields = (
+            {"subscription_properties": [KeyValue(key="sharedConsumerSelection", value=choice)]} if by_property else {}
+        )
+        busy = join(box, "busy", permits=8, **fields)
+        box.client().publish(8)
+        busy.received()
+        busy.flow(10)
+        idle = join(box, "idle", permits=30)
+        box.client().publish(10)
+        assert (len(busy.received()), len(idle.received())) == shares
+
+
+def test_chunks_of_a_message_go_to_one_consumer() -> None:
+    box = Box(dispatcherMaxRoundRobinBatchSize=1)
+    one, two = join(box, "one", permits=100), join(box, "two", permits=100)
+    producer = box.client()
+    producer.producer(1)
+    sequence = 0
+    for chunk in range(4):
+        for uuid in "abc":
+            producer.send(sequence, uuid=uuid, chunk_id=chunk, num_chunks_from_msg=4, total_chunk_msg_size=4)
+            sequence += 1
+    got = [set(), set()]
+    for i, client in enumerate((one, two)):
+        got[i] = {entry % 3 for _, entry in client.received()}
+    assert got[0] | got[1] == {0, 1, 2}
+    assert not got[0] & got[1]
+    assert got[0]
+    assert got[1]
+
+
+def test_chunks_wait_for_the_consumer_that_has_the_first() -> None:
+    box = Box(dispatcherMaxRoundRobinBatchSize=1)
+    one, two = join(box, "one", permits=1), join(box, "two")
+    producer = box.client()
+    producer.producer(1)
+    for chunk in range(3):
+        producer.send(chunk, uuid="a", chunk_id=chunk, num_chunks_from_msg=3, total_chunk_msg_size=3)
+    producer.send(3)
+    assert [entry for _, entry in one.received()] == [0]
+    two.flow(10)
+    assert [entry for _, entry in two.received()] == [3]
+    assert subscription_of(box).why().reason == Reason.CHUNKS
+    one.flow(1)
+    assert [entry for _, entry in one.received()] == [1]
+    one.request("close_consumer", consumer_id=1)
+    assert [entry for _, entry in two.received()] == [0, 1, 2]
+
+
+def test_whoever_acknowledges_the_holder_holds_it_no_longer() -> None:
+    box = Box(maxUnackedMessagesPerConsumer=4)
+    one, two = join(box, "one", permits=10), join(box, "two")
+    sent = box.client().publish(6)
+    assert one.received() == sent[:4]
+    two.ack(*sent[:2])
+    assert one.received() == sent[4:]
+    consumer = one.cnx.consumers[1]
+    assert consumer.unacked == len(consumer.held) == 4
+
+
+def test_the_subscription_goes_on_at_half_its_limit() -> None:
+    box = Box(maxUnackedMessagesPerSubscription=6, dispatcherMaxRoundRobinBatchSize=1)
+    one, two = join(box, "one", permits=10), join(box, "two", permits=10)
+    box.client().publish(10)
+    first, second = one.received(), two.received()
+    assert len(first + second) == 6
+    assert subscription_of(box).why().reason == Reason.UNACKED_LIMIT
+    one.ack(*first[:2])
+    assert one.inbox == two.inbox == []
+    two.ack(second[0])
+    assert len(one.received() + two.received()) == 3
+
+
+def test_the_broker_goes_on_at_half_its_limit() -> None:
+    box = Box(maxUnackedMessagesPerBroker=10, maxUnackedMessagesPerSubscriptionOnBrokerBlocked=0.2)
+    large, small = join(box, "large", permits=100), join(box, "small", permits=1, subscription="t")
+    sent = box.client().publish(30)
+    got = large.received()
+    assert len(got) == 9
+    assert len(small.received()) == 1
+    assert subscription_of(box).why().reason == Reason.UNACKED_LIMIT
+    small.flow(1)
+    assert len(small.received()) == 1, "it holds less than its share"
+    large.ack(*got[:5])
+    assert large.inbox == []
+    large.ack(got[5])
+    assert large.received() == sent[9:29], "a turn's worth: the limit is looked at between turns"
+
+
+def test_a_read_that_fails_is_tried_again() -> None:
+    box = Box()
+    one = join(box, "one", permits=10)
+    sent = box.client().publish(3)
+    one.received()
+    for ledger in subscription_of(box).topic.ledger.tail.values():
+        ledger.clear()
+    box.auto = False
+    one.ask("redeliverUnacknowledgedMessages", consumer_id=1)
+    box.read(PersistenceError("bad disk"))
+    assert one.received() == []
+    box.auto = True
+    box.advance(2)
+    assert one.received() == sent
+
+
+def test_why_says_the_one_reason_and_since_when() -> None:
+    box = Box()
+    one = join(box, "one")
+    box.client().publish(3)
+    subscription = subscription_of(box)
+
+    def reason() -> str:
+        return subscription.why().reason
+
+    assert reason() == Reason.NO_PERMITS
+    box.advance(5)
+    one.flow(10)
+    assert reason() == Reason.END_OF_LOG
+    assert subscription.why().since == box.wall
+    then = box.wall
+    box.advance(5)
+    one.ask("redeliverUnacknowledgedMessages", consumer_id=1, message_ids=[MessageIdData(ledgerId=1, entryId=99)])
+    assert subscription.why().since == then, "nothing was sent"
+    one.outbox.blocked = one.outbox.full = True
+    box.client().publish(1)
+    assert reason() == Reason.SLOW_CONNECTION
+    one.cnx.closed(box.now)
+    assert reason() == Reason.NO_CONSUMER
+    assert subscription.why().since == box.wall
+    assert subscription.why().text == "nobody is connected"
