@@ -61,6 +61,8 @@ class Model:
         self.trims = 0
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
+        self._sending: Pending | None = None
+        """What came with the frame that the core is dealing with."""
 
     def topic(self, name: str) -> TopicView:
         """A topic, from its first mention on."""
@@ -274,6 +276,7 @@ class Model:
 
     def after_received(self, end: BoxEnd, frame: Frame) -> None:
         """The core has dealt with the frame."""
+        self._sending = None
         conn = self.conns.get(end)
         if conn is None or end.outbox.close_reason is not None:
             return
@@ -324,9 +327,11 @@ class Model:
         producer = conn.producers.get(body.producer_id)
         if producer is not None:
             try:
-                producer.pending.append(Pending(body.sequence_id, message_keys(payload)))
+                keys = message_keys(payload)
             except (ProtocolError, ValueError):
-                producer.pending.append(Pending(body.sequence_id, []))
+                keys = []
+            self._sending = Pending(body.sequence_id, keys)
+            producer.pending.append(self._sending)
 
     def _subscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
         request = conn.requests[body.request_id]
@@ -513,18 +518,25 @@ class Model:
         self._settle_send(conn, body, None)
 
     def _settle_send(self, conn: ConnView, body: Any, position: Position | None) -> None:
-        for producer in (*conn.closing, *conn.producers.values()):
-            if producer.producer_id != body.producer_id:
-                continue
-            for pending in producer.pending:
-                if pending.sequence_id == body.sequence_id:
-                    in_order = pending is producer.pending[0]
-                    producer.pending.remove(pending)
-                    for checker in self.checkers:
-                        checker.settled(producer, pending, position, in_order)
-                    return
+        waiting = [
+            (producer, pending)
+            for producer in (*conn.closing, *conn.producers.values())
+            if producer.producer_id == body.producer_id
+            for pending in producer.pending
+            if pending.sequence_id == body.sequence_id
+        ]
+        if not waiting:
+            for checker in self.checkers:
+                checker.settled_nothing(conn, body.sequence_id)
+            return
+        # A copy that an earlier producer of this id has sent may still be on its way to the disk: answers to those come
+        # oldest first. What is refused at once is the message that has just come.
+        at_once = [each for each in waiting if position is None and each[1] is self._sending]
+        producer, pending = (at_once or waiting)[0]
+        in_order = pending is producer.pending[0]
+        producer.pending.remove(pending)
         for checker in self.checkers:
-            checker.settled_nothing(conn, body.sequence_id)
+            checker.settled(producer, pending, position, in_order)
 
     def _producer_closed(self, conn: ConnView, body: Any) -> None:
         producer = conn.producers.pop(body.producer_id, None)
