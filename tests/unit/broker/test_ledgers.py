@@ -114,6 +114,20 @@ def test_a_reader_goes_on_behind_what_was_trimmed() -> None:
     assert [each for each in sent if each[0] >= first] == [each for each in rest if each[0] >= first]
 
 
+def test_the_disk_of_ledgers_that_went_shortly_before_a_restart_comes_back_with_it() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=10)
+    client = box.client()
+    client.subscribe("a")
+    sent = publish(box, 25)
+    client.flow(100)
+    ack_all(client, sent[-1])
+    assert len(ledgers_of(box)) == 1
+    assert list(box.disk.index.positions(sent[0][0])), "only a checkpoint gives it back"
+    again = box.restart()
+    assert not list(again.disk.index.positions(sent[0][0]))
+    assert not list(again.disk.index.positions(sent[10][0]))
+
+
 def test_acknowledged_ledgers_are_kept_for_the_time_of_the_retention() -> None:
     box = Box(managedLedgerMaxEntriesPerLedger=10, defaultRetentionTimeInMinutes=30, defaultRetentionSizeInMB=-1)
     client = box.client()
