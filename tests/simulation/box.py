@@ -253,6 +253,8 @@ class Box:
             return False
         held = [end for end in self.ends.values() if end.held_back]
         for end in held:
+            if self.broker.full:
+                break  # a client more at a time: what all of them hold back together has no bound
             data, end.held_back = b"".join(end.held_back), []
             self._feed(end, data)
         return bool(held)
