@@ -281,7 +281,8 @@ class Model:
         if conn is None or end.outbox.close_reason is not None:
             return
         self.refresh(quiet=False)
-        for request in conn.requests.values():
+        # A reader that was closed while its start was looked up is never answered: it has made nothing.
+        for request in sorted(conn.requests.values(), key=lambda each: each.given_up):
             if request.kind == "SUBSCRIBE":
                 self._created(request)
             elif request.kind == "UNSUBSCRIBE" and request.sub is not None:
