@@ -15,6 +15,7 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
 from tests.simulation.box import Box, BoxEnd
+from tests.simulation.history import brief
 from tests.simulation.views import (
     SHARED,
     ConnView,
@@ -266,7 +267,7 @@ class Model:
             return
         spec = COMMANDS[command.type]
         body = getattr(command, spec.field)
-        self.world.note("in", end.link.number, spec.name, *_brief(spec.name, body))
+        self.world.note("in", end.link.number, spec.name, *brief(spec.name, body))
         request_id = getattr(body, "request_id", None)
         if request_id is not None and (spec.name != "ACK" or body.HasField("request_id")):
             conn.requests[request_id] = Request(spec.name)
@@ -442,7 +443,7 @@ class Model:
             return
         spec = COMMANDS[command.type]
         body = getattr(command, spec.field)
-        self.world.note("out", end.link.number, spec.name, *_brief(spec.name, body))
+        self.world.note("out", end.link.number, spec.name, *brief(spec.name, body))
         handler = _OUT.get(spec.name)
         if handler is not None:
             handler(self, conn, body)
@@ -531,8 +532,8 @@ class Model:
                 checker.settled_nothing(conn, body.sequence_id)
             return
         # A copy that an earlier producer of this id has sent may still be on its way to the disk: answers to those come
-        # oldest first. What is refused at once is the message that has just come.
-        at_once = [each for each in waiting if position is None and each[1] is self._sending]
+        # oldest first. What is answered at once is the message that has just come.
+        at_once = [each for each in waiting if each[1] is self._sending]
         producer, pending = (at_once or waiting)[0]
         in_order = pending is producer.pending[0]
         producer.pending.remove(pending)
@@ -558,20 +559,6 @@ class Model:
     def _last_message_id(self, conn: ConnView, body: Any) -> None:
         for checker in self.checkers:
             checker.last_message_id(position_of(body.last_message_id))
-
-
-def _brief(name: str, body: Any) -> tuple[object, ...]:
-    if name == "MESSAGE":
-        message_id = body.message_id
-        return body.consumer_id, f"{message_id.ledgerId}:{message_id.entryId}", body.redelivery_count
-    if name == "ACK":
-        ids = [f"{each.ledgerId}:{each.entryId}{list(each.ack_set) or ''}" for each in body.message_id]
-        return body.consumer_id, body.ack_type, *ids
-    if name == "SUBSCRIBE":
-        return body.subscription, body.subType
-    if name in ("SEND_RECEIPT", "SEND_ERROR"):
-        return body.producer_id, body.sequence_id
-    return ()
 
 
 _IN: dict[str, Callable[[Model, ConnView, Any, bytes], None]] = {
