@@ -77,13 +77,32 @@ class Subscription:
             raise ConsumerBusy(
                 f"Subscription is of different type: it is {TYPE_NAMES[self.type]} while it has consumers"
             )
-        asked = consumer.key_shared or KeySharedMeta()
+        asked = (consumer.key_shared if sub_type == CommandSubscribe.Key_Shared else None) or KeySharedMeta()
+        if self.consumers:
+            self._check_policy(asked)
         if not self.consumers and (sub_type, asked) != (self.type, self._key_shared):
             self.dispatcher = self._make_dispatcher(sub_type, asked)
             self.type = sub_type
             self._key_shared = asked
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
+
+    def _check_policy(self, asked: KeySharedMeta) -> None:
+        """All consumers of a Key_Shared subscription want the same; the texts are Pulsar's."""
+        there = self._key_shared
+        if there.allow_out_of_order != asked.allow_out_of_order:
+            allows, asks = "allows", "does not allow it"
+            if asked.allow_out_of_order:
+                allows, asks = "does not allow", "allows it"
+            raise ConsumerBusy(
+                f"Subscription is of different type. Active subscription {allows} out of order delivery while the"
+                f" connecting consumer {asks}."
+            )
+        if there.mode is not asked.mode:
+            raise ConsumerBusy(
+                f"Subscription is of different type. Active subscription key_shared mode of '{there.mode.name}' is"
+                f" different than the connecting consumer's key_shared mode '{asked.mode.name}'."
+            )
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """The consumer has gone. ``lost``: its connection broke, it did not close."""

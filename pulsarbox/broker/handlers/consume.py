@@ -2,6 +2,7 @@
 
 from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
@@ -132,7 +133,7 @@ def _signed(word: int) -> int:
 def _consumer(
     cnx: ServerCnx, command: CommandSubscribe, subscription: AnySubscription, partition: int, now: Now
 ) -> Consumer:
-    return Consumer(
+    consumer = Consumer(
         cnx,
         command.consumer_id,
         command.consumer_name,
@@ -142,6 +143,11 @@ def _consumer(
         epoch=command.consumer_epoch if command.HasField("consumer_epoch") else None,
         now=now,
     )
+    if command.HasField("keySharedMeta"):
+        meta = command.keySharedMeta
+        ranges = tuple((each.start, each.end) for each in meta.hashRanges)
+        consumer.key_shared = KeySharedMeta(KeySharedMode(meta.keySharedMode), ranges, meta.allowOutOfOrderDelivery)
+    return consumer
 
 
 def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:

@@ -5,7 +5,14 @@ from collections.abc import Iterable
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.names import parse_topic
-from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, KeySharedMeta, KeySharedMode, MessageIdData
+from pulsarbox.protocol.PulsarApi_pb2 import (
+    CommandAck,
+    CommandSubscribe,
+    KeySharedMeta,
+    KeySharedMode,
+    MessageIdData,
+    ServerError,
+)
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 KEY_SHARED = CommandSubscribe.Key_Shared
@@ -273,3 +280,25 @@ def test_everything_comes_once_while_consumers_come_and_go() -> None:
     for at in left.received():
         seen.setdefault(party.keys[at], []).append(at)
     assert {at for order in seen.values() for at in order} == set(sent)
+
+
+def test_all_consumers_want_the_same_policy() -> None:
+    in_order = KeySharedMeta(keySharedMode=KeySharedMode.AUTO_SPLIT)
+    any_order = KeySharedMeta(keySharedMode=KeySharedMode.AUTO_SPLIT, allowOutOfOrderDelivery=True)
+    sticky = KeySharedMeta(keySharedMode=KeySharedMode.STICKY)
+    sticky.hashRanges.add(start=0, end=10)
+    different = "Subscription is of different type. Active subscription "
+    refusals = (
+        (
+            in_order,
+            sticky,
+            "key_shared mode of 'AUTO_SPLIT' is different than the connecting consumer's key_shared mode 'STICKY'.",
+        ),
+        (in_order, any_order, "does not allow out of order delivery while the connecting consumer allows it."),
+        (any_order, in_order, "allows out of order delivery while the connecting consumer does not allow it."),
+    )
+    for first, second, text in refusals:
+        box = Box()
+        Party(box).join("first", keySharedMeta=first)
+        reply = box.client().subscribe("s", consumer_name="second", subType=KEY_SHARED, keySharedMeta=second)
+        assert (reply.error, reply.message) == (ServerError.ConsumerBusy, different + text)
