@@ -165,7 +165,8 @@ class ServerCnx:
         consumers = list(self.consumers.values())
         self.consumers.clear()
         for consumer in consumers:
-            consumer.closed = True
+            consumer.closed = True  # all of them first: none gets what another one held, and has it counted again
+        for consumer in consumers:
             consumer.subscription.remove_consumer(consumer, now, lost=True)
         self.broker.cnxs.pop(self, None)
 

@@ -182,3 +182,17 @@ def test_why_says_the_one_reason_and_since_when() -> None:
     assert reason() == Reason.NO_CONSUMER
     assert subscription.why().since == box.wall
     assert subscription.why().text == "nobody is connected"
+
+
+def test_a_lost_connection_with_two_consumers_counts_once() -> None:
+    box = Box()
+    both = join(box, "one", permits=1)
+    both.request("subscribe", topic=TOPIC, subscription="s", consumer_id=2, consumer_name="two", subType=SHARED)
+    both.ask("flow", consumer_id=2, messagePermits=5)
+    box.client().publish(3)
+    both.received()
+    other = join(box, "other")
+    both.cnx.closed(box.now)
+    box.turn()
+    other.flow(10)
+    assert [other.take("message").redelivery_count for _ in range(3)] == [1, 1, 1]
