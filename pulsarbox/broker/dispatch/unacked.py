@@ -47,7 +47,7 @@ class BrokerUnacked:
 class Unacked:
     """The unacknowledged messages of one subscription, and what its limits say."""
 
-    __slots__ = ("_blocked", "_broker", "_go_on", "_max", "_max_consumer", "messages")
+    __slots__ = ("_blocked", "_broker", "_broker_holds", "_go_on", "_max", "_max_consumer", "messages")
 
     def __init__(self, settings: Settings, broker: BrokerUnacked, go_on: Callable[[Now], None]) -> None:
         self._max = settings.maxUnackedMessagesPerSubscription
@@ -55,6 +55,8 @@ class Unacked:
         self._broker = broker
         self._go_on = go_on
         self._blocked = False
+        self._broker_holds = False
+        """The broker's limit has held this subscription back, and it may do so still."""
         self.messages = 0
 
     def add(self, messages: int) -> None:
@@ -70,7 +72,8 @@ class Unacked:
 
     def at_limit(self) -> bool:
         """Whether the subscription gets nothing."""
-        if self._broker.blocked and self.messages > self._broker.share:
+        self._broker_holds = self._broker.blocked and self.messages > self._broker.share
+        if self._broker_holds:
             self._broker.wait(self._go_on)
             return True
         return self._blocked
@@ -91,6 +94,9 @@ class Unacked:
             freed = True
         if self._blocked and self.messages <= self._max // 2:
             self._blocked = False
+            freed = True
+        if self._broker_holds and self.messages <= self._broker.share:
+            self._broker_holds = False
             freed = True
         self._broker.released(now)
         return freed

@@ -196,3 +196,16 @@ def test_a_lost_connection_with_two_consumers_counts_once() -> None:
     box.turn()
     other.flow(10)
     assert [other.take("message").redelivery_count for _ in range(3)] == [1, 1, 1]
+
+
+def test_a_subscription_that_is_down_to_its_share_goes_on_while_the_broker_is_at_its_limit() -> None:
+    box = Box(maxUnackedMessagesPerBroker=10, maxUnackedMessagesPerSubscriptionOnBrokerBlocked=0.2)
+    greedy, modest = join(box, "greedy", subscription="g"), join(box, "modest", subscription="m", permits=3)
+    box.client().publish(20)
+    held = modest.received()
+    greedy.flow(7)
+    modest.flow(10)
+    assert modest.received() == [], "the broker is at its limit, three are more than the share of two"
+    assert subscription_of(box, "m").why().reason == Reason.UNACKED_LIMIT
+    modest.ack(*held)
+    assert modest.received(), "nothing but its own acknowledgements has changed"
