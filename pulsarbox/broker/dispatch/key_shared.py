@@ -266,7 +266,12 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             self._replay.keep(entry)
             self._wait((entry[0], entry[1]), slot)
         for owner, parcel in parcels.items():
-            self._send(owner, parcel)
+            if self._unacked.at_limit():
+                for entry, slot in zip(parcel.entries, parcel.slots, strict=True):
+                    self._replay.keep(entry)
+                    self._wait((entry[0], entry[1]), slot)
+            else:
+                self._send(owner, parcel)
 
     def _send_waiting(self, consumer: Consumer) -> bool:
         """Send what waits for a consumer, as far as it is at hand; asks for the others. Whether any was sent."""

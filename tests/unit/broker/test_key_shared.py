@@ -302,3 +302,18 @@ def test_all_consumers_want_the_same_policy() -> None:
         Party(box).join("first", keySharedMeta=first)
         reply = box.client().subscribe("s", consumer_name="second", subType=KEY_SHARED, keySharedMeta=second)
         assert (reply.error, reply.message) == (ServerError.ConsumerBusy, different + text)
+
+
+def test_the_limit_of_a_subscription_holds_among_the_consumers_of_one_read() -> None:
+    party = Party(Box(maxUnackedMessagesPerSubscription=4))
+    alpha, beta = party.join("alpha", permits=0), party.join("beta", permits=0)
+    party.box.auto = False
+    alpha.flow(1000)
+    beta.flow(1000)
+    for sequence, key in enumerate(ALL):
+        party.producer.send(sequence, partition_key=key)
+    party.box.auto = True
+    party.box.turn()
+    got = [len(each.received()) for each in (alpha, beta)]
+    assert min(got) == 0, "who came first has reached the limit"
+    assert party.dispatcher.why() == Reason.UNACKED_LIMIT
