@@ -160,11 +160,12 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def acknowledged(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.acknowledged."""
-        if self._unacked.released(consumer, now):
+        if self._unacked.released(consumer):
             self._freed(consumer)
             self.dispatch(now)
         elif self._stirred:
             self.dispatch(now)
+        self._unacked.others_go_on(now)
 
     def _place(self, slot: int) -> None:
         """A slot waits: where its consumer finds it, unless it drains."""

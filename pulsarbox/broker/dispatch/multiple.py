@@ -94,8 +94,9 @@ class MultipleConsumersDispatcher:
         if not self._consumers:
             self.rewind()
             self.standstill.stopped(Reason.NO_CONSUMER, now)
-        self._unacked.released(consumer, now)
+        self._unacked.released(consumer)
         self.dispatch(now)
+        self._unacked.others_go_on(now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[At] | None, now: Now) -> None:
         """Entries that the consumer holds go out again, their redelivery count one higher."""
@@ -106,9 +107,10 @@ class MultipleConsumersDispatcher:
                 given_back[position] = held
                 self._cursor.redelivered(position)
         self._wait_again(given_back)
-        if self._unacked.released(consumer, now):
+        if self._unacked.released(consumer):
             self._freed(consumer)
         self.dispatch(now)
+        self._unacked.others_go_on(now)
 
     def rewind(self) -> None:
         """See Dispatcher.rewind."""
@@ -129,9 +131,10 @@ class MultipleConsumersDispatcher:
 
     def acknowledged(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.acknowledged."""
-        if self._unacked.released(consumer, now):
+        if self._unacked.released(consumer):
             self._freed(consumer)
             self.dispatch(now)
+        self._unacked.others_go_on(now)
 
     def _freed(self, consumer: Consumer) -> None:
         """A limit that was reached is so no longer."""

@@ -86,7 +86,7 @@ class Unacked:
             self._blocked = True
         self._broker.sent()
 
-    def released(self, consumer: Consumer, now: Now) -> bool:
+    def released(self, consumer: Consumer) -> bool:
         """The consumer holds less than before; whether it, or the subscription, goes on now."""
         freed = False
         if consumer.blocked and consumer.unacked <= self._max_consumer // 2:
@@ -98,8 +98,11 @@ class Unacked:
         if self._broker_holds and self.messages <= self._broker.share:
             self._broker_holds = False
             freed = True
-        self._broker.released(now)
         return freed
+
+    def others_go_on(self, now: Now) -> None:
+        """After ``released``, when the subscription knows whom it can send to: the broker's limit may hold no longer."""
+        self._broker.released(now)
 
     def reset(self) -> None:
         """Nobody holds anything."""

@@ -209,3 +209,13 @@ def test_a_subscription_that_is_down_to_its_share_goes_on_while_the_broker_is_at
     assert subscription_of(box, "m").why().reason == Reason.UNACKED_LIMIT
     modest.ack(*held)
     assert modest.received(), "nothing but its own acknowledgements has changed"
+
+
+def test_who_is_below_its_limit_again_comes_before_lower_priorities() -> None:
+    box = Box(maxUnackedMessagesPerConsumer=4, maxUnackedMessagesPerBroker=4)
+    first = join(box, "first", permits=100, priority_level=0)
+    second = join(box, "second", permits=100, priority_level=1)
+    sent = box.client().publish(5)
+    assert (first.received(), second.received()) == (sent[:4], [])
+    first.ack(*sent[:2])
+    assert (first.received(), second.received()) == (sent[4:], []), "it and the broker were released at once"
