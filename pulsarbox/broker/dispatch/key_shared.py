@@ -117,7 +117,9 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         for slot in slots:
             self._holders.pop(slot, None)
         self._wait_again(held)
-        self._place_all(slots | {slot for _, slot in heap})
+        # Those that drained for the sake of who has gone may have come back to the consumer that was waited for.
+        drained = {slot for slot in self._queues if slot in self._holders}
+        self._place_all(slots | drained | {slot for _, slot in heap})
 
     def _may_be_ready(self, consumer: Consumer) -> None:
         if consumer.ready:

@@ -317,3 +317,15 @@ def test_the_limit_of_a_subscription_holds_among_the_consumers_of_one_read() -> 
     got = [len(each.received()) for each in (alpha, beta)]
     assert min(got) == 0, "who came first has reached the limit"
     assert party.dispatcher.why() == Reason.UNACKED_LIMIT
+
+
+def test_a_key_that_comes_back_to_who_has_it_waits_no_longer() -> None:
+    party = Party(Box())
+    alpha = party.join("alpha")
+    party.publish("key0")
+    beta = party.join("beta")
+    party.publish("key0", "key0")
+    assert (party.got("alpha"), party.got("beta")) == (["key0"], [])
+    beta.request("close_consumer", consumer_id=1)
+    assert alpha.received(), "it was to wait for itself"
+    assert party.dispatcher.why() == Reason.END_OF_LOG
