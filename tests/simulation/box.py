@@ -49,8 +49,10 @@ class Tap(Outbox):
     def send_parts(self, parts: list[bytes], size: int) -> None:
         """See Outbox.send_parts."""
         super().send_parts(parts, size)
-        for head in parts[::2]:
-            self.end.box.model.sent(self.end, parse_command(head[8 : 8 + int.from_bytes(head[4:8], "big")]))
+        messages = [parse_command(head[8 : 8 + int.from_bytes(head[4:8], "big")]) for head in parts[::2]]
+        for message in messages:
+            self.end.box.model.sent(self.end, message)
+        self.end.box.model.parcel(self.end, messages)
 
 
 class BoxEnd:

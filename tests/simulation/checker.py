@@ -65,6 +65,9 @@ class Checker:
     def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
         """An entry goes to a consumer."""
 
+    def parcel(self, consumer: ConsumerView, positions: list[Position]) -> None:
+        """These entries went to a consumer in one go: each of them was ``delivered``."""
+
     def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
         """A SEND was answered; None as the position is an error."""
 

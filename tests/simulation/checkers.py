@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsarbox.broker.consumer import Consumer, ack_set_bits
-from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.consumer import ack_set_bits
 from pulsarbox.storage.record import Position
 from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
 from tests.simulation.checker import Checker
+from tests.simulation.dispatch_checkers import ChunksTogether, OneActive, Turns, UnackedLimits
+from tests.simulation.flow_checkers import Liveness, Tally, Why
+from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
 from tests.simulation.model import Model
 from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
 from tests.simulation.views import (
-    SHARED,
     ConnView,
     ConsumerView,
     MessageKey,
@@ -71,7 +72,7 @@ class Order(Checker):
 
     def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
         """See Checker."""
-        if consumer is None or consumer.sub.type == SHARED or consumer.sub.seeks:
+        if consumer is None or consumer.sub.side_by_side or consumer.sub.seeks:
             return
         topic, last = consumer.sub.topic, consumer.last
         entry = topic.entries.get(position)
@@ -98,55 +99,14 @@ class Permits(Checker):
             self.check(consumer.permits > 0, "delivered without a permit:", position, consumer.permits)
 
 
-class Liveness(Checker):
-    """Where there is backlog and somebody who can take it, it flows; at the end everything is consumed."""
-
-    rule = "liveness"
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self._turns = 0
-
-    def turn(self) -> None:
-        """See Checker."""
-        self._turns += 1
-        disk, world = self.model.box.disk, self.model.world
-        if self._turns % 8 or disk.reads_under_way or world.monotonic - disk.last_read_failure < 1.5:
-            return
-        for view in self.model.subs():
-            core = self.model.box.topic(view.topic.name)
-            sub = core.subscriptions.get(view.name) if core is not None else None
-            if sub is not None and sub.cursor is view.cursor and not view.seeks and not view.unsure:
-                self._check_flow(view, sub)
-
-    def _check_flow(self, view: SubView, sub: Subscription) -> None:
-        consumers: list[Consumer] = sub.consumers
-        if sub.type != SHARED:
-            consumers = [sub.active_consumer] if sub.active_consumer is not None else []
-        ready = [c for c in consumers if c.permits > 0 and not c.blocked and not c.outbox.full and not c.closed]
-        held = {position for c in consumers for position in c.held}
-        if not ready or sum(c.unacked for c in consumers) >= 10:  # the limit of the simulation's settings, halved
-            return
-        waiting = [position for position in view.left if position not in held]
-        self.check(not waiting, "nothing flows:", view.topic.name, view.name, ready[0].permits, waiting[:3])
-
-    def finished(self) -> None:
-        """See Checker."""
-        for sub in self.model.subs():
-            alive = any(c.sub is sub for conn in self.model.conns.values() for c in conn.consumers.values())
-            self.check(
-                not alive or not sub.left, "never consumed:", sub.topic.name, sub.name, list(sub.left.items())[:5]
-            )
-
-
 class OneHolder(Checker):
-    """An entry of a Shared subscription is with one consumer at a time, until that one goes or gives it back."""
+    """Where consumers take entries side by side each is with one of them, until that one goes or gives it back."""
 
     rule = "one-holder"
 
     def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
         """See Checker."""
-        if consumer is not None and consumer.sub.type == SHARED and not consumer.sub.seeks:
+        if consumer is not None and consumer.sub.side_by_side and not consumer.sub.seeks:
             owner = consumer.sub.owner.get(position)
             self.check(owner is None, "delivered while it is pending:", position, consumer.sub.name)
 
@@ -231,9 +191,8 @@ class Backlog(Checker):
 
     def _check_all(self) -> None:
         for view in self.model.subs():
-            core = self.model.box.topic(view.topic.name)
-            sub = core.subscriptions.get(view.name) if core is not None else None
-            if sub is None or sub.cursor is not view.cursor or view.seeks or view.unsure:
+            sub = self.model.subscription(view)
+            if sub is None or view.seeks or view.unsure:
                 continue
             cursor = sub.cursor
             found = (cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes)
@@ -254,7 +213,7 @@ class Backlog(Checker):
 
 
 class RedeliveryCounts(Checker):
-    """The redelivery count of a delivery is the number of times that its holder asked for it again."""
+    """The redelivery count of a delivery is the number of times that its holder asked for it again, or was lost."""
 
     rule = "redelivery-counts"
 
@@ -262,7 +221,7 @@ class RedeliveryCounts(Checker):
         """See Checker."""
         if consumer is None:
             return
-        right = consumer.sub.counts.get(position, 0) if consumer.sub.type == SHARED else 0
+        right = consumer.sub.counts.get(position, 0) if consumer.sub.side_by_side else 0
         found = body.redelivery_count
         self.check(found <= right, "redelivery count", position, found, "should be", right)
         if consumer.sub.exact_counts:
@@ -388,7 +347,15 @@ CHECKERS: tuple[type[Checker], ...] = (
     Order,
     Permits,
     OneHolder,
+    OneActive,
+    Turns,
+    ChunksTogether,
+    KeyOwner,
+    KeyHolder,
+    KeyOrder,
     AckedStays,
+    UnackedLimits,
+    Tally,
     RedeliveryCounts,
     OneReply,
     Names,
@@ -403,4 +370,5 @@ CHECKERS: tuple[type[Checker], ...] = (
     GivenBack,
     Unloaded,
     Liveness,
+    Why,
 )

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from pulsarbox.broker.consumer import ack_set_bits, ack_set_words
-from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, KeySharedMeta, KeySharedMode, MessageIdData
 from pulsarbox.storage.record import Position
 from tests.simulation.box import Box
 from tests.simulation.clients import Client
-from tests.simulation.model import position_of
-from tests.simulation.views import MessageKey, message_keys
+from tests.simulation.views import MessageKey, Policy, message_keys, position_of
 from tests.simulation.world import World
 
-EXCLUSIVE, SHARED, FAILOVER = CommandSubscribe.Exclusive, CommandSubscribe.Shared, CommandSubscribe.Failover
+EXCLUSIVE, FAILOVER = CommandSubscribe.Exclusive, CommandSubscribe.Failover
+SHARED, KEY_SHARED = CommandSubscribe.Shared, CommandSubscribe.Key_Shared
+SIDE_BY_SIDE = (SHARED, KEY_SHARED)
+SLOTS = 65536
 
 
 class SimulatedConsumer(Client):
@@ -26,6 +28,7 @@ class SimulatedConsumer(Client):
         self.topic = topic
         self.subscription = subscription
         self.type = sub_type
+        self.consumer_name = name
         self.open = False
         self.inbox: dict[Position, tuple[int, int]] = {}
         """What is not acknowledged: messages in the entry, and a bit for each that is left."""
@@ -35,7 +38,7 @@ class SimulatedConsumer(Client):
         self._used = 0
         self._calm_acts = 0
         self._opening = 0
-        self._priority = world.random.choice((0, 0, 1))
+        self._priority = world.random.choice((0, 0, 1, 2))
         self._earliest = world.chance(0.7)
 
     def connected(self) -> None:
@@ -57,7 +60,7 @@ class SimulatedConsumer(Client):
                 subscription=self.subscription,
                 subType=self.type,
                 consumer_id=1,
-                consumer_name=self.name,
+                consumer_name=self.consumer_name,
                 priority_level=self._priority,
                 durable=self.durable,
                 initialPosition=earliest,
@@ -144,7 +147,7 @@ class SimulatedConsumer(Client):
         random = self.world.random
         if not self.inbox:
             return
-        if self.type != SHARED and not self.calm and random.random() < 0.4:
+        if self.type not in SIDE_BY_SIDE and not self.calm and random.random() < 0.4:
             position = random.choice(list(self.inbox))
             left = self._some_left(position)
             self._ack([self._id(position, left)], CommandAck.Cumulative)
@@ -186,7 +189,7 @@ class SimulatedConsumer(Client):
 
     def _redeliver(self) -> None:
         ids = []
-        if self.type == SHARED and self.inbox and self.world.chance(0.7):
+        if self.type in SIDE_BY_SIDE and self.inbox and self.world.chance(0.7):
             chosen = self.world.random.sample(list(self.inbox), min(3, len(self.inbox)))
             ids = [self._id(position, 0) for position in chosen]
             for position in chosen:
@@ -219,6 +222,39 @@ class SimulatedReader(SimulatedConsumer):
         if not self.past:
             return {}
         return {"start_message_id": MessageIdData(ledgerId=self.past[-1].ledger_id, entryId=self.past[-1].entry_id)}
+
+
+class KeySharedConsumer(SimulatedConsumer):
+    """A consumer of a Key_Shared subscription. Where each names its ranges they may leave gaps, and may overlap."""
+
+    def __init__(
+        self, world: World, box: Box, name: str, topic: str, subscription: str, policy: Policy, share: tuple[int, int]
+    ) -> None:
+        super().__init__(world, box, name, topic, subscription, KEY_SHARED)
+        self._policy = policy
+        self._share = share
+        """Which of how many parts of the slots it asks for where nothing goes wrong."""
+        if world.chance(0.2):
+            self.consumer_name = "same"
+
+    def _start(self) -> dict[str, Any]:
+        random = self.world.random
+        sticky, out_of_order = self._policy
+        if not self.calm and random.random() < 0.03:
+            sticky = not sticky
+        if not sticky and not out_of_order and random.random() < 0.5:
+            return {}
+        mode = KeySharedMode.STICKY if sticky else KeySharedMode.AUTO_SPLIT
+        meta = KeySharedMeta(keySharedMode=mode, allowOutOfOrderDelivery=out_of_order)
+        if sticky:
+            number, parts = self._share
+            if random.random() < 0.1:
+                number, parts = random.randrange(5), 5
+            first, last = SLOTS * number // parts, SLOTS * (number + 1) // parts - 1
+            middle = random.choice((first, (first + last) // 2))
+            meta.hashRanges.add(start=first, end=middle)
+            meta.hashRanges.add(start=min(middle + random.choice((1, 1, 2000)), last), end=last)
+        return {"keySharedMeta": meta}
 
 
 class Keeper(SimulatedConsumer):

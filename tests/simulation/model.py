@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.consumer import ack_set_bits
+from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
-from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, CommandSubscribe, MessageIdData
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, CommandSubscribe, KeySharedMode
 from pulsarbox.protocol.violations import ProtocolError
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.journal import Batch
@@ -17,16 +18,17 @@ from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.history import brief
 from tests.simulation.views import (
-    SHARED,
     ConnView,
     ConsumerView,
     EntryView,
     Pending,
+    Policy,
     ProducerView,
     Request,
     SubView,
     TopicView,
     message_keys,
+    position_of,
 )
 from tests.simulation.world import World
 
@@ -34,16 +36,6 @@ if TYPE_CHECKING:
     from tests.simulation.checker import Checker
 
 NO_REQUEST = 2**64 - 1
-
-
-def signed(word: int) -> int:
-    """Unsigned 64 bits as Java reads them."""
-    return word - 2**64 if word >> 63 else word
-
-
-def position_of(message_id: MessageIdData) -> Position:
-    """The entry of a message id."""
-    return Position(signed(message_id.ledgerId), signed(message_id.entryId))
 
 
 class Model:
@@ -68,6 +60,12 @@ class Model:
     def topic(self, name: str) -> TopicView:
         """A topic, from its first mention on."""
         return self.topics.setdefault(name, TopicView(name))
+
+    def subscription(self, view: SubView) -> Subscription | None:
+        """The core's own, where it is in memory."""
+        topic = self.box.topic(view.topic.name)
+        found = topic.subscriptions.get(view.name) if topic is not None else None
+        return found if found is not None and found.cursor is view.cursor else None
 
     def subs(self) -> list[SubView]:
         """All subscriptions."""
@@ -108,6 +106,7 @@ class Model:
                 checker.recovered(known)
             known.adopt()
             known.owner.clear()
+            known.forget_deliveries()
             known.seeks, known.rewound, known.exact_counts = 0, True, True
         topic.removed.clear()
 
@@ -125,6 +124,9 @@ class Model:
 
     def crashed(self) -> None:
         """The power is gone."""
+        for conn in self.conns.values():
+            for consumer in conn.consumers.values():
+                consumer.open = False
         self.conns.clear()
         self._unheard.clear()
 
@@ -136,9 +138,9 @@ class Model:
     def _confirm(self, value: bytes) -> None:
         for _, record in unpack_batch(value):
             if isinstance(record, Entry):
-                keys = message_keys(record.body)
-                topic = self.topic(keys[0].topic)
-                entry = EntryView(record.position, len(record.body), keys, len(topic.order))
+                topic = self.topic(message_keys(record.body)[0].topic)
+                entry = EntryView.of(record, len(topic.order))
+                topic.has_chunks |= bool(entry.chunk_of)
                 for checker in self.checkers:
                     checker.stored(topic, entry.position)
                 topic.entries[entry.position] = entry
@@ -234,7 +236,7 @@ class Model:
         conn = self.conns.pop(end)
         self._unheard += [each.sub for each in conn.requests.values() if each.kind == "SEEK" and each.sub is not None]
         for consumer in list(conn.consumers.values()):
-            self._close(consumer)
+            self._close(consumer, lost=True)
 
     def aborted(self, end: BoxEnd) -> None:
         """It broke the protocol."""
@@ -245,12 +247,14 @@ class Model:
         for checker in self.checkers:
             checker.outbox_taken(end)
 
-    def _close(self, consumer: ConsumerView) -> None:
+    def _close(self, consumer: ConsumerView, *, lost: bool = False) -> None:
         consumer.open = False
         consumer.conn.consumers.pop(consumer.consumer_id, None)
         sub = consumer.sub
         for position in [p for p, owner in sub.owner.items() if owner is consumer]:
             del sub.owner[position]
+            if lost and self.box.settings.redeliveryCountOnConnectionLoss:
+                sub.count_again(position)
 
     # Frames in
 
@@ -339,6 +343,10 @@ class Model:
         request = conn.requests[body.request_id]
         request.topic, request.name, request.object_id = body.topic, body.subscription, body.consumer_id
         request.type, request.durable = body.subType, body.durable
+        meta = body.keySharedMeta
+        if body.subType == CommandSubscribe.Key_Shared:
+            request.policy = Policy(meta.keySharedMode == KeySharedMode.STICKY, meta.allowOutOfOrderDelivery)
+        conn.notices.pop(body.consumer_id, None)
         request.known = len(self.topic(body.topic).order)
         if body.HasField("start_message_id"):
             request.start = position_of(body.start_message_id)
@@ -369,15 +377,13 @@ class Model:
         if consumer is None:
             return
         sub = consumer.sub
-        if sub.type != SHARED:
+        if not sub.side_by_side:
             consumer.may_rewind = True
             return
         named = {position_of(each) for each in body.message_ids}
         for position in [p for p, owner in sub.owner.items() if owner is consumer and (not named or p in named)]:
             del sub.owner[position]
-            sub.counts[position] = sub.counts.get(position, 0) + 1
-            sub.asked[position] = max(sub.counts[position], sub.asked.get(position, 0))
-            sub.fresh_counts.add(position)
+            sub.count_again(position)
 
     def _seek(self, conn: ConnView, body: Any, payload: bytes) -> None:
         consumer = conn.consumers.get(body.consumer_id)
@@ -387,6 +393,7 @@ class Model:
             consumer.sub.rewound = True
             consumer.sub.exact_counts = False
             consumer.sub.sure.clear()
+            consumer.sub.doubt_deliveries()
             for each in [r for c in self.conns.values() for r in c.requests.values() if r.sub is consumer.sub]:
                 each.acks.clear()
                 each.start = None
@@ -407,14 +414,14 @@ class Model:
         request = conn.requests.get(body.request_id) if body.HasField("request_id") else None
         if request is not None:
             request.sub = sub
-        if body.ack_type == CommandAck.Cumulative and sub.type == SHARED:
+        if body.ack_type == CommandAck.Cumulative and sub.side_by_side:
             return
-        core = conn.end.cnx.consumers[body.consumer_id]
+        holders = consumer.subscription.consumers if sub.side_by_side else [consumer.core]
         for message_id in body.message_id:
             position = position_of(message_id)
             alone = body.ack_type == CommandAck.Individual
             done = sub.cursor.is_acked(*position) if alone else position <= sub.cursor.mark_delete
-            held = position in core.held or done
+            held = any(position in each.held for each in holders) or done
             named = [(position, ack_set_bits(list(message_id.ack_set)))]
             if position not in sub.topic.entries:
                 continue
@@ -474,6 +481,7 @@ class Model:
             sub.exact_counts = not sub.seeks
             sub.unsure |= waiting
             if ok:
+                sub.forget_deliveries()
                 for checker in self.checkers:
                     checker.sought(sub, request.start)
         elif request.kind == "UNSUBSCRIBE" and sub is not None and ok:
@@ -492,8 +500,7 @@ class Model:
             checker.subscribed(conn, request, sub)
         if sub is None:
             return
-        if request.type != sub.type:
-            sub.type = request.type
+        sub.of_type(request.type, request.policy)
         sub.answered = True
         conn.consumers[request.object_id] = ConsumerView(conn, request.object_id, sub)
 
@@ -510,8 +517,16 @@ class Model:
         bits = ack_set_bits(list(body.ack_set)) or entry.all_bits
         consumer.permits -= bits.bit_count()
         consumer.last, consumer.may_rewind = position, False
-        if consumer.sub.type == SHARED:
-            consumer.sub.owner[position] = consumer
+        consumer.sub.delivered(entry, consumer)
+
+    def parcel(self, end: BoxEnd, messages: list[BaseCommand]) -> None:
+        """The core has sent these entries to one consumer, in one go."""
+        conn = self.conns.get(end)
+        consumer = conn.consumers.get(messages[0].message.consumer_id) if conn is not None else None
+        if consumer is not None:
+            positions = [position_of(each.message.message_id) for each in messages]
+            for checker in self.checkers:
+                checker.parcel(consumer, positions)
 
     def _send_receipt(self, conn: ConnView, body: Any) -> None:
         self._settle_send(conn, body, position_of(body.message_id))
@@ -552,6 +567,7 @@ class Model:
             self._close(consumer)
 
     def _active_change(self, conn: ConnView, body: Any) -> None:
+        conn.notices[body.consumer_id] = body.is_active
         consumer = conn.consumers.get(body.consumer_id)
         if consumer is not None:
             consumer.may_rewind = True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.commands import encode_payload, encode_payload_frame
@@ -16,6 +17,21 @@ from tests.simulation.world import World
 
 WINDOW = 30
 """Sends without a receipt."""
+
+
+KEYS = 9
+"""Different keys of one producer; some of them are those of others."""
+
+
+class Sending(NamedTuple):
+    """A SEND without a receipt."""
+
+    first: int
+    last: int
+    """Sequence ids of its messages."""
+    chunk: int = 0
+    chunks: int = 0
+    """Which chunk of a large message it is, and of how many; 0: it is none."""
 
 
 class SimulatedProducer(Client):
@@ -34,8 +50,10 @@ class SimulatedProducer(Client):
         self._producer_id = 1
         self._opening = 0
         self._closing = 0
-        self._unsettled: deque[tuple[int, int]] = deque()
-        """First and last sequence id of what has no receipt."""
+        self._keyed = world.random.choice((1, 1, 2, KEYS))
+        """How many different keys it uses."""
+        self._chunking = world.random.choice((0.0, 0.0, 0.05, 0.2))
+        self._unsettled: deque[Sending] = deque()
 
     def connected(self) -> None:
         """See Client."""
@@ -80,17 +98,43 @@ class SimulatedProducer(Client):
             self.give_up()
         elif len(self._unsettled) < WINDOW:
             for _ in range(random.choice((1, 1, 2, 5))):
-                size = random.choice((1, 1, 1, 2, 5, 9))
-                first, self._sequence = self._sequence, self._sequence + size
-                self._unsettled.append((first, first + size - 1))
-                self._send(first, first + size - 1)
+                if self._chunking and self.world.chance(self._chunking):
+                    chunks = random.choice((2, 3, 6))
+                    for chunk in range(chunks):
+                        self._send(self._next(1, chunk, chunks))
+                else:
+                    self._send(self._next(random.choice((1, 1, 1, 2, 5, 9))))
 
-    def _send(self, first: int, last: int) -> None:
+    def _next(self, size: int, chunk: int = 0, chunks: int = 0) -> Sending:
+        first, self._sequence = self._sequence, self._sequence + size
+        sending = Sending(first, first + size - 1, chunk, chunks)
+        self._unsettled.append(sending)
+        return sending
+
+    def _key(self, metadata: MessageMetadata, number: int) -> None:
+        """Give an entry its key: the same one whenever it is sent."""
+        key = f"key{number * 7 % self._keyed}"
+        if number % 11 == 3:
+            return  # none at all
+        if number % 5 == 1:
+            metadata.ordering_key = key.encode()
+            metadata.partition_key = f"another{number}"
+        elif number % 13 == 2:
+            metadata.partition_key = b64encode(key.encode()).decode()
+            metadata.partition_key_b64_encoded = True
+        else:
+            metadata.partition_key = key
+
+    def _send(self, sending: Sending) -> None:
+        first, last, chunk, chunks = sending
         keys = [MessageKey(self.topic, self.name, self.session, i) for i in range(first, last + 1)]
-        metadata = MessageMetadata(
-            producer_name=self._assigned, sequence_id=first, publish_time=self.world.now.wall, partition_key="k"
-        )
-        batched = len(keys) > 1 or first % 4 == 0
+        metadata = MessageMetadata(producer_name=self._assigned, sequence_id=first, publish_time=self.world.now.wall)
+        self._key(metadata, first - chunk)
+        if chunks:
+            metadata.uuid = f"{self.name}-{first - chunk}"
+            metadata.chunk_id, metadata.num_chunks_from_msg = chunk, chunks
+            metadata.total_chunk_msg_size = 1000 * chunks
+        batched = not chunks and (len(keys) > 1 or first % 4 == 0)
         if batched:
             metadata.num_messages_in_batch = len(keys)
             metadata.highest_sequence_id = last
@@ -110,8 +154,8 @@ class SimulatedProducer(Client):
             self._opening = 0
             self.open = True
             self._assigned = body.producer_name
-            for first, last in self._unsettled:
-                self._send(first, last)
+            for sending in self._unsettled:
+                self._send(sending)
         elif name == "SEND_RECEIPT" and self.open:
             self._settled(body.sequence_id)
         elif name in ("ERROR", "SUCCESS"):
@@ -124,7 +168,7 @@ class SimulatedProducer(Client):
             self._opening = 0
 
     def _settled(self, sequence_id: int) -> None:
-        if self._unsettled and self._unsettled[0][0] == sequence_id:
+        if self._unsettled and self._unsettled[0].first == sequence_id:
             self._unsettled.popleft()
-        elif self._unsettled and sequence_id > self._unsettled[0][0]:
-            raise Violation("order", f"{self.name}: a receipt for {sequence_id} before {self._unsettled[0][0]}")
+        elif self._unsettled and sequence_id > self._unsettled[0].first:
+            raise Violation("order", f"{self.name}: a receipt for {sequence_id} before {self._unsettled[0].first}")

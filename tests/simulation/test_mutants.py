@@ -7,19 +7,20 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.acknowledging import Acknowledging
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.outbox import Outbox
-from pulsarbox.broker.subscription import Subscription
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete
 from pulsarbox.storage.recovery import Store
-from tests.simulation import storage_mutants  # noqa: F401  # they join the list
+from tests.simulation import dispatch_mutants, storage_mutants  # noqa: F401  # they join the list
 from tests.simulation.history import Violation
 from tests.simulation.mutants import MUTANTS, mutant
 from tests.simulation.workload import Run
@@ -32,13 +33,13 @@ GOOD_SEEDS = (0, 5, 4, 15, 16, 18)
 
 @mutant("liveness")
 def what_a_consumer_held_is_forgotten_when_it_goes(patch: pytest.MonkeyPatch) -> None:
-    original = SharedDispatcher.remove
+    original = MultipleConsumersDispatcher.remove
 
-    def remove(self: SharedDispatcher, consumer: Consumer, now: Any) -> None:
-        consumer.held.clear()
-        original(self, consumer, now)
+    def remove(self: MultipleConsumersDispatcher, consumer: Consumer, now: Any, *, lost: bool = False) -> None:
+        consumer.release_all()
+        original(self, consumer, now, lost=lost)
 
-    patch.setattr(SharedDispatcher, "remove", remove)
+    patch.setattr(MultipleConsumersDispatcher, "remove", remove)
 
 
 @mutant("permits")
@@ -175,37 +176,24 @@ def a_failed_commit_sends_receipts(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("backlog", "acked-stays", "liveness")
 def batch_acks_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    original = Subscription._apply_individual
+    original = Acknowledging._apply_individual
 
-    def apply(self: Subscription, consumer: Consumer, message_id: Any, held: Any) -> None:
+    def apply(self: Acknowledging, consumer: Consumer, message_id: Any, held: Any) -> None:
         if not message_id.ack_set:
             original(self, consumer, message_id, held)
 
-    patch.setattr(Subscription, "_apply_individual", apply)
+    patch.setattr(Acknowledging, "_apply_individual", apply)
 
 
 @mutant("one-holder")
 def redelivered_entries_go_out_twice(patch: pytest.MonkeyPatch) -> None:
-    original = SharedDispatcher.redeliver
+    original = SharedDispatcher._wait_again
 
-    def redeliver(self: SharedDispatcher, consumer: Consumer, positions: Any, now: Any) -> None:
-        self._replay += list(consumer.held)[:1]
-        self._replay.sort()
-        original(self, consumer, [] if positions is None else positions, now)
+    def wait_again(self: SharedDispatcher, given_back: Any) -> None:
+        original(self, given_back)
+        self._waiting.add_all(list(given_back)[:1])
 
-    patch.setattr(SharedDispatcher, "redeliver", redeliver)
-
-
-@mutant("redelivery-counts")
-def a_disconnect_counts_as_a_redelivery(patch: pytest.MonkeyPatch) -> None:
-    original = SharedDispatcher.remove
-
-    def remove(self: SharedDispatcher, consumer: Consumer, now: Any) -> None:
-        for position in consumer.held:
-            self._cursor.redelivered(position)
-        original(self, consumer, now)
-
-    patch.setattr(SharedDispatcher, "remove", remove)
+    patch.setattr(SharedDispatcher, "_wait_again", wait_again)
 
 
 @mutant("one-reply")

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mmh3 import hash as murmur3_32
+
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.subscription import Subscription
 from pulsarbox.protocol.batch import iterate_batch
 from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata
 from pulsarbox.storage.cursor import ManagedCursor
-from pulsarbox.storage.record import Position
+from pulsarbox.storage.record import Entry, Position
 from tests.simulation.box import BoxEnd
 
-SHARED = 1
+SHARED, KEY_SHARED = 1, 3
+
+
+def signed(word: int) -> int:
+    """Unsigned 64 bits as Java reads them."""
+    return word - 2**64 if word >> 63 else word
+
+
+def position_of(message_id: MessageIdData) -> Position:
+    """The entry of a message id."""
+    return Position(signed(message_id.ledgerId), signed(message_id.entryId))
 
 
 class MessageKey(NamedTuple):
@@ -44,6 +60,20 @@ def message_keys(entry: bytes) -> list[MessageKey]:
     return [message_key(body)]
 
 
+def key_hash(metadata: MessageMetadata) -> int:
+    """The hash by which Key_Shared shares entries out: of the ordering key, else of the partition key, else of what the
+    producer calls the entry."""
+    if metadata.HasField("ordering_key"):
+        key = metadata.ordering_key
+    elif metadata.HasField("partition_key"):
+        key = metadata.partition_key.encode()
+        if metadata.partition_key_b64_encoded:
+            key = b64decode(key)
+    else:
+        key = f"{metadata.producer_name}-{metadata.sequence_id}".encode()
+    return murmur3_32(key, 0, False) & 0x7FFFFFFF
+
+
 @dataclass(eq=False)
 class EntryView:
     """A durable entry."""
@@ -53,6 +83,18 @@ class EntryView:
     keys: list[MessageKey]
     index: int
     """In the order of its topic."""
+    key_hash: int
+    chunk_of: str
+    """The message of which it is a chunk; empty where it is none."""
+    chunk_id: int
+
+    @classmethod
+    def of(cls, record: Entry, index: int) -> EntryView:
+        """What is known of an entry."""
+        metadata = parse_entry(record.body).metadata
+        keys = message_keys(record.body)
+        chunk_of = metadata.uuid if metadata.num_chunks_from_msg else ""
+        return cls(record.position, len(record.body), keys, index, key_hash(metadata), chunk_of, metadata.chunk_id)
 
     @property
     def all_bits(self) -> int:
@@ -72,6 +114,7 @@ class TopicView:
     """The entries of each ledger that is not trimmed."""
     trimmed: set[int] = field(default_factory=set)
     """Ledgers that are no more."""
+    has_chunks: bool = False
     gone: set[int] = field(default_factory=set)
     """Those of them whose end is durable."""
     core: object = None
@@ -80,6 +123,16 @@ class TopicView:
     """How many ledgers it had, and the first."""
     removed: dict[str, SubView] = field(default_factory=dict)
     """Unsubscribed, by name; they may come back with a crash until that is answered."""
+
+
+class Policy(NamedTuple):
+    """What consumers of a Key_Shared subscription agree on."""
+
+    sticky: bool = False
+    out_of_order: bool = False
+
+
+IN_ORDER = Policy()
 
 
 @dataclass(eq=False)
@@ -117,6 +170,50 @@ class SubView:
     """Seeks that are not answered."""
     rewound: bool = False
     """Mark-delete may have gone back since it was last looked at."""
+    policy: Policy = IN_ORDER
+    """Of its consumers, where it is a Key_Shared one."""
+    seen: set[Position] = field(default_factory=set)
+    """Delivered since the cursor was reset, or the box started."""
+    newest: dict[int, Position] = field(default_factory=dict)
+    """Of these the last one of every key."""
+    chunk_takers: dict[str, set[ConsumerView]] = field(default_factory=dict)
+    """Who got chunks of a message."""
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether several consumers take entries at a time."""
+        return self.type in (SHARED, KEY_SHARED)
+
+    def of_type(self, sub_type: int, policy: Policy) -> None:
+        """Its consumers are of this type."""
+        if (sub_type, policy) != (self.type, self.policy):
+            self.forget_deliveries()
+        self.type, self.policy = sub_type, policy
+
+    def forget_deliveries(self) -> None:
+        """It starts again: nothing follows from what was delivered so far."""
+        self.seen.clear()
+        self.newest.clear()
+        self.chunk_takers.clear()
+
+    def doubt_deliveries(self) -> None:
+        """It may start again, or not: of nothing that is there can be said that it is delivered for the first time."""
+        self.forget_deliveries()
+        self.seen.update(self.topic.entries)
+
+    def delivered(self, entry: EntryView, consumer: ConsumerView) -> None:
+        """An entry went to a consumer."""
+        if self.side_by_side:
+            self.owner[entry.position] = consumer
+        if not self.seeks:
+            self.seen.add(entry.position)
+            self.newest[entry.key_hash] = max(entry.position, self.newest.get(entry.key_hash, entry.position))
+
+    def count_again(self, position: Position) -> None:
+        """An entry is to be delivered again, and that counts."""
+        self.counts[position] = self.counts.get(position, 0) + 1
+        self.asked[position] = max(self.counts[position], self.asked.get(position, 0))
+        self.fresh_counts.add(position)
 
     def add(self, entry: EntryView) -> None:
         """An entry became durable."""
@@ -169,6 +266,18 @@ class ConsumerView:
     may_rewind: bool = False
     open: bool = True
 
+    @property
+    def core(self) -> Consumer:
+        """The box's own."""
+        return self.conn.end.cnx.consumers[self.consumer_id]
+
+    @property
+    def subscription(self) -> Subscription:
+        """The box's own."""
+        subscription = self.core.subscription
+        assert isinstance(subscription, Subscription)
+        return subscription
+
 
 @dataclass(eq=False)
 class Pending:
@@ -203,6 +312,7 @@ class Request:
     known: int = 0
     """Of a SUBSCRIBE: the entries that were durable when it came."""
     type: int = 0
+    policy: Policy = IN_ORDER
     durable: bool = True
     acks: list[tuple[Position, int]] = field(default_factory=list)
     """Of an ACK: the messages it names."""
@@ -221,6 +331,8 @@ class ConnView:
     closing: list[ProducerView] = field(default_factory=list)
     """Closed ones, of which receipts may still come."""
     requests: dict[int, Request] = field(default_factory=dict)
+    notices: dict[int, bool] = field(default_factory=dict)
+    """Whether a consumer was last told that it is the active one."""
     aborted: bool = False
     heard: float = 0.0
     """When a frame came, on the monotonic clock."""

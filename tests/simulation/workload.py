@@ -8,11 +8,22 @@ from pulsarbox.config import Settings
 from tests.simulation.box import READ_BYTES, Box, Limits
 from tests.simulation.checkers import CHECKERS
 from tests.simulation.clients import Client
-from tests.simulation.consumers import EXCLUSIVE, FAILOVER, SHARED, Keeper, SimulatedConsumer, SimulatedReader, Verifier
+from tests.simulation.consumers import (
+    EXCLUSIVE,
+    FAILOVER,
+    KEY_SHARED,
+    SHARED,
+    Keeper,
+    KeySharedConsumer,
+    SimulatedConsumer,
+    SimulatedReader,
+    Verifier,
+)
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.misfits import Glutton, Mute, Vandal
 from tests.simulation.model import Model
 from tests.simulation.producers import SimulatedProducer
+from tests.simulation.views import Policy
 from tests.simulation.world import Faults, World
 
 TOPICS = tuple(f"persistent://public/default/{name}" for name in ("one", "two", "three-partition-1"))
@@ -30,6 +41,14 @@ def settings_of(random: Random) -> Settings:
         dispatcherMaxReadSizeBytes=READ_BYTES,
         maxUnackedMessagesPerConsumer=random.choice((0, 25)),
         maxUnackedMessagesPerSubscription=random.choice((0, 30)),
+        maxUnackedMessagesPerBroker=random.choice((0, 0, 40)),
+        maxUnackedMessagesPerSubscriptionOnBrokerBlocked=random.choice((0.0, 0.16, 0.5)),
+        redeliveryCountOnConnectionLoss=random.random() < 0.8,
+        sharedConsumerSelection=random.choice(("roundRobin", "roundRobin", "leastUnacked", "mostPermits")),
+        keySharedLookAheadMsgInReplayThresholdPerConsumer=random.choice((1, 5, 2000)),
+        keySharedLookAheadMsgInReplayThresholdPerSubscription=random.choice((8, 20_000)),
+        subscriptionKeySharedUseConsistentHashing=random.random() < 0.7,
+        subscriptionKeySharedConsistentHashingReplicaPoints=random.choice((1, 10, 100)),
         managedLedgerMaxEntriesPerLedger=random.choice((1, 7, 40, 1000)),
         managedLedgerMaxLedgerRolloverTimeMinutes=random.choice((1, 240)),
         brokerUnloadIdleTopicsAfterSeconds=random.choice((0, 1, 3)),
@@ -83,6 +102,7 @@ class Run:
                     kind_of = kind if random.random() < 0.9 else random.choice((EXCLUSIVE, SHARED))
                     name = f"consumer-{number}-{kind}-{i}"
                     clients.append(SimulatedConsumer(world, box, name, topic, f"sub-{kind}", kind_of))
+            clients += self._key_shared_consumers(number, topic)
             if random.random() < 0.5:
                 clients.append(SimulatedReader(world, box, f"reader-{number}", topic, f"reader-{number}", EXCLUSIVE))
             if random.random() < 0.5:
@@ -91,6 +111,20 @@ class Run:
         clients += [misfit(world, box, misfit.__name__.lower(), self.topics[0]) for misfit in misfits]
         if random.random() < 0.3:
             clients.append(Mute(world, box, "mute"))
+        return clients
+
+    def _key_shared_consumers(self, number: int, topic: str) -> list[Client]:
+        random, world, box = self.world.random, self.world, self.box
+        sub = f"sub-{KEY_SHARED}"
+        policy = Policy(sticky=random.random() < 0.25, out_of_order=random.random() < 0.25)
+        count = random.choice((0, 1, 2, 3, 4))
+        clients: list[Client] = []
+        for i in range(count):
+            name = f"consumer-{number}-{KEY_SHARED}-{i}"
+            if random.random() < 0.05:
+                clients.append(SimulatedConsumer(world, box, name, topic, sub, random.choice((FAILOVER, SHARED))))
+            else:
+                clients.append(KeySharedConsumer(world, box, name, topic, sub, policy, (i, count)))
         return clients
 
     def run(self, steps: int = DEFAULT_STEPS) -> None:

@@ -1,0 +1,191 @@
+"""The rules of who gets what, by the type of the subscription: Exclusive, Failover, Shared; and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
+from pulsarbox.storage.record import Position
+from tests.simulation.checker import Checker
+from tests.simulation.model import Model
+from tests.simulation.standing import consumers_of
+from tests.simulation.views import SHARED, ConnView, ConsumerView, EntryView, Request, SubView
+
+EXCLUSIVE, FAILOVER = CommandSubscribe.Exclusive, CommandSubscribe.Failover
+
+
+class OneActive(Checker):
+    """An Exclusive subscription has one consumer; of a Failover one the right consumer gets everything, and knows."""
+
+    rule = "one-active"
+
+    def subscribed(self, conn: ConnView, request: Request, sub: SubView | None) -> None:
+        """See Checker."""
+        if sub is not None and request.type == EXCLUSIVE:
+            others = [c for other in self.model.conns.values() for c in other.consumers.values() if c.sub is sub]
+            self.check(not others, "a second consumer of an Exclusive subscription:", sub.name)
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """See Checker."""
+        if consumer is None or consumer.sub.type not in (EXCLUSIVE, FAILOVER):
+            return
+        core = consumer.core
+        right = self._active(consumer.sub, consumers_of(consumer.subscription))
+        self.check(right is core, "delivered to one that is not active:", consumer.sub.name, core.name, position)
+        if consumer.sub.type == FAILOVER:
+            self.check(conn.notices.get(consumer.consumer_id, False), "delivered to one that was not told:", core.name)
+
+    def turn(self) -> None:
+        """See Checker."""
+        for conn in self.model.conns.values():
+            for consumer in conn.consumers.values():
+                sub = consumer.sub
+                core = self.model.subscription(sub)
+                if sub.type == FAILOVER and core is not None and isinstance(core.dispatcher, SingleActiveDispatcher):
+                    is_active = self._active(sub, core.dispatcher._consumers) is consumer.core
+                    told = conn.notices.get(consumer.consumer_id)
+                    self.check(told is is_active, "told", told, "but it is", is_active, sub.name, consumer.core.name)
+
+    @staticmethod
+    def _active(sub: SubView, consumers: list[Consumer]) -> Consumer:
+        """Of the lowest priority level the first by name; on a partition the n-th, counted round."""
+        first = sorted(consumers, key=lambda each: (each.priority_level, each.name))
+        first = [each for each in first if each.priority_level == first[0].priority_level]
+        partition = sub.topic.name.rpartition("-partition-")[2]
+        return first[(int(partition) if partition.isdigit() else 0) % len(first)]
+
+
+class Turns(Checker):
+    """On a Shared subscription those of a higher priority come first, among equals as the subscription chooses, each
+    with a bounded number of entries."""
+
+    rule = "turns"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._overtaken: dict[Consumer, set[Consumer]] = {}
+        """For each consumer the others that could have been sent to ever since its last turn."""
+
+    def parcel(self, consumer: ConsumerView, positions: list[Position]) -> None:
+        """See Checker."""
+        sub, settings = consumer.sub, self.model.box.settings
+        if sub.type != SHARED:
+            return
+        core, topic = consumer.core, sub.topic
+        self.check(len(positions) <= settings.dispatcherMaxRoundRobinBatchSize, "a turn of", len(positions), sub.name)
+        if all(topic.entries[position].chunk_of for position in positions):
+            return  # they go where the chunks before them went
+        ready = {each for each in consumers_of(consumer.subscription) if each.ready and each is not core}
+        above = [each.name for each in ready if each.priority_level < core.priority_level]
+        self.check(not above, "priorities are ignored:", sub.name, core.name, above)
+        equals = {each for each in ready if each.priority_level == core.priority_level}
+        if topic.has_chunks:
+            return  # a turn may be used up by chunks of others
+        how, messages = settings.sharedConsumerSelection, self._messages(sub, positions)
+        if how == "leastUnacked":
+            self.check(all(e.unacked >= core.unacked - messages for e in equals), "not who has least:", core.name)
+        elif how == "mostPermits":
+            self.check(all(e.permits <= core.permits + messages for e in equals), "not who asks for most:", core.name)
+        else:
+            passed = self._overtaken.get(core, set()) & equals
+            self.check(not passed, "two turns in a row:", sub.name, core.name, "before", [e.name for e in passed])
+            for others in self._overtaken.values():
+                others.discard(core)
+            self._overtaken[core] = equals
+
+    @staticmethod
+    def _messages(sub: SubView, positions: list[Position]) -> int:
+        return sum(sub.left.get(position, 0).bit_count() for position in positions)
+
+    def outbox_taken(self, end: Any) -> None:
+        """See Checker."""
+        self.turn()
+
+    def turn(self) -> None:
+        """See Checker: who could not be sent to for a moment has lost its place."""
+        self._overtaken = {
+            consumer: {each for each in others if each.ready}
+            for consumer, others in self._overtaken.items()
+            if not consumer.closed
+        }
+
+
+class ChunksTogether(Checker):
+    """On a Shared subscription the chunks of a message go to one consumer, as long as it is there."""
+
+    rule = "chunks"
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """See Checker."""
+        if consumer is None or consumer.sub.type != SHARED or consumer.sub.seeks:
+            return
+        entry = consumer.sub.topic.entries.get(position)
+        if entry is not None and entry.chunk_of:
+            self._chunk(consumer.sub, consumer, entry)
+
+    def _chunk(self, sub: SubView, consumer: ConsumerView, entry: EntryView) -> None:
+        takers = sub.chunk_takers.setdefault(entry.chunk_of, set())
+        takers -= {each for each in takers if not each.open}
+        # The first chunk may go to anybody, and of a message that was sent twice it is there twice.
+        follows = entry.chunk_id > 0 and entry.position not in sub.seen and bool(takers)
+        self.check(not follows or consumer in takers, "chunks of a message go to several:", sub.name, entry.position)
+        takers.add(consumer)
+
+
+class UnackedLimits(Checker):
+    """Who has reached a limit of unacknowledged messages gets nothing until it is down to half of it; then it does."""
+
+    rule = "unacked-limits"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._reached: set[Hashable] = set()
+        """Consumers, dispatchers and brokers that have reached their limit."""
+
+    def parcel(self, consumer: ConsumerView, positions: list[Position]) -> None:
+        """See Checker."""
+        sub, core = consumer.sub, consumer.core
+        dispatcher = consumer.subscription.dispatcher
+        if not isinstance(dispatcher, MultipleConsumersDispatcher):
+            return
+        settings, broker = self.model.box.settings, self.model.box.broker.core.unacked
+        sent = sum(core.held[position].messages for position in positions)
+        of_sub = dispatcher._unacked.messages
+        more_than_share = of_sub - sent > broker.share
+        self._step(core, core.unacked, sent, settings.maxUnackedMessagesPerConsumer, sub)
+        self._step(dispatcher, of_sub, sent, settings.maxUnackedMessagesPerSubscription, sub)
+        self._step(broker, broker.messages, sent, settings.maxUnackedMessagesPerBroker, sub, felt=more_than_share)
+
+    def _step(self, who: Hashable, after: int, sent: int, limit: int, sub: SubView, *, felt: bool = True) -> None:
+        if not limit:
+            return
+        before = after - sent
+        if before <= limit // 2:
+            self._reached.discard(who)
+        over = who in self._reached and felt
+        self.check(not over, "sent over a limit of", limit, "unacknowledged:", before, sub.name, type(who).__name__)
+        if after >= limit:
+            self._reached.add(who)
+
+    def turn(self) -> None:
+        """See Checker."""
+        settings, broker = self.model.box.settings, self.model.box.broker.core.unacked
+        half = settings.maxUnackedMessagesPerBroker // 2
+        self.check(not broker.blocked or broker.messages > half, "the broker is held at", broker.messages)
+        for topic in self.model.topics.values():
+            box = self.model.box.topic(topic.name)
+            for sub in [] if box is None else box.subscriptions.values():
+                dispatcher = sub.dispatcher
+                if not isinstance(dispatcher, MultipleConsumersDispatcher):
+                    continue
+                unacked = dispatcher._unacked
+                half = settings.maxUnackedMessagesPerSubscription // 2
+                self.check(not unacked._blocked or unacked.messages > half, sub.name, "is held at", unacked.messages)
+                half = settings.maxUnackedMessagesPerConsumer // 2
+                for consumer in dispatcher._consumers:
+                    held = consumer.blocked and consumer.unacked <= half
+                    self.check(not held, consumer.name, "is held at", consumer.unacked)

@@ -1,0 +1,351 @@
+"""Bugs in who gets what, for ``test_mutants``: Exclusive, Failover, Shared, Key_Shared, limits, what is said of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.acknowledging import Acknowledging
+from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.chunks import ChunkOwners
+from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
+from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.replay import At
+from pulsarbox.broker.dispatch.shared import SharedDispatcher
+from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
+from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.broker.dispatch.unacked import BrokerUnacked, Unacked
+from pulsarbox.clock import Now
+from pulsarbox.storage.record import Entry
+from tests.simulation.mutants import mutant
+
+# Exclusive and Failover
+
+
+@mutant("one-active")
+def an_exclusive_subscription_takes_a_second_consumer(patch: pytest.MonkeyPatch) -> None:
+    original = SingleActiveDispatcher.add
+
+    def add(self: SingleActiveDispatcher, consumer: Consumer, now: Now) -> None:
+        before, self._consumers = self._consumers, []
+        try:
+            original(self, consumer, now)
+        finally:
+            self._consumers = before + self._consumers
+
+    patch.setattr(SingleActiveDispatcher, "add", add)
+
+
+@mutant("one-active")
+def failover_looks_at_names_only(patch: pytest.MonkeyPatch) -> None:
+    original = SingleActiveDispatcher._choose
+
+    def choose(self: SingleActiveDispatcher, now: Now) -> bool:
+        self._consumers.sort(key=lambda each: each.name)
+        levels = [each.priority_level for each in self._consumers]
+        for each in self._consumers:
+            each.priority_level = 0
+        try:
+            return original(self, now)
+        finally:
+            for each, level in zip(self._consumers, levels, strict=True):
+                each.priority_level = level
+
+    patch.setattr(SingleActiveDispatcher, "_choose", choose)
+
+
+@mutant("one-active")
+def failover_tells_only_newcomers(patch: pytest.MonkeyPatch) -> None:
+    original = SingleActiveDispatcher.remove
+
+    def remove(self: SingleActiveDispatcher, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
+        self._notify = lambda consumer: None  # type: ignore[method-assign]
+        try:
+            original(self, consumer, now, lost=lost)
+        finally:
+            del self._notify
+
+    patch.setattr(SingleActiveDispatcher, "remove", remove)
+
+
+# Shared
+
+
+@mutant("turns")
+def priorities_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    def may_be_ready(self: SharedDispatcher, consumer: Consumer) -> None:
+        for level in range(3):
+            self._levels.setdefault(level, OrderedDict())
+        self._levels = dict(sorted(self._levels.items(), reverse=True))
+        self._levels[consumer.priority_level][consumer] = None
+
+    patch.setattr(SharedDispatcher, "_may_be_ready", may_be_ready)
+
+
+@mutant("turns")
+def who_has_had_a_turn_has_the_next_as_well(patch: pytest.MonkeyPatch) -> None:
+    original = SharedDispatcher._deliver
+
+    def deliver(self: SharedDispatcher, consumer: Consumer, entries: list[Entry], slots: Any) -> None:
+        original(self, consumer, entries, slots)
+        others = [each for each in self._levels[consumer.priority_level] if each is not consumer]
+        self._levels[consumer.priority_level] = OrderedDict.fromkeys([consumer, *others])
+        self._levels[consumer.priority_level].move_to_end = lambda key, last=True: None  # type: ignore[method-assign]
+
+    patch.setattr(SharedDispatcher, "_deliver", deliver)
+
+
+@mutant("turns")
+def a_turn_has_no_end(patch: pytest.MonkeyPatch) -> None:
+    original = SharedDispatcher._take
+
+    def take(self: SharedDispatcher, consumer: Consumer, now: Now) -> list[Entry] | None:
+        self._turn = 1000
+        return original(self, consumer, now)
+
+    patch.setattr(SharedDispatcher, "_take", take)
+
+
+@mutant("chunks")
+def chunks_go_to_whose_turn_it_is(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ChunkOwners, "owner", lambda self, entry, turn: turn)
+
+
+@mutant("liveness", "why")
+def chunks_of_a_leaver_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    original = SharedDispatcher._went
+
+    def went(self: SharedDispatcher, consumer: Consumer, held: Any) -> None:
+        self._pinned.pop(consumer, None)
+        original(self, consumer, held)
+
+    patch.setattr(SharedDispatcher, "_went", went)
+
+
+@mutant("liveness", "why")
+def chunks_that_wait_are_sent_with_the_next_turn_only(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SharedDispatcher, "_send_pinned", lambda self: False)
+
+
+# Key_Shared
+
+
+@mutant("key-holder", "key-order")
+def draining_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KeySharedDispatcher, "_drains", lambda self, slot, owner: False)
+
+
+@mutant("key-order")
+def an_entry_goes_past_a_waiting_one_of_its_key(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher._share
+
+    def share(self: KeySharedDispatcher, entries: list[Entry]) -> None:
+        queues, self._queues = self._queues, {}
+        try:
+            original(self, entries)
+        finally:
+            for slot, queue in self._queues.items():
+                queues.setdefault(slot, queue)
+            self._queues = queues
+
+    patch.setattr(KeySharedDispatcher, "_share", share)
+
+
+@mutant("liveness", "why")
+def a_stirred_consumer_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher._may_be_ready
+
+    def may_be_ready(self: KeySharedDispatcher, consumer: Consumer) -> None:
+        original(self, consumer)
+        self._stirred.pop(consumer, None)
+
+    patch.setattr(KeySharedDispatcher, "_may_be_ready", may_be_ready)
+
+
+@mutant("key-order")
+def what_a_leaver_held_is_put_behind_what_waits(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher._wait
+
+    def wait(self: KeySharedDispatcher, at: At, slot: int) -> None:
+        if at not in self._waiting and slot in self._queues:
+            self._waiting[at] = slot
+            self._queues[slot].append(at)
+        else:
+            original(self, at, slot)
+
+    patch.setattr(KeySharedDispatcher, "_wait", wait)
+
+
+@mutant("key-owner")
+def who_had_a_key_keeps_it(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher._came
+
+    def came(self: KeySharedDispatcher, consumer: Consumer) -> None:
+        owners = dict(self._owners)
+        original(self, consumer)
+        self._owners.update(owners)
+
+    patch.setattr(KeySharedDispatcher, "_came", came)
+
+
+@mutant("liveness", "why")
+def keys_that_drain_for_a_leaver_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher._place_all
+
+    def place_all(self: KeySharedDispatcher, slots: Any) -> None:
+        original(self, [slot for slot in slots if slot not in self._holders])
+
+    patch.setattr(KeySharedDispatcher, "_place_all", place_all)
+
+
+@mutant("liveness", "why")
+def a_drained_key_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher._released
+
+    def released(self: KeySharedDispatcher, consumer: Consumer, held: Any) -> None:
+        queue = self._queues.pop(held.slot, None)
+        original(self, consumer, held)
+        if queue is not None:
+            self._queues[held.slot] = queue
+
+    patch.setattr(KeySharedDispatcher, "_released", released)
+
+
+@mutant("liveness", "why")
+def ranges_that_nobody_had_stay_without_consumer(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher._came
+
+    def came(self: KeySharedDispatcher, consumer: Consumer) -> None:
+        unowned, self._unowned = self._unowned, set()
+        original(self, consumer)
+        self._unowned = unowned
+
+    patch.setattr(KeySharedDispatcher, "_came", came)
+
+
+# Counts and limits
+
+
+@mutant("tally", "unacked-limits", "liveness")
+def acknowledged_messages_stay_on_the_tally(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Unacked, "add", lambda self, messages: _add(self, max(messages, 0)))
+
+
+def _add(tally: Unacked, messages: int) -> None:
+    tally.messages += messages
+    tally._broker.messages += messages
+
+
+@mutant("tally")
+def a_leaver_stays_on_the_tally_of_the_broker(patch: pytest.MonkeyPatch) -> None:
+    original = MultipleConsumersDispatcher.remove
+
+    def remove(self: MultipleConsumersDispatcher, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
+        self._unacked._broker.messages += consumer.unacked
+        original(self, consumer, now, lost=lost)
+
+    patch.setattr(MultipleConsumersDispatcher, "remove", remove)
+
+
+@mutant("unacked-limits", "liveness")
+def a_limit_is_never_released(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Unacked, "released", lambda self, consumer: False)
+
+
+@mutant("unacked-limits")
+def the_limit_of_a_subscription_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    original = Unacked.sent
+
+    def sent(self: Unacked, consumer: Consumer) -> None:
+        original(self, consumer)
+        self._blocked = False
+
+    patch.setattr(Unacked, "sent", sent)
+
+
+@mutant("unacked-limits")
+def a_limit_is_released_by_the_first_acknowledgement(patch: pytest.MonkeyPatch) -> None:
+    original = Unacked.released
+
+    def released(self: Unacked, consumer: Consumer) -> bool:
+        freed, consumer.blocked = consumer.blocked, False
+        return original(self, consumer) or freed
+
+    patch.setattr(Unacked, "released", released)
+
+
+@mutant("unacked-limits")
+def the_limit_of_the_broker_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BrokerUnacked, "sent", lambda self: None)
+
+
+@mutant("liveness", "why")
+def a_subscription_down_to_its_share_still_waits_for_the_broker(patch: pytest.MonkeyPatch) -> None:
+    original = Unacked.released
+
+    def released(self: Unacked, consumer: Consumer) -> bool:
+        self._broker_holds = False
+        return original(self, consumer)
+
+    patch.setattr(Unacked, "released", released)
+
+
+@mutant("redelivery-counts")
+def a_close_counts_as_a_redelivery(patch: pytest.MonkeyPatch) -> None:
+    original = MultipleConsumersDispatcher.remove
+
+    def remove(self: MultipleConsumersDispatcher, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
+        original(self, consumer, now, lost=True)
+
+    patch.setattr(MultipleConsumersDispatcher, "remove", remove)
+
+
+@mutant("redelivery-counts", "reloaded")
+def a_lost_connection_does_not_count(patch: pytest.MonkeyPatch) -> None:
+    original = ServerCnx.closed
+
+    def closed(self: ServerCnx, now: Now) -> None:
+        for consumer in list(self.consumers.values()):
+            consumer.closed = True
+            consumer.subscription.remove_consumer(consumer, now)
+        original(self, now)
+
+    patch.setattr(ServerCnx, "closed", closed)
+
+
+@mutant("tally", "liveness")
+def what_others_hold_cannot_be_acknowledged_away(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Acknowledging, "_holder", lambda self, position: None)
+
+
+# What is said
+
+
+@mutant("why")
+def who_is_blocked_is_said_to_ask_for_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MultipleConsumersDispatcher, "why", lambda self: self.standstill.reason)
+
+
+@mutant("why")
+def everything_that_waits_is_said_to_drain(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher.why
+
+    def why(self: KeySharedDispatcher) -> str:
+        reason = original(self)
+        return Reason.DRAINING if reason == Reason.KEY_BLOCKED else reason
+
+    patch.setattr(KeySharedDispatcher, "why", why)
+
+
+@mutant("why")
+def what_waits_again_is_said_to_be_the_end(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher._send_all
+
+    def send_all(self: KeySharedDispatcher, now: Now) -> str:
+        reason = original(self, now)
+        return Reason.END_OF_LOG if reason == Reason.KEY_BLOCKED else reason
+
+    patch.setattr(KeySharedDispatcher, "_send_all", send_all)

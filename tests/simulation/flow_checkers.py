@@ -1,0 +1,190 @@
+"""The rules of what flows, and of what is said where nothing does."""
+
+from __future__ import annotations
+
+from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
+from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.shared import SharedDispatcher
+from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.storage.record import Position
+from tests.simulation.checker import Checker
+from tests.simulation.model import Model
+from tests.simulation.standing import PAUSE, Standing, consumers_of
+from tests.simulation.views import SubView
+
+
+class AtRest(Checker):
+    """A rule that looks at subscriptions now and then, when nothing is being read."""
+
+    every = 8
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._turns = 0
+
+    def turn(self) -> None:
+        """See Checker."""
+        self._turns += 1
+        disk, world = self.model.box.disk, self.model.world
+        if self._turns % self.every or disk.reads_under_way or world.monotonic - disk.last_read_failure < PAUSE:
+            return
+        for view in self.model.subs():
+            standing = Standing.of(self.model, view)
+            if standing is not None:
+                self.look(standing)
+
+    def look(self, standing: Standing) -> None:
+        """One subscription."""
+        raise NotImplementedError
+
+
+class Liveness(AtRest):
+    """Where there is backlog and somebody who can take it, it flows; at the end everything is consumed."""
+
+    rule = "liveness"
+
+    def look(self, standing: Standing) -> None:
+        """See AtRest."""
+        stuck = standing.stuck()
+        if stuck:
+            view = standing.view
+            names = sorted(consumer.name for consumer in standing.ready)
+            self.check(False, "nothing flows:", view.topic.name, view.name, view.type, names, stuck[:3])
+
+    def finished(self) -> None:
+        """See Checker."""
+        for view in self.model.subs():
+            if any(c.sub is view for conn in self.model.conns.values() for c in conn.consumers.values()):
+                unowned = self._unowned(view)
+                left = [position for position in view.left if position not in unowned]
+                self.check(not left, "never consumed:", view.topic.name, view.name, left[:5])
+
+    def _unowned(self, view: SubView) -> set[Position]:
+        """Entries with keys in ranges that no consumer asks for, and where they are many those behind them."""
+        standing = Standing.of(self.model, view)
+        if standing is None or not isinstance(standing.dispatcher, KeySharedDispatcher) or not view.policy.sticky:
+            return set()
+        selector, entries = standing.dispatcher.selector, view.topic.entries
+        if not standing.looks_ahead(standing.dispatcher):
+            return set(view.left)
+        return {p for p in view.left if selector.select(selector.slot(entries[p].key_hash)) is None}
+
+
+class Why(AtRest):
+    """The reason that is given for sending nothing is true."""
+
+    rule = "why"
+    every = 6
+
+    def look(self, standing: Standing) -> None:
+        """See AtRest."""
+        reason = standing.core.why().reason
+        core = standing.core
+        if (reason == Reason.NO_CONSUMER) != (not consumers_of(core)):
+            self._false(standing, reason)
+        if reason in _TRUE and not _TRUE[reason](standing):
+            self._false(standing, reason)
+        if reason not in _TRUE and reason != Reason.NO_CONSUMER:
+            self._false(standing, reason)
+
+    def _false(self, standing: Standing, reason: str) -> None:
+        view = standing.view
+        of_consumers = [(c.name, c.permits, c.unacked, c.blocked, c.outbox.full) for c in standing.takers]
+        self.check(
+            False, reason, "is not why:", view.topic.name, view.name, view.type, of_consumers, standing.waiting[:3]
+        )
+
+
+def _end_of_log(standing: Standing) -> bool:
+    return not standing.waiting
+
+
+def _no_permits(standing: Standing) -> bool:
+    return all(consumer.permits <= 0 for consumer in standing.takers)
+
+
+def _slow_connection(standing: Standing) -> bool:
+    asking = [consumer for consumer in standing.takers if consumer.permits > 0 and not consumer.blocked]
+    return bool(asking) and all(consumer.outbox.full for consumer in asking)
+
+
+def _unacked_limit(standing: Standing) -> bool:
+    asking = [consumer for consumer in standing.takers if consumer.permits > 0]
+    return standing.limited or (bool(asking) and all(consumer.blocked for consumer in asking))
+
+
+def _key_blocked(standing: Standing) -> bool:
+    dispatcher = standing.dispatcher
+    if not isinstance(dispatcher, KeySharedDispatcher):
+        return False
+    owners = [dispatcher.selector.select(slot) for slot in standing.slots(dispatcher)]
+    return any(owner is None or owner not in standing.ready for owner in owners)
+
+
+def _draining(standing: Standing) -> bool:
+    dispatcher = standing.dispatcher
+    if not isinstance(dispatcher, KeySharedDispatcher):
+        return False
+    holders = standing.holders(dispatcher)
+    return any(standing.drains(dispatcher, holders, slot) for slot in standing.slots(dispatcher))
+
+
+def _chunks(standing: Standing) -> bool:
+    dispatcher = standing.dispatcher
+    return isinstance(dispatcher, SharedDispatcher) and bool(standing.pinned(dispatcher) & set(standing.waiting))
+
+
+_TRUE = {
+    Reason.END_OF_LOG: _end_of_log,
+    Reason.NO_PERMITS: _no_permits,
+    Reason.SLOW_CONNECTION: _slow_connection,
+    Reason.UNACKED_LIMIT: _unacked_limit,
+    Reason.KEY_BLOCKED: _key_blocked,
+    Reason.DRAINING: _draining,
+    Reason.CHUNKS: _chunks,
+}
+"""Whether a reason is true. Others are none while nothing is being read, moved or delayed."""
+
+
+class Tally(AtRest):
+    """What is counted as unacknowledged, and as asked for, is what consumers hold and have asked for."""
+
+    rule = "tally"
+    every = 3
+
+    def turn(self) -> None:
+        """See Checker."""
+        super().turn()
+        if self._turns % self.every:
+            return
+        total = 0
+        for view in self.model.subs():
+            core = self.model.subscription(view)
+            if core is None:
+                continue
+            for consumer in consumers_of(core):
+                held = sum(each.messages for each in consumer.held.values())
+                self.check(consumer.unacked == held, "a consumer holds", held, "not", consumer.unacked, view.name)
+            if isinstance(core.dispatcher, MultipleConsumersDispatcher):
+                unacked = sum(consumer.unacked for consumer in core.dispatcher._consumers)
+                found = core.dispatcher._unacked.messages
+                self.check(found == unacked, "a subscription's", unacked, "are", found, view.name)
+                total += found
+        broker = self.model.box.broker.core.unacked.messages
+        self.check(broker == total, "the broker's", total, "are", broker)
+
+    def look(self, standing: Standing) -> None:
+        """See AtRest: what the box says that its consumers hold is what they were sent and have not acknowledged."""
+        view = standing.view
+        if not view.side_by_side:
+            return
+        held = {at: each.messages for consumer in standing.consumers for at, each in consumer.held.items()}
+        right = {position: view.left.get(position, 0).bit_count() for position in view.owner}
+        self.check(held == right, "held", view.topic.name, view.name, held.items() ^ right.items())
+        for position, owner in view.owner.items():
+            self.check(standing.holder[position] is owner.core, "held by another:", view.name, position)
+        for conn in self.model.conns.values():
+            for consumer in conn.consumers.values():
+                if consumer.sub is view:
+                    found = consumer.core.permits
+                    self.check(found == consumer.permits, "permits:", found, "should be", consumer.permits)

@@ -1,0 +1,77 @@
+"""The rules of Key_Shared: who gets the entries of a key, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
+from pulsarbox.storage.record import Position
+from tests.simulation.checker import Checker
+from tests.simulation.views import KEY_SHARED, ConnView, ConsumerView, EntryView
+
+
+class KeyRule(Checker):
+    """A rule that looks at every delivery of a Key_Shared subscription."""
+
+    def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
+        """See Checker."""
+        if consumer is None or consumer.sub.type != KEY_SHARED or consumer.sub.seeks:
+            return
+        entry = consumer.sub.topic.entries.get(position)
+        dispatcher = consumer.subscription.dispatcher
+        assert isinstance(dispatcher, KeySharedDispatcher)
+        if entry is not None:
+            self.look(consumer, entry, dispatcher)
+
+    def look(self, consumer: ConsumerView, entry: EntryView, dispatcher: KeySharedDispatcher) -> None:
+        """One entry goes to a consumer; the view does not say so yet."""
+        raise NotImplementedError
+
+
+class KeyOwner(KeyRule):
+    """An entry goes to the consumer that has its slot, by the selector."""
+
+    rule = "key-owner"
+
+    def look(self, consumer: ConsumerView, entry: EntryView, dispatcher: KeySharedDispatcher) -> None:
+        """See KeyRule."""
+        selector = dispatcher.selector
+        slot = selector.slot(entry.key_hash)
+        owner = selector.select(slot)
+        self.check(owner is consumer.core, "not who has the slot:", consumer.sub.name, entry.position, slot)
+
+
+class KeyHolder(KeyRule):
+    """Entries of a slot are unacknowledged at one consumer at a time, unless order does not matter."""
+
+    rule = "key-holder"
+
+    def look(self, consumer: ConsumerView, entry: EntryView, dispatcher: KeySharedDispatcher) -> None:
+        """See KeyRule."""
+        sub = consumer.sub
+        if sub.policy.out_of_order:
+            return
+        slot_of, entries = dispatcher.selector.slot, sub.topic.entries
+        slot = slot_of(entry.key_hash)
+        for position, owner in sub.owner.items():
+            if owner is not consumer and slot_of(entries[position].key_hash) == slot:
+                self.check(
+                    position in sub.unsure, "others hold entries of the slot:", sub.name, entry.position, position
+                )
+
+
+class KeyOrder(KeyRule):
+    """The first deliveries of a key's entries are in order; and none goes past an earlier one that waits."""
+
+    rule = "key-order"
+
+    def look(self, consumer: ConsumerView, entry: EntryView, dispatcher: KeySharedDispatcher) -> None:
+        """See KeyRule."""
+        sub, position = consumer.sub, entry.position
+        if not sub.policy.out_of_order and position not in sub.seen:
+            newest = sub.newest.get(entry.key_hash, position)
+            self.check(newest <= position, "a key goes backwards:", sub.name, newest, position)
+        entries = sub.topic.entries
+        for earlier in sub.left:
+            if earlier < position and entries[earlier].key_hash == entry.key_hash and earlier not in sub.owner:
+                self.check(earlier in sub.unsure, "sent past one that waits:", sub.name, earlier, position)

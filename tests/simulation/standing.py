@@ -1,0 +1,119 @@
+"""Where a subscription stands when the box is at rest: what waits, who could take something, what holds it back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
+from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.shared import SharedDispatcher
+from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.storage.record import Position
+from tests.simulation.views import SubView
+
+if TYPE_CHECKING:
+    from tests.simulation.model import Model
+
+PAUSE = 1.5
+"""Seconds after a failed read before which nothing is expected of the box."""
+
+
+def consumers_of(core: Subscription) -> list[Consumer]:
+    """Those that the dispatcher knows. While one is being added, the subscription does not have it yet."""
+    dispatcher = core.dispatcher
+    assert isinstance(dispatcher, SingleActiveDispatcher | MultipleConsumersDispatcher)
+    return dispatcher._consumers
+
+
+class Standing:
+    """One subscription."""
+
+    def __init__(self, model: Model, view: SubView, core: Subscription) -> None:
+        self.model = model
+        self.view = view
+        self.core = core
+        self.dispatcher = core.dispatcher
+        self.consumers = consumers_of(core)
+        active = core.active_consumer
+        self.takers = self.consumers if view.side_by_side else [active] if active is not None else []
+        """Consumers that get entries, when they can take them."""
+        self.ready = {c for c in self.takers if c.permits > 0 and not c.blocked and not c.outbox.full and not c.closed}
+        self.holder: dict[Position, Consumer] = {Position(*at): c for c in self.consumers for at in c.held}
+        self.waiting = [position for position in view.left if position not in self.holder]
+        """What is to be sent, in no order."""
+
+    @classmethod
+    def of(cls, model: Model, view: SubView) -> Standing | None:
+        """Where it stands; None where that cannot be said."""
+        core = model.subscription(view)
+        if core is None or view.seeks or view.unsure or core.fenced:
+            return None
+        return cls(model, view, core)
+
+    @property
+    def limited(self) -> bool:
+        """Whether a limit of unacknowledged messages, of the subscription or of the broker, holds it back."""
+        if not isinstance(self.dispatcher, MultipleConsumersDispatcher):
+            return False
+        unacked, broker = self.dispatcher._unacked, self.core.topic.core.unacked
+        return unacked._blocked or (broker.blocked and unacked.messages > broker.share)
+
+    def stuck(self) -> list[Position]:
+        """What waits although somebody could take it."""
+        if not self.ready or self.limited:
+            return []
+        if isinstance(self.dispatcher, KeySharedDispatcher):
+            return self._stuck_keys(self.dispatcher)
+        if isinstance(self.dispatcher, SharedDispatcher):
+            pinned = self.pinned(self.dispatcher)
+            return [position for position in self.waiting if position not in pinned]
+        return self.waiting
+
+    def pinned(self, dispatcher: SharedDispatcher) -> set[Position]:
+        """Chunks that wait for consumers who cannot take them."""
+        there = {c: chunks for c, chunks in dispatcher._pinned.items() if c in self.consumers and c not in self.ready}
+        return {Position(*at) for chunks in there.values() for at in chunks}
+
+    def slots(self, dispatcher: KeySharedDispatcher) -> dict[int, Position]:
+        """The first position of every slot that waits."""
+        entries, slot_of = self.view.topic.entries, dispatcher.selector.slot
+        first: dict[int, Position] = {}
+        for position in self.waiting:
+            slot = slot_of(entries[position].key_hash)
+            first[slot] = min(position, first.get(slot, position))
+        return first
+
+    def holders(self, dispatcher: KeySharedDispatcher) -> dict[int, set[Consumer]]:
+        """Who has unacknowledged entries of a slot."""
+        entries, slot_of = self.view.topic.entries, dispatcher.selector.slot
+        found: dict[int, set[Consumer]] = defaultdict(set)
+        for position, consumer in self.holder.items():
+            if position in entries:
+                found[slot_of(entries[position].key_hash)].add(consumer)
+        return found
+
+    def drains(self, dispatcher: KeySharedDispatcher, holders: dict[int, set[Consumer]], slot: int) -> bool:
+        """Whether the slot's consumer has to wait for somebody who had the slot before."""
+        owner = dispatcher.selector.select(slot)
+        return not self.view.policy.out_of_order and bool(holders.get(slot, set()) - {owner})
+
+    def looks_ahead(self, dispatcher: KeySharedDispatcher) -> bool:
+        """Whether fewer entries wait behind their slots than may."""
+        settings = self.core.topic.core.settings
+        each = settings.keySharedLookAheadMsgInReplayThresholdPerConsumer * len(self.consumers)
+        most = min(each, settings.keySharedLookAheadMsgInReplayThresholdPerSubscription)
+        return sum(1 for position in self.waiting if position < self.core.source.position) < most
+
+    def _stuck_keys(self, dispatcher: KeySharedDispatcher) -> list[Position]:
+        holders = self.holders(dispatcher)
+        looks_ahead = self.looks_ahead(dispatcher)
+        return [
+            position
+            for slot, position in self.slots(dispatcher).items()
+            if dispatcher.selector.select(slot) in self.ready
+            and not self.drains(dispatcher, holders, slot)
+            and (looks_ahead or position < self.core.source.position)
+        ]
