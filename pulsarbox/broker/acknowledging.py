@@ -144,10 +144,11 @@ class Acknowledging:
                 return  # only whole entries are acknowledged
             if not self._cursor.acknowledge_batch(Position(*position), held.batch_size, unacked):
                 left = self._cursor.batch_acks.get(Position(*position))
-                if left is not None and position in consumer.held:
+                now_held = consumer.held.get(position)  # ``held`` may have been looked up
+                if left is not None and now_held is not None:
                     count = left[1].bit_count()
-                    consumer.count_unacked(count - held.messages)
-                    consumer.held[position] = held._replace(messages=count)
+                    consumer.count_unacked(count - now_held.messages)
+                    consumer.held[position] = now_held._replace(messages=count)
                 return
         consumer.release(position)
         self._cursor.acknowledge(ledger_id, entry_id, held.batch_size, held.size, held.total_messages, held.total_bytes)

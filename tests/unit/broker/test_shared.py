@@ -219,3 +219,23 @@ def test_who_is_below_its_limit_again_comes_before_lower_priorities() -> None:
     assert (first.received(), second.received()) == (sent[:4], [])
     first.ack(*sent[:2])
     assert (first.received(), second.received()) == (sent[4:], []), "it and the broker were released at once"
+
+
+def test_a_part_of_a_batch_that_comes_while_its_acknowledgement_is_looked_up_is_counted_right() -> None:
+    box = Box()
+    one = join(box, "one", permits=20)
+    producer = box.client()
+    producer.producer(1)
+    producer.send(0, batch=10)
+    [(ledger_id, entry_id)] = one.received()
+    one.ack(MessageIdData(ledgerId=ledger_id, entryId=entry_id, ack_set=[0b11111]))
+    box = box.restart()
+    one = join(box, "one")
+    box.auto = False
+    one.flow(20)
+    one.ack(MessageIdData(ledgerId=ledger_id, entryId=entry_id, ack_set=[0b11]))
+    box.auto = True
+    box.turn()
+    consumer = one.cnx.consumers[1]
+    assert [each.messages for each in consumer.held.values()] == [2]
+    assert consumer.unacked == 2
