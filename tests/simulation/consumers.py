@@ -37,6 +37,8 @@ class SimulatedConsumer(Client):
         self._window = world.random.choice((1, 5, 20, 100))
         self._used = 0
         self._calm_acts = 0
+        self._refused_until = 0.0
+        """Nothing happens for long while somebody else has its place: that would be most of a run's events."""
         self._opening = 0
         self._priority = world.random.choice((0, 0, 1, 2))
         self._earliest = world.chance(0.7)
@@ -52,6 +54,8 @@ class SimulatedConsumer(Client):
         self.inbox.clear()
 
     def _subscribe(self) -> None:
+        if self.world.monotonic < self._refused_until:
+            return
         if self.ready and not self.open and not self._opening:
             earliest = CommandSubscribe.Earliest if self._earliest else CommandSubscribe.Latest
             self._opening = self.request(
@@ -86,6 +90,8 @@ class SimulatedConsumer(Client):
                 self.inbox.clear()
                 self._used = 0
                 self.send("FLOW", consumer_id=1, messagePermits=self._window)
+            elif self.calm:
+                self._refused_until = self.world.monotonic + 2
         elif name == "CLOSE_CONSUMER":
             self.open = False
             self._opening = 0
@@ -131,9 +137,7 @@ class SimulatedConsumer(Client):
         elif chance < 0.868:
             self.request("UNSUBSCRIBE", consumer_id=1)
         elif chance < 0.89:
-            self.open = False
-            self.inbox.clear()
-            self.request("CLOSE_CONSUMER", consumer_id=1)
+            self.close()
         elif chance < 0.9:
             self.give_up()
         elif chance < 0.92:
@@ -142,6 +146,12 @@ class SimulatedConsumer(Client):
             self.request("CONSUMER_STATS", consumer_id=1)
         elif chance < 0.95 and self.past:
             self._ack([self._id(random.choice(self.past), 0)], CommandAck.Individual)
+
+    def close(self) -> None:
+        """Leave the subscription, not the connection."""
+        self.open = False
+        self.inbox.clear()
+        self.request("CLOSE_CONSUMER", consumer_id=1)
 
     def _acknowledge(self) -> None:
         random = self.world.random
@@ -236,6 +246,15 @@ class KeySharedConsumer(SimulatedConsumer):
         """Which of how many parts of the slots it asks for where nothing goes wrong."""
         if world.chance(0.2):
             self.consumer_name = "same"
+        self._restless = world.random.choice((0.0, 0.05, 0.2))
+        """How often it leaves instead of acknowledging: keys are to move."""
+
+    def act(self) -> None:
+        """See Client."""
+        if self.open and not self.calm and self.world.chance(self._restless):
+            self.close()
+        else:
+            super().act()
 
     def _start(self) -> dict[str, Any]:
         random = self.world.random

@@ -85,7 +85,8 @@ class Turns(Checker):
         equals = {each for each in ready if each.priority_level == core.priority_level}
         if topic.has_chunks:
             return  # a turn may be used up by chunks of others
-        how, messages = settings.sharedConsumerSelection, self._messages(sub, positions)
+        how = settings.sharedConsumerSelection
+        messages = sum(core.held[position].messages for position in positions)
         if how == "leastUnacked":
             self.check(all(e.unacked >= core.unacked - messages for e in equals), "not who has least:", core.name)
         elif how == "mostPermits":
@@ -96,10 +97,6 @@ class Turns(Checker):
             for others in self._overtaken.values():
                 others.discard(core)
             self._overtaken[core] = equals
-
-    @staticmethod
-    def _messages(sub: SubView, positions: list[Position]) -> int:
-        return sum(sub.left.get(position, 0).bit_count() for position in positions)
 
     def outbox_taken(self, end: Any) -> None:
         """See Checker."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.consumer import ack_set_bits
-from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
-from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, CommandSubscribe, KeySharedMode
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe, KeySharedMode
 from pulsarbox.protocol.violations import ProtocolError
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
+from tests.simulation import acknowledgements
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.history import brief
 from tests.simulation.views import (
@@ -49,7 +51,8 @@ class Model:
         self.conns: dict[BoxEnd, ConnView] = {}
         self.confirmed_through = 0
         """Batches whose commit has returned, or that a recovery has found."""
-        self.deliveries = 0
+        self.deliveries: Counter[str] = Counter()
+        """How many there were, by the type of the subscription."""
         self.unloads = 0
         self.trims = 0
         self._unheard: list[SubView] = []
@@ -346,7 +349,8 @@ class Model:
         meta = body.keySharedMeta
         if body.subType == CommandSubscribe.Key_Shared:
             request.policy = Policy(meta.keySharedMode == KeySharedMode.STICKY, meta.allowOutOfOrderDelivery)
-        conn.notices.pop(body.consumer_id, None)
+        if body.consumer_id not in conn.consumers and ("consumer", body.consumer_id) not in conn.end.cnx.opening:
+            conn.notices.pop(body.consumer_id, None)
         request.known = len(self.topic(body.topic).order)
         if body.HasField("start_message_id"):
             request.start = position_of(body.start_message_id)
@@ -393,7 +397,6 @@ class Model:
             consumer.sub.rewound = True
             consumer.sub.exact_counts = False
             consumer.sub.sure.clear()
-            consumer.sub.doubt_deliveries()
             for each in [r for c in self.conns.values() for r in c.requests.values() if r.sub is consumer.sub]:
                 each.acks.clear()
                 each.start = None
@@ -405,41 +408,6 @@ class Model:
         consumer = conn.consumers.get(body.consumer_id)
         if consumer is not None:
             conn.requests[body.request_id].sub = consumer.sub
-
-    def _ack(self, conn: ConnView, body: CommandAck, payload: bytes) -> None:
-        consumer = conn.consumers.get(body.consumer_id)
-        if consumer is None:
-            return
-        sub = consumer.sub
-        request = conn.requests.get(body.request_id) if body.HasField("request_id") else None
-        if request is not None:
-            request.sub = sub
-        if body.ack_type == CommandAck.Cumulative and sub.side_by_side:
-            return
-        holders = consumer.subscription.consumers if sub.side_by_side else [consumer.core]
-        for message_id in body.message_id:
-            position = position_of(message_id)
-            alone = body.ack_type == CommandAck.Individual
-            done = sub.cursor.is_acked(*position) if alone else position <= sub.cursor.mark_delete
-            held = any(position in each.held for each in holders) or done
-            named = [(position, ack_set_bits(list(message_id.ack_set)))]
-            if position not in sub.topic.entries:
-                continue
-            if body.ack_type == CommandAck.Cumulative:
-                named += [(p, 0) for p in sub.left if p < position]
-                named += [(p, 0) for p in sub.sure if p < position and p not in sub.left]
-            for each, unacked in named:
-                self._acked(sub, each, unacked, held, request)
-
-    def _acked(self, sub: SubView, position: Position, unacked: int, held: bool, request: Request | None) -> None:
-        entry = sub.topic.entries[position]
-        if request is not None and not sub.seeks:  # what a seek under way makes of it is not known
-            request.acks.append((position, entry.all_bits & ~unacked))
-        sub.set(entry, sub.left.get(position, 0) & unacked)
-        if not held:
-            sub.unsure.add(position)
-        elif position not in sub.left and position not in sub.unsure and not sub.seeks:
-            sub.acked(position)
 
     # Frames out
 
@@ -481,7 +449,6 @@ class Model:
             sub.exact_counts = not sub.seeks
             sub.unsure |= waiting
             if ok:
-                sub.forget_deliveries()
                 for checker in self.checkers:
                     checker.sought(sub, request.start)
         elif request.kind == "UNSUBSCRIBE" and sub is not None and ok:
@@ -507,12 +474,12 @@ class Model:
     def _message(self, conn: ConnView, body: Any) -> None:
         consumer = conn.consumers.get(body.consumer_id)
         position = position_of(body.message_id)
-        self.deliveries += 1
         self.refresh()  # a trim goes before
         for checker in self.checkers:
             checker.delivered(conn, consumer, position, body)
         if consumer is None:
             return
+        self.deliveries[TYPE_NAMES[consumer.sub.type]] += 1
         entry = consumer.sub.topic.entries[position]
         bits = ack_set_bits(list(body.ack_set)) or entry.all_bits
         consumer.permits -= bits.bit_count()
@@ -565,6 +532,7 @@ class Model:
         consumer = conn.consumers.get(body.consumer_id)
         if consumer is not None:
             self._close(consumer)
+            consumer.sub.forget_deliveries()  # with a seek that begins, it starts again
 
     def _active_change(self, conn: ConnView, body: Any) -> None:
         conn.notices[body.consumer_id] = body.is_active
@@ -587,7 +555,7 @@ _IN: dict[str, Callable[[Model, ConnView, Any, bytes], None]] = {
     "REDELIVER_UNACKNOWLEDGED_MESSAGES": Model._redeliver,
     "SEEK": Model._seek,
     "UNSUBSCRIBE": Model._unsubscribe,
-    "ACK": Model._ack,
+    "ACK": acknowledgements.received,
 }
 _OUT: dict[str, Callable[[Model, ConnView, Any], None]] = {
     "MESSAGE": Model._message,

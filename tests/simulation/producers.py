@@ -50,9 +50,9 @@ class SimulatedProducer(Client):
         self._producer_id = 1
         self._opening = 0
         self._closing = 0
-        self._keyed = world.random.choice((1, 1, 2, KEYS))
+        self._keyed = world.random.choice((1, 2, 4, KEYS))
         """How many different keys it uses."""
-        self._chunking = world.random.choice((0.0, 0.0, 0.05, 0.2))
+        self._chunking = world.random.choice((0.0, 0.0, 0.1, 0.3))
         self._unsettled: deque[Sending] = deque()
 
     def connected(self) -> None:

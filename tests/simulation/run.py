@@ -23,42 +23,66 @@ def explain(run: Run, error: BaseException, steps: int) -> str:
     return f"{recent}\n\nseed {run.world.seed} breaks the rule {rule}: {text}\nagain: {command}"
 
 
+class Tally:
+    """What a number of seeds have done."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self.seeds = self.events = self.failures = 0
+        self._deliveries: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
+        self._hours = 0.0
+
+    def add(self, run: Run) -> None:
+        """One more seed is done."""
+        self.seeds += 1
+        self.events += run.world.events
+        self._deliveries.update(run.model.deliveries)
+        self._counts.update(run.counts())
+        self._hours += run.world.monotonic / 3600
+
+    def __str__(self) -> str:
+        seconds = time.perf_counter() - self._started
+        return (
+            f"{self.seeds} seeds, {self.events} events, {self._hours:.1f} virtual hours, {self.failures} failures,"
+            f" {seconds:.1f} s, {self.events / seconds:.0f} events/s;"
+            f" deliveries {dict(sorted(self._deliveries.items()))}; {dict(sorted(self._counts.items()))}"
+        )
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1, help="how many")
+    parser.add_argument("--events", type=int, help="as many seeds as make so many events, in place of --seeds")
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, help="events of a seed before it calms down")
     parser.add_argument("--keep-going", action="store_true", help="count failures, one line each")
-    parser.add_argument("--engine", choices=ENGINES, default="memory", help="what stores")
+    parser.add_argument("--engine", choices=[*ENGINES, "both"], default="memory", help="what stores; both: by turns")
     options = parser.parse_args(arguments)
     logging.disable(logging.CRITICAL)
-    counts: Counter[str] = Counter()
-    started, events, deliveries, failures, hours = time.perf_counter(), 0, 0, 0, 0.0
-    for seed in range(options.seed, options.seed + options.seeds):
-        run = Run(seed, options.engine)
+    engines = list(ENGINES) if options.engine == "both" else [options.engine]
+    tally, digest = Tally(), ""
+    seed = options.seed
+    while tally.events < options.events if options.events else tally.seeds < options.seeds:
+        run = Run(seed, engines[seed % len(engines)])
         try:
             run.run(options.steps)
         except Exception as error:
-            failures += 1
+            tally.failures += 1
             if options.keep_going:
-                print(f"{seed}: {type(error).__name__} {str(error)[:150]}", file=sys.stderr)
+                text = f"{seed} {run.disk.kind}: {type(error).__name__} {str(error)[:150]}"
+                print(text, file=sys.stderr, flush=True)
             else:
                 print(explain(run, error, options.steps), file=sys.stderr)
                 return 1
-        events += run.world.events
-        deliveries += run.model.deliveries
-        counts.update(run.counts())
-        hours += run.world.monotonic / 3600
-        if (seed - options.seed) % 20 == 19 or seed == options.seed + options.seeds - 1:
-            seconds = time.perf_counter() - started
-            print(
-                f"{seed - options.seed + 1} seeds, {events} events, {deliveries} deliveries,"
-                f" {hours:.1f} virtual hours, {seconds:.1f} s, {events / seconds:.0f} events/s;"
-                f" last digest {run.world.history.digest()}; {dict(sorted(counts.items()))}",
-                file=sys.stderr,
-            )
-    return 1 if failures else 0
+        tally.add(run)
+        digest = run.world.history.digest()
+        if tally.seeds % 20 == 0:
+            print(tally, file=sys.stderr, flush=True)
+        seed += 1
+    print(tally, f"last digest {digest}", sep="; ", file=sys.stderr)
+    return 1 if tally.failures else 0
 
 
 if __name__ == "__main__":

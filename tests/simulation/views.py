@@ -196,18 +196,12 @@ class SubView:
         self.newest.clear()
         self.chunk_takers.clear()
 
-    def doubt_deliveries(self) -> None:
-        """It may start again, or not: of nothing that is there can be said that it is delivered for the first time."""
-        self.forget_deliveries()
-        self.seen.update(self.topic.entries)
-
     def delivered(self, entry: EntryView, consumer: ConsumerView) -> None:
         """An entry went to a consumer."""
         if self.side_by_side:
             self.owner[entry.position] = consumer
-        if not self.seeks:
-            self.seen.add(entry.position)
-            self.newest[entry.key_hash] = max(entry.position, self.newest.get(entry.key_hash, entry.position))
+        self.seen.add(entry.position)
+        self.newest[entry.key_hash] = max(entry.position, self.newest.get(entry.key_hash, entry.position))
 
     def count_again(self, position: Position) -> None:
         """An entry is to be delivered again, and that counts."""

@@ -117,7 +117,7 @@ class Run:
         random, world, box = self.world.random, self.world, self.box
         sub = f"sub-{KEY_SHARED}"
         policy = Policy(sticky=random.random() < 0.25, out_of_order=random.random() < 0.25)
-        count = random.choice((0, 1, 2, 3, 4))
+        count = random.choice((0, 1, 2, 3, 4, 5))
         clients: list[Client] = []
         for i in range(count):
             name = f"consumer-{number}-{KEY_SHARED}-{i}"

@@ -1,0 +1,51 @@
+"""What acknowledgements make of the model: of a subscription less is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.consumer import ack_set_bits
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAck
+from pulsarbox.storage.record import Position
+from tests.simulation.views import ConnView, Request, SubView, position_of
+
+if TYPE_CHECKING:
+    from tests.simulation.model import Model
+
+
+def received(model: Model, conn: ConnView, body: CommandAck, payload: bytes) -> None:
+    """An ACK is about to be given to the core."""
+    consumer = conn.consumers.get(body.consumer_id)
+    if consumer is None:
+        return
+    sub = consumer.sub
+    request = conn.requests.get(body.request_id) if body.HasField("request_id") else None
+    if request is not None:
+        request.sub = sub
+    if body.ack_type == CommandAck.Cumulative and sub.side_by_side:
+        return
+    holders = consumer.subscription.consumers if sub.side_by_side else [consumer.core]
+    for message_id in body.message_id:
+        position = position_of(message_id)
+        alone = body.ack_type == CommandAck.Individual
+        done = sub.cursor.is_acked(*position) if alone else position <= sub.cursor.mark_delete
+        held = any(position in each.held for each in holders) or done
+        named = [(position, ack_set_bits(list(message_id.ack_set)))]
+        if position not in sub.topic.entries:
+            continue
+        if body.ack_type == CommandAck.Cumulative:
+            named += [(p, 0) for p in sub.left if p < position]
+            named += [(p, 0) for p in sub.sure if p < position and p not in sub.left]
+        for each, unacked in named:
+            _acked(sub, each, unacked, held, request)
+
+
+def _acked(sub: SubView, position: Position, unacked: int, held: bool, request: Request | None) -> None:
+    entry = sub.topic.entries[position]
+    if request is not None and not sub.seeks:  # what a seek under way makes of it is not known
+        request.acks.append((position, entry.all_bits & ~unacked))
+    sub.set(entry, sub.left.get(position, 0) & unacked)
+    if not held:
+        sub.unsure.add(position)
+    elif position not in sub.left and position not in sub.unsure and not sub.seeks:
+        sub.acked(position)
