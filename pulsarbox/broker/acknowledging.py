@@ -150,7 +150,8 @@ class Acknowledging:
                     consumer.count_unacked(count - now_held.messages)
                     consumer.held[position] = now_held._replace(messages=count)
                 return
-        consumer.release(position)
+        if consumer.release(position) is None:
+            self._subscription.dispatcher.acknowledged_unheld(position)
         self._cursor.acknowledge(ledger_id, entry_id, held.batch_size, held.size, held.total_messages, held.total_bytes)
 
     def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:

@@ -32,6 +32,9 @@ class Dispatcher(Protocol):
     def acknowledged(self, consumer: Consumer, now: Now) -> None:
         """The consumer holds less than before."""
 
+    def acknowledged_unheld(self, at: tuple[int, int]) -> None:
+        """An entry was acknowledged that no consumer holds; ``acknowledged`` follows."""
+
     def dispatch(self, now: Now) -> None:
         """Send what can be sent."""
 

@@ -92,6 +92,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """Consumers that may be able to take something of their heap."""
         self._unowned: set[int] = set()
         """Slots that wait and belong to nobody."""
+        self._unheld = False
+        """Something was acknowledged while it waited."""
 
     # Consumers
 
@@ -165,9 +167,23 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if self._unacked.released(consumer):
             self._freed(consumer)
             self.dispatch(now)
-        elif self._stirred:
+        elif self._stirred or self._unheld:
             self.dispatch(now)
         self._unacked.others_go_on(now)
+
+    def acknowledged_unheld(self, at: At) -> None:
+        """See Dispatcher.acknowledged_unheld: it makes room for looking ahead."""
+        slot = self._waiting.pop(at, None)
+        if slot is not None:
+            self._unheld = True
+            self._replay.take(at)
+            queue = self._queues[slot]
+            was_first = queue[0] == at
+            queue.remove(at)
+            if not queue:
+                del self._queues[slot]
+            elif was_first:
+                self._place(slot)
 
     def _place(self, slot: int) -> None:
         """A slot waits: where its consumer finds it, unless it drains."""
@@ -226,6 +242,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def _send_all(self, now: Now) -> str:
         unacked = self._unacked
+        self._unheld = False
         while not unacked.at_limit():
             if self._stirred:
                 consumer, _ = self._stirred.popitem()

@@ -136,6 +136,9 @@ class MultipleConsumersDispatcher:
             self.dispatch(now)
         self._unacked.others_go_on(now)
 
+    def acknowledged_unheld(self, at: At) -> None:
+        """See Dispatcher.acknowledged_unheld. What waits is looked at when it is sent."""
+
     def _freed(self, consumer: Consumer) -> None:
         """A limit that was reached is so no longer."""
         if consumer.ready:

@@ -94,6 +94,9 @@ class SingleActiveDispatcher:
     def acknowledged(self, consumer: Consumer, now: Now) -> None:
         """Nothing depends on what is unacknowledged here."""
 
+    def acknowledged_unheld(self, at: tuple[int, int]) -> None:
+        """Nothing depends on it here."""
+
     def why(self) -> str:
         """See Dispatcher.why."""
         reason = self.standstill.reason

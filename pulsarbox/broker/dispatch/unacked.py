@@ -101,7 +101,7 @@ class Unacked:
         return freed
 
     def others_go_on(self, now: Now) -> None:
-        """After ``released``, when the subscription knows whom it can send to: the broker's limit may hold no longer."""
+        """After ``released``, when it is known who can be sent to: the broker's limit may hold no longer."""
         self._broker.released(now)
 
     def reset(self) -> None:

@@ -329,3 +329,15 @@ def test_a_key_that_comes_back_to_who_has_it_waits_no_longer() -> None:
     beta.request("close_consumer", consumer_id=1)
     assert alpha.received(), "it was to wait for itself"
     assert party.dispatcher.why() == Reason.END_OF_LOG
+
+
+def test_what_is_acknowledged_while_it_waits_makes_room_for_looking_ahead() -> None:
+    party = Party(Box(keySharedLookAheadMsgInReplayThresholdPerConsumer=1))
+    party.join("alpha", permits=0)
+    beta = party.join("beta")
+    sent = party.publish("key2", "key2", "key2", "key0")
+    assert beta.received() == [], "two entries of alpha wait, more may not"
+    beta.ack(sent[1])
+    assert party.dispatcher.why() == Reason.KEY_BLOCKED
+    beta.ack(sent[0])
+    assert beta.received() == [sent[3]]
