@@ -42,6 +42,8 @@ class SimulatedConsumer(Client):
         self._opening = 0
         self._priority = world.random.choice((0, 0, 1, 2))
         self._earliest = world.chance(0.7)
+        self._restless = world.random.choice((0.0, 0.0, 0.05, 0.2)) if sub_type in SIDE_BY_SIDE else 0.0
+        """How often it leaves instead of acknowledging: what it holds, and its keys, are to move."""
 
     def connected(self) -> None:
         """See Client."""
@@ -122,15 +124,21 @@ class SimulatedConsumer(Client):
         if not self.open:
             self._subscribe()
             return
-        random = self.world.random
-        chance = random.random()
+        if not self.calm and self.world.chance(self._restless):
+            self.close()
+            return
+        chance = self.world.random.random()
         self._calm_acts += self.calm
         if self._calm_acts == 20:  # acknowledgements that were not answered may be lost with a failed read
             self.inbox.clear()
             self.send("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=1)
         elif self.calm or chance < 0.8:
             self._acknowledge()
-        elif chance < 0.84:
+        else:
+            self._something_else(chance)
+
+    def _something_else(self, chance: float) -> None:
+        if chance < 0.84:
             self._redeliver()
         elif chance < 0.86 and self.past:
             self._seek()
@@ -145,7 +153,7 @@ class SimulatedConsumer(Client):
         elif chance < 0.93:
             self.request("CONSUMER_STATS", consumer_id=1)
         elif chance < 0.95 and self.past:
-            self._ack([self._id(random.choice(self.past), 0)], CommandAck.Individual)
+            self._ack([self._id(self.world.random.choice(self.past), 0)], CommandAck.Individual)
 
     def close(self) -> None:
         """Leave the subscription, not the connection."""
@@ -246,15 +254,6 @@ class KeySharedConsumer(SimulatedConsumer):
         """Which of how many parts of the slots it asks for where nothing goes wrong."""
         if world.chance(0.2):
             self.consumer_name = "same"
-        self._restless = world.random.choice((0.0, 0.05, 0.2))
-        """How often it leaves instead of acknowledging: keys are to move."""
-
-    def act(self) -> None:
-        """See Client."""
-        if self.open and not self.calm and self.world.chance(self._restless):
-            self.close()
-        else:
-            super().act()
 
     def _start(self) -> dict[str, Any]:
         random = self.world.random

@@ -52,7 +52,7 @@ class SimulatedProducer(Client):
         self._closing = 0
         self._keyed = world.random.choice((1, 2, 4, KEYS))
         """How many different keys it uses."""
-        self._chunking = world.random.choice((0.0, 0.0, 0.1, 0.3))
+        self._chunking = world.random.choice((0.0, 0.1, 0.5))
         self._unsettled: deque[Sending] = deque()
 
     def connected(self) -> None:
@@ -99,7 +99,7 @@ class SimulatedProducer(Client):
         elif len(self._unsettled) < WINDOW:
             for _ in range(random.choice((1, 1, 2, 5))):
                 if self._chunking and self.world.chance(self._chunking):
-                    chunks = random.choice((2, 3, 6))
+                    chunks = random.choice((2, 3, 8))
                     for chunk in range(chunks):
                         self._send(self._next(1, chunk, chunks))
                 else:
