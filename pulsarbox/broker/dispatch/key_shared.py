@@ -246,8 +246,10 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         while not unacked.at_limit():
             if self._stirred:
                 consumer, _ = self._stirred.popitem()
-                while consumer.ready and not unacked.at_limit() and self._send_waiting(consumer):
-                    pass
+                while consumer.ready and self._send_waiting(consumer):
+                    if unacked.at_limit():
+                        self._stirred[consumer] = None  # others may release the limit
+                        break
                 continue
             if not self._anybody():
                 return Reason.NO_PERMITS

@@ -341,3 +341,14 @@ def test_what_is_acknowledged_while_it_waits_makes_room_for_looking_ahead() -> N
     assert party.dispatcher.why() == Reason.KEY_BLOCKED
     beta.ack(sent[0])
     assert beta.received() == [sent[3]]
+
+
+def test_what_a_limit_stopped_goes_on_when_another_consumer_releases_it() -> None:
+    party = Party(Box(maxUnackedMessagesPerSubscription=2, dispatcherMaxReadBatchSize=1))
+    alpha, beta = party.join("alpha"), party.join("beta", permits=0)
+    sent = party.publish("key2", "key0", "key1")
+    assert alpha.received() == sent[:1]
+    beta.flow(10)
+    assert beta.received() == sent[1:2], "the limit is reached"
+    alpha.ack(sent[0])
+    assert beta.received() == sent[2:]
