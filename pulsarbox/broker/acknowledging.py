@@ -67,6 +67,8 @@ class Acknowledging:
             else:
                 unknown.append(message_id)
         if unknown:
+            if len(unknown) < len(ack.message_id):
+                self._subscription.dispatcher.acknowledged(consumer, now)  # the others may take their time
             self._look_up(consumer, unknown, apply, (done, failed), now)
         else:
             self._settled(consumer, done, now)
@@ -88,7 +90,9 @@ class Acknowledging:
             nonlocal left
             left -= 1
             if held is not None and epoch == self._epoch:  # a reset in between has made a new start
-                apply(self._holder((message_id.ledgerId, message_id.entryId)) or consumer, message_id, held)
+                holder = self._holder((message_id.ledgerId, message_id.entryId)) or consumer
+                apply(holder, message_id, held)
+                self._subscription.dispatcher.acknowledged(holder, when)
             if left == 0:
                 self._settled(consumer, None if errors else done, when)
                 if errors and failed is not None:

@@ -239,3 +239,25 @@ def test_a_part_of_a_batch_that_comes_while_its_acknowledgement_is_looked_up_is_
     consumer = one.cnx.consumers[1]
     assert [each.messages for each in consumer.held.values()] == [2]
     assert consumer.unacked == 2
+
+
+def test_acknowledgements_that_have_to_be_looked_up_do_not_keep_a_limit_of_others() -> None:
+    box = Box(maxUnackedMessagesPerConsumer=2)
+    sent = box.client().publish(4)
+    box.client().subscribe("s", subType=SHARED)
+    box = box.restart()
+    one = join(box, "one", permits=10)
+    assert one.received() == sent[:2]
+    box.auto = False
+    one.ack(sent[0], sent[3])
+    box.flush()
+    assert one.received() == sent[2:3], "whatever becomes of the read"
+
+
+def test_a_limit_of_the_consumer_that_holds_what_another_acknowledges() -> None:
+    box = Box(maxUnackedMessagesPerConsumer=2)
+    one, two = join(box, "one", permits=10), join(box, "two")
+    sent = box.client().publish(3)
+    assert one.received() == sent[:2]
+    assert not two.ack(sent[0]).HasField("error")
+    assert one.received() == sent[2:]
