@@ -83,7 +83,7 @@ class Turns(Checker):
         above = [each.name for each in ready if each.priority_level < core.priority_level]
         self.check(not above, "priorities are ignored:", sub.name, core.name, above)
         equals = {each for each in ready if each.priority_level == core.priority_level}
-        if topic.has_chunks:
+        if topic.chunks:
             return  # a turn may be used up by chunks of others
         how = settings.sharedConsumerSelection
         messages = sum(core.held[position].messages for position in positions)
@@ -127,8 +127,8 @@ class ChunksTogether(Checker):
     def _chunk(self, sub: SubView, consumer: ConsumerView, entry: EntryView) -> None:
         takers = sub.chunk_takers.setdefault(entry.chunk_of, set())
         takers -= {each for each in takers if not each.open}
-        # The first chunk may go to anybody, and of a message that was sent twice it is there twice.
-        follows = entry.chunk_id > 0 and entry.position not in sub.seen and bool(takers)
+        # The first chunk may go to anybody; and once all were taken, so may those that a producer has sent again.
+        follows = entry.chunk_id > 0 and not entry.sent_again and entry.position not in sub.seen and bool(takers)
         self.check(not follows or consumer in takers, "chunks of a message go to several:", sub.name, entry.position)
         takers.add(consumer)
 

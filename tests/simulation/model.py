@@ -143,7 +143,10 @@ class Model:
             if isinstance(record, Entry):
                 topic = self.topic(message_keys(record.body)[0].topic)
                 entry = EntryView.of(record, len(topic.order))
-                topic.has_chunks |= bool(entry.chunk_of)
+                if entry.chunk_of:
+                    chunk = entry.chunk_of, entry.chunk_id
+                    entry.sent_again = chunk in topic.chunks
+                    topic.chunks.add(chunk)
                 for checker in self.checkers:
                     checker.stored(topic, entry.position)
                 topic.entries[entry.position] = entry

@@ -87,6 +87,8 @@ class EntryView:
     chunk_of: str
     """The message of which it is a chunk; empty where it is none."""
     chunk_id: int
+    sent_again: bool = False
+    """An earlier entry is the same chunk."""
 
     @classmethod
     def of(cls, record: Entry, index: int) -> EntryView:
@@ -94,7 +96,15 @@ class EntryView:
         metadata = parse_entry(record.body).metadata
         keys = message_keys(record.body)
         chunk_of = metadata.uuid if metadata.num_chunks_from_msg else ""
-        return cls(record.position, len(record.body), keys, index, key_hash(metadata), chunk_of, metadata.chunk_id)
+        return cls(
+            record.position,
+            len(record.body),
+            keys,
+            index,
+            key_hash(metadata),
+            chunk_of,
+            metadata.chunk_id,
+        )
 
     @property
     def all_bits(self) -> int:
@@ -114,7 +124,8 @@ class TopicView:
     """The entries of each ledger that is not trimmed."""
     trimmed: set[int] = field(default_factory=set)
     """Ledgers that are no more."""
-    has_chunks: bool = False
+    chunks: set[tuple[str, int]] = field(default_factory=set)
+    """The messages that came in chunks, and the numbers of these."""
     gone: set[int] = field(default_factory=set)
     """Those of them whose end is durable."""
     core: object = None
