@@ -146,7 +146,7 @@ class Acknowledging:
                 left = self._cursor.batch_acks.get(Position(*position))
                 if left is not None and position in consumer.held:
                     count = left[1].bit_count()
-                    consumer.count_unacked(count - held.messages)
+                    consumer.unacked -= held.messages - count
                     consumer.held[position] = held._replace(messages=count)
                 return
         consumer.release(position)

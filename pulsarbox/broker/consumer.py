@@ -14,7 +14,6 @@ from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.dispatch.unacked import Unacked
     from pulsarbox.broker.topic import AnySubscription
 
 NO_SLOT: Final = 0
@@ -69,8 +68,8 @@ class Consumer:
         """Entries that are sent and not acknowledged, by position, in the order of sending."""
         self.unacked = 0
         """Messages among them."""
-        self.tally: Unacked | None = None
-        """Counts them for the subscription, where limits ask for that."""
+        self.counted = 0
+        """Those that the subscription's limits know of."""
         self.released: Callable[[Consumer, Held], None] | None = None
         """Told of every entry that the consumer holds no longer."""
         self.blocked = False
@@ -122,7 +121,7 @@ class Consumer:
             size += len(head) + len(body)
             sent += unacked
         self.permits -= sent
-        self.count_unacked(sent)
+        self.unacked += sent
         self.messages_out += sent
         self.bytes_out += size
         self.outbox.send_parts(parts, size)
@@ -131,7 +130,7 @@ class Consumer:
         """The consumer holds the entry no longer; what was known of it, None where it was not held."""
         held = self.held.pop(position, None)
         if held is not None:
-            self.count_unacked(-held.messages)
+            self.unacked -= held.messages
             if self.released is not None:
                 self.released(self, held)
         return held
@@ -139,14 +138,8 @@ class Consumer:
     def release_all(self) -> dict[tuple[int, int], Held]:
         """The consumer holds nothing any more; what it held."""
         held, self.held = self.held, {}
-        self.count_unacked(-self.unacked)
+        self.unacked = 0
         return held
-
-    def count_unacked(self, messages: int) -> None:
-        """So many messages more, or less, are sent and not acknowledged."""
-        self.unacked += messages
-        if self.tally is not None:
-            self.tally.add(messages)
 
     @property
     def ready(self) -> bool:
