@@ -68,6 +68,12 @@ class Subscription:
         dispatcher = self._dispatcher
         return dispatcher.active if isinstance(dispatcher, SingleActiveDispatcher) else None
 
+    @property
+    def taking_over(self) -> bool:
+        """Whether the active consumer of a Failover subscription is chosen, and not yet served."""
+        dispatcher = self._dispatcher
+        return isinstance(dispatcher, SingleActiveDispatcher) and dispatcher.taking_over
+
     # Consumers
 
     def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
@@ -99,11 +105,7 @@ class Subscription:
         if sub_type == CommandSubscribe.Key_Shared:
             raise NotSupported("Key_Shared subscriptions are not supported by this version: use Shared or Failover")
         return SingleActiveDispatcher(
-            self.cursor,
-            self.source,
-            core.settings.dispatcherMaxReadBatchSize,
-            failover=sub_type == CommandSubscribe.Failover,
-            partition=self.topic.name.partition_index,
+            self.cursor, self.source, core, failover=sub_type == CommandSubscribe.Failover, topic=self.topic.name
         )
 
     # Dispatch
