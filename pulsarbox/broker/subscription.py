@@ -7,13 +7,14 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.clock import Now
-from pulsarbox.errors import ConsumerBusy, MetadataError, NotSupported, PersistenceError, ServiceNotReady
+from pulsarbox.errors import MetadataError, NotSupported, PersistenceError, ServiceNotReady
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Position
@@ -57,6 +58,10 @@ class Subscription:
         self.source = EntrySource(cursor, topic.core, self.dispatch)
         self._dispatcher: Dispatcher = self._make_dispatcher(self.type)
 
+    def __str__(self) -> str:
+        """As Pulsar names a subscription in errors."""
+        return f"PersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
+
     @property
     def durable(self) -> bool:
         """Whether the subscription outlives its consumers."""
@@ -80,10 +85,8 @@ class Subscription:
         """Take a consumer of a type. Raises ConsumerBusy where it does not fit to those that are here."""
         if self.fenced:
             raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
-        if self.consumers and sub_type != self.type:
-            raise ConsumerBusy(
-                f"Subscription is of different type: it is {TYPE_NAMES[self.type]} while it has consumers"
-            )
+        if self.consumers:
+            check_compatible(self.consumers[0], self.type, consumer, sub_type)
         if not self.consumers and sub_type != self.type:
             self._dispatcher = self._make_dispatcher(sub_type)
             self.type = sub_type

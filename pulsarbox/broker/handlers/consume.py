@@ -2,6 +2,7 @@
 
 from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
@@ -18,6 +19,7 @@ from pulsarbox.errors import (
     SubscriptionNotFound,
 )
 from pulsarbox.names import parse_topic
+from pulsarbox.protocol import PulsarApi_pb2 as pulsar_api
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandAck,
@@ -58,6 +60,8 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
             _opened(cnx, command, consumer, now)
             return
         assert isinstance(topic, PersistentTopic)
+        if command.subType == CommandSubscribe.Key_Shared:
+            raise NotSupported("Key_Shared subscriptions are not supported by this version: use Shared or Failover")
         existing = topic.subscriptions.get(command.subscription)
         if existing is not None or command.durable:
             _attach(cnx, command, _durable(cnx, command, topic, existing, now), now)
@@ -73,8 +77,6 @@ def _check(command: CommandSubscribe) -> None:
         raise NamingError("Empty subscription name")
     if command.subscription in RESERVED_NAMES:
         raise NamingError(f"Subscription name '{command.subscription}' is reserved")
-    if command.subType == CommandSubscribe.Key_Shared:
-        raise NotSupported("Key_Shared subscriptions are not supported by this version: use Shared or Failover")
     if command.read_compacted:
         if command.subType not in (CommandSubscribe.Exclusive, CommandSubscribe.Failover):
             raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
@@ -135,7 +137,7 @@ def _signed(word: int) -> int:
 def _consumer(
     cnx: ServerCnx, command: CommandSubscribe, subscription: AnySubscription, partition: int, now: Now
 ) -> Consumer:
-    return Consumer(
+    consumer = Consumer(
         cnx,
         command.consumer_id,
         command.consumer_name,
@@ -145,6 +147,14 @@ def _consumer(
         epoch=command.consumer_epoch if command.HasField("consumer_epoch") else None,
         now=now,
     )
+    if command.HasField("keySharedMeta"):
+        consumer.key_shared = _key_shared(command.keySharedMeta)
+    return consumer
+
+
+def _key_shared(meta: pulsar_api.KeySharedMeta) -> KeySharedMeta:
+    ranges = tuple((each.start, each.end) for each in meta.hashRanges)
+    return KeySharedMeta(KeySharedMode(meta.keySharedMode), ranges, meta.allowOutOfOrderDelivery)
 
 
 def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:

@@ -56,6 +56,18 @@ def test_the_ring(names: list[str], topic: str, partition: int) -> None:
     assert choose_active(consumers, topic=topic, partition=partition, consistent_hashing=True) == expected
 
 
+@pytest.mark.parametrize(
+    ("topic", "active"),
+    [("one", [0, 1, 1, 1, 1]), ("two", [0, 0, 0, 0, 0]), ("three", [0, 0, 0, 0, 0]), ("four", [0, 1, 2, 2, 2])],
+)
+def test_the_ring_of_a_broker(topic: str, active: list[int]) -> None:
+    """Seen at Pulsar 4.2.4: consumers n0 to n4 come one by one."""
+    name = f"persistent://public/default/differences-failover.the_ring-{topic}"
+    consumers = [Someone(f"n{i}") for i in range(5)]
+    chosen = [choose_active(consumers[: i + 1], topic=name, partition=-1) for i in range(5)]
+    assert chosen == [consumers[i] for i in active]
+
+
 def join(box: Box, name: str, *, topic: str = PARTITION_0, version: int = 21, **fields: Any) -> Client:
     """A consumer with permits, on a partition unless another topic is named: there the first by name is active."""
     client = box.client(version=version)
