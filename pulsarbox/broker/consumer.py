@@ -60,8 +60,8 @@ class Consumer:
         self.priority_level = priority_level
         self.epoch = epoch
         """Consumer epoch of a client that uses it; goes with every message."""
-        self.key_shared: KeySharedMeta | None = None
-        """What a consumer of a Key_Shared subscription asked for; set before it is added to one."""
+        self.key_shared = KeySharedMeta()
+        """On which terms it wants keys; set before it is added to a Key_Shared subscription."""
         self.permits = 0
         """Messages that may be sent; negative after a large batch."""
         self.held: dict[tuple[int, int], Held] = {}
@@ -82,7 +82,10 @@ class Consumer:
 
     def __str__(self) -> str:
         """As Pulsar names a consumer in errors."""
-        return f"Consumer{{consumerId={self.consumer_id}, consumerName={self.name}, address={self.cnx.address}}}"
+        return (
+            f"Consumer{{subscription={self.subscription}, consumerId={self.consumer_id}, consumerName={self.name}, "
+            f"address={self.cnx.address}}}"
+        )
 
     def deliver(
         self,

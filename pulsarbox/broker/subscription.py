@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.consumer_choice import choice_of
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
@@ -19,7 +20,7 @@ from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
-from pulsarbox.errors import ConsumerBusy, MetadataError, PersistenceError, ServiceNotReady
+from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Position
@@ -56,6 +57,10 @@ class Subscription:
         self._key_shared = KeySharedMeta()
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
 
+    def __str__(self) -> str:
+        """As Pulsar names a subscription in errors."""
+        return f"PersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
+
     @property
     def durable(self) -> bool:
         """Whether the subscription outlives its consumers."""
@@ -67,17 +72,21 @@ class Subscription:
         dispatcher = self.dispatcher
         return dispatcher.active if isinstance(dispatcher, SingleActiveDispatcher) else None
 
+    @property
+    def taking_over(self) -> bool:
+        """Whether the active consumer of a Failover subscription is chosen, and not yet served."""
+        dispatcher = self.dispatcher
+        return isinstance(dispatcher, SingleActiveDispatcher) and dispatcher.taking_over
+
     # Consumers
 
     def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
         """Take a consumer of a type. Raises ConsumerBusy where it does not fit to those that are here."""
         if self.fenced:
             raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
-        if self.consumers and sub_type != self.type:
-            raise ConsumerBusy(
-                f"Subscription is of different type: it is {TYPE_NAMES[self.type]} while it has consumers"
-            )
-        asked = consumer.key_shared or KeySharedMeta()
+        if self.consumers:
+            check_compatible(self.consumers[0], self.type, consumer, sub_type)
+        asked = consumer.key_shared
         if not self.consumers and (sub_type, asked) != (self.type, self._key_shared):
             self.dispatcher = self._make_dispatcher(sub_type, asked)
             self.type = sub_type
@@ -106,11 +115,7 @@ class Subscription:
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
             return KeySharedDispatcher(self.cursor, self.source, core, selector, draining=draining)
         return SingleActiveDispatcher(
-            self.cursor,
-            self.source,
-            core.settings.dispatcherMaxReadBatchSize,
-            failover=sub_type == CommandSubscribe.Failover,
-            partition=self.topic.name.partition_index,
+            self.cursor, self.source, core, failover=sub_type == CommandSubscribe.Failover, topic=self.topic.name
         )
 
     # Dispatch

@@ -315,6 +315,20 @@ class Settings:
         table="dispatcher",
         minimum=1,
     )
+    activeConsumerFailoverDelayTimeMillis: int = setting(
+        1000,
+        "When another consumer of a failover subscription becomes the active one, it is told so, and sent messages, "
+        "after this time: acknowledgements of the last one that are on their way are still counted. 0: at once.",
+        table="dispatcher",
+        unit="milliseconds",
+        minimum=0,
+    )
+    activeConsumerFailoverConsistentHashing: bool = setting(
+        False,
+        "Whether the active consumer of a failover subscription is chosen by consistent hashing on partitions too. If "
+        "not, the partitions of a topic are shared out among the consumers in order of their names.",
+        table="dispatcher",
+    )
     subscriptionKeySharedUseConsistentHashing: bool = setting(
         True,
         "Whether key-shared subscriptions divide the keys by consistent hashing. If not, each new consumer gets half "

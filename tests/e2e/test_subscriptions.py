@@ -163,9 +163,10 @@ def test_keys_keep_their_consumer(client: Any, topic: str) -> None:
 
 
 def test_failover_hands_over_to_the_next(client: Any, topic: str) -> None:
-    first = client.subscribe(topic, "s", FAILOVER, consumer_name="a")
-    second = client.subscribe(topic, "s", FAILOVER, consumer_name="b")
-    producer = client.create_producer(topic)
+    partition = f"{topic}-partition-0"  # there the first by name is active
+    first = client.subscribe(partition, "s", FAILOVER, consumer_name="a")
+    second = client.subscribe(partition, "s", FAILOVER, consumer_name="b")
+    producer = client.create_producer(partition)
     send_all(producer, numbered(5))
     assert take(first, 5) == numbered(5)
     assert is_quiet(second)

@@ -121,6 +121,8 @@ class Liveness(Checker):
 
     def _check_flow(self, view: SubView, sub: Subscription) -> None:
         consumers: list[Consumer] = sub.consumers
+        if sub.taking_over:
+            return
         if sub.type != SHARED:
             consumers = [sub.active_consumer] if sub.active_consumer is not None else []
         ready = [c for c in consumers if c.permits > 0 and not c.blocked and not c.outbox.full and not c.closed]

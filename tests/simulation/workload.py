@@ -33,6 +33,7 @@ def settings_of(random: Random) -> Settings:
         managedLedgerMaxEntriesPerLedger=random.choice((1, 7, 40, 1000)),
         managedLedgerMaxLedgerRolloverTimeMinutes=random.choice((1, 240)),
         brokerUnloadIdleTopicsAfterSeconds=random.choice((0, 1, 3)),
+        activeConsumerFailoverDelayTimeMillis=200,
     )
 
 

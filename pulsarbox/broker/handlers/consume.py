@@ -2,6 +2,7 @@
 
 from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
@@ -17,6 +18,7 @@ from pulsarbox.errors import (
     SubscriptionNotFound,
 )
 from pulsarbox.names import parse_topic
+from pulsarbox.protocol import PulsarApi_pb2 as pulsar_api
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandAck,
@@ -132,7 +134,7 @@ def _signed(word: int) -> int:
 def _consumer(
     cnx: ServerCnx, command: CommandSubscribe, subscription: AnySubscription, partition: int, now: Now
 ) -> Consumer:
-    return Consumer(
+    consumer = Consumer(
         cnx,
         command.consumer_id,
         command.consumer_name,
@@ -142,6 +144,14 @@ def _consumer(
         epoch=command.consumer_epoch if command.HasField("consumer_epoch") else None,
         now=now,
     )
+    if command.HasField("keySharedMeta"):
+        consumer.key_shared = _key_shared(command.keySharedMeta)
+    return consumer
+
+
+def _key_shared(meta: pulsar_api.KeySharedMeta) -> KeySharedMeta:
+    ranges = tuple((each.start, each.end) for each in meta.hashRanges)
+    return KeySharedMeta(KeySharedMode(meta.keySharedMode), ranges, meta.allowOutOfOrderDelivery)
 
 
 def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
