@@ -20,7 +20,7 @@ TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped")
 POSITION = b"position"
 SEALED = b"sealed"
 
-_MAP_SIZE = 64 << 30
+MAP_SIZE = 64 << 30
 _ROWS_AT_FIRST = 4
 _ROWS_AT_ONCE = 512
 """Of a scan: many ask for one topic's few rows, or only for the first; the others should not need many transactions."""
@@ -46,7 +46,7 @@ class MetaEnvironment:
         """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError."""
         if not path.exists():
             create_environment(path, TABLES)
-        self._env = open_environment(path, _MAP_SIZE)
+        self._env = open_environment(path, MAP_SIZE)
         try:
             tables = [self._env.open_db(name, create=False) for name in TABLES]
         except BaseException:
