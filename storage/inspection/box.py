@@ -17,12 +17,12 @@ from pulsarbox.storage.format import (
     FORMAT_VERSION,
     INDEX_KEY,
     LOG_KEY,
-    LONG_ROW,
     PACKED,
     RESERVE,
-    ROW_KEY_MAX,
     STRETCH,
 )
+from pulsarbox.storage.index import Stretch
+from pulsarbox.storage.meta import Content
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
@@ -36,26 +36,6 @@ _INDEXED = b"indexed"
 
 class Vanished(PersistenceError):
     """An environment that was there a moment ago is gone: the daemon has packed or removed it."""
-
-
-class Stretch(NamedTuple):
-    """Entries of a ledger that a volume holds, as the meta tables say."""
-
-    ledger_id: int
-    first: int
-    volume: int
-    entries: int
-    bytes: int
-
-
-class Content(NamedTuple):
-    """What a volume takes and holds, as the meta tables say."""
-
-    first: int
-    last: int
-    size: int
-    entries: int
-    bytes: int
 
 
 class Box:
@@ -274,14 +254,6 @@ def read_tables(meta: Environment, version: int) -> Tables:
     except ValueError as error:
         raise PersistenceError(f"a table of meta is damaged: {error}") from error
     return Tables(mark, sealed, stretches, contents, dropped)
-
-
-def unpack_row(key: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """A row of the checkpoint as it was written: long keys stand in the value."""
-    if len(key) < ROW_KEY_MAX:
-        return key, value
-    end = LONG_ROW.size + LONG_ROW.unpack_from(value)[0]
-    return value[LONG_ROW.size : end], value[end:]
 
 
 def is_volume_name(name: str) -> bool:
