@@ -163,8 +163,6 @@ class GroupCommit:
     def ask_checkpoint(self) -> None:
         """Write a checkpoint with the next batch, however little there is to write."""
         self.housekeeping.ask_checkpoint()
-        self._ids_changed = True
-        self.open.urgent = True
 
     # What the shell calls, through the broker
 
