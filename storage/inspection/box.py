@@ -278,7 +278,7 @@ def _holder(lock: Path) -> tuple[bool, int]:
     except OSError:
         return False, 0
     try:
-        # A shared lock, given back at once. Only a daemon that starts in this very instant could be in its way.
+        # A shared lock, given back at once. A daemon that starts in this very instant tries again.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         text = os.pread(descriptor, 32, 0).strip()
