@@ -4,8 +4,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import lmdb
 import pytest
@@ -18,15 +17,6 @@ from pulsarbox.storage.reserve import Reserve
 from pulsarbox.storage.volume import Volume
 from tests.unit.storage.disk_store import LEDGERS, SIZE, DiskStore, assert_nothing_is_left_over, sealed_store
 from tests.unit.storage.engine_conformance import checkpoint_at, ids, meta_batch, read_all, reclaim_all
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DiskStore]:
-    store = DiskStore(tmp_path / "data")
-    store.open()
-    yield store
-    store.on_step = lambda _: None
-    store.close()
 
 
 def test_a_full_map_begins_the_next_volume(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
