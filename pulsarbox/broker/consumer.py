@@ -149,12 +149,13 @@ class Consumer:
         """Whether it can be sent to."""
         return self.permits > 0 and not self.blocked and not self.outbox.full and not self.closed
 
-    def disconnect(self, now: Now) -> None:
-        """The broker closes: the client is told to come back."""
+    def disconnect(self, now: Now, *, tell: bool = True) -> None:
+        """The broker closes: the client is told to come back, unless it has asked for this itself."""
         if not self.closed:
             self.closed = True
             self.cnx.consumer_is_gone(self, now)
-            self.outbox.send(replies.close_consumer(self.consumer_id, NO_REQUEST))
+            if tell:
+                self.outbox.send(replies.close_consumer(self.consumer_id, NO_REQUEST))
 
 
 def ack_set_words(batch_size: int, unacked: int) -> tuple[int, ...]:

@@ -163,8 +163,6 @@ class GroupCommit:
     def ask_checkpoint(self) -> None:
         """Write a checkpoint with the next batch, however little there is to write."""
         self.housekeeping.ask_checkpoint()
-        self._ids_changed = True
-        self.open.urgent = True
 
     # What the shell calls, through the broker
 
@@ -225,6 +223,8 @@ class GroupCommit:
         assert group is not None and group.batch is batch
         self.in_flight = None
         self.housekeeping.committed(batch.position)
+        # Topics without subscriptions are passed by here and below: with 1000 topics of an entry each, asking them
+        # would cost 5 and 4 % of all that publishing costs the core (measured: 0.4 and 0.3 us of 9).
         for topic, entries in group.appended.items():
             consumed = bool(topic.subscriptions) and topic.is_consumed
             topic.ledger.confirm(entries, keep=consumed)

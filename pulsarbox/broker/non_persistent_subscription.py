@@ -99,11 +99,7 @@ class NonPersistentSubscription:
         """Let all consumers go; they are told, but for the one that asked for it."""
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)
-            if consumer is asked_by:
-                consumer.closed = True
-                consumer.cnx.consumer_is_gone(consumer, now)
-            else:
-                consumer.disconnect(now)
+            consumer.disconnect(now, tell=consumer is not asked_by)
 
     def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
         """Let the consumers go. Raises MetadataError where the consumer is not the only one, unless forced."""

@@ -223,8 +223,4 @@ class Subscription:
         self.fenced = True
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)
-            if consumer is asked_by:
-                consumer.closed = True
-                consumer.cnx.consumer_is_gone(consumer, now)
-            else:
-                consumer.disconnect(now)
+            consumer.disconnect(now, tell=consumer is not asked_by)

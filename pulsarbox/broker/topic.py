@@ -124,8 +124,6 @@ class PersistentTopic(Topic):
         self.subscriptions: dict[str, Subscription] = {}
         self.messages_in = 0
         self.bytes_in = 0
-        self.idle_since = 0.0
-        """Since when (monotonic seconds) nobody has been connected, as far as the list of idle topics knows."""
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
         for cursor in stored.cursors.values():
@@ -362,8 +360,7 @@ class PersistentTopic(Topic):
         """Whether nobody is connected and nothing is under way: the topic may be rows again."""
         if self.producers or self._reads or not self.stored.in_use:
             return False
-        ledger = self.ledger
-        if ledger.current.confirmed != ledger.current.entries or ledger.total_bytes != ledger.confirmed_bytes:
+        if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
         waits = self.core.commits.waits_for
         return not any(

@@ -25,11 +25,11 @@ from pulsarbox.storage.format import (
     RecordKind,
 )
 from pulsarbox.storage.inspection.box import META, Box, Environment, Vanished, number_of, read_tables
-from pulsarbox.storage.inspection.box import unpack_row as unpack_meta_row
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import RecordAt, batches, records
 from pulsarbox.storage.inspection.tail import Tail
+from pulsarbox.storage.meta import unpack_row as unpack_meta_row
 from pulsarbox.storage.record import check_batch, unpack_entry
 
 KINDS: Final = {

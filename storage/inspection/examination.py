@@ -12,11 +12,11 @@ from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.storage.format import INDEX_KEY, META_HEADER, PACKED, RecordKind
 from pulsarbox.storage.index import Segment, unpack_row
 from pulsarbox.storage.inspection.box import META, Box, Environment, number_of, read_tables
-from pulsarbox.storage.inspection.box import unpack_row as unpack_meta_row
 from pulsarbox.storage.inspection.child import Line
 from pulsarbox.storage.inspection.findings import Finding, damage
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import StoredEntries, batches, entry_ids, records
+from pulsarbox.storage.meta import unpack_row as unpack_meta_row
 from pulsarbox.storage.record import check_batch, unpack_entry
 
 RESTORE = "restore the directory from a copy, or save what can be read with `pulsarbox storage dump DIR --body`"

@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.inspection.box import META, Box, Content, Stretch, Tables
+from pulsarbox.storage.index import Stretch
+from pulsarbox.storage.inspection.box import META, Box, Tables
 from pulsarbox.storage.inspection.child import ChildEnded, run
 from pulsarbox.storage.inspection.examination import RESTORE
 from pulsarbox.storage.inspection.findings import Finding, damage
 from pulsarbox.storage.inspection.holdings import Holdings
+from pulsarbox.storage.meta import Content
 
 
 class ExaminedMeta:

@@ -226,11 +226,16 @@ def redeliver(cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages, n
     consumer.subscription.redeliver(consumer, positions, now)
 
 
-def unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, now: Now) -> None:
-    """Delete the subscription; answered when that is durable."""
-    consumer = cnx.consumers.get(command.consumer_id)
+def _open_consumer(cnx: ServerCnx, consumer_id: int) -> Consumer:
+    consumer = cnx.consumers.get(consumer_id)
     if consumer is None:
         raise MetadataError("Consumer not found")
+    return consumer
+
+
+def unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, now: Now) -> None:
+    """Delete the subscription; answered when that is durable."""
+    consumer = _open_consumer(cnx, command.consumer_id)
     consumer.subscription.unsubscribe(consumer, command.force, now)
     reply = replies.success(command.request_id)
     cnx.broker.when_durable(lambda when: cnx.outbox.send(reply), now)
@@ -240,10 +245,7 @@ def seek(cnx: ServerCnx, command: CommandSeek, now: Now) -> None:
     """Start again elsewhere: the consumers are closed and come back."""
     if not command.HasField("message_id") and not command.HasField("message_publish_time"):
         raise MetadataError("Message id and message publish time were not present")
-    consumer = cnx.consumers.get(command.consumer_id)
-    if consumer is None:
-        raise MetadataError("Consumer not found")
-    subscription = consumer.subscription
+    subscription = _open_consumer(cnx, command.consumer_id).subscription
     if not isinstance(subscription, Subscription):
         raise NotAllowed("Seek operation is not supported on a non-persistent topic")
     request_id = command.request_id
@@ -273,10 +275,7 @@ def close_consumer(cnx: ServerCnx, command: CommandCloseConsumer, now: Now) -> N
 
 def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: Now) -> None:
     """The last message of the topic that anybody can see, and the subscription's mark-delete."""
-    consumer = cnx.consumers.get(command.consumer_id)
-    if consumer is None:
-        raise MetadataError("Consumer not found")
-    subscription = consumer.subscription
+    subscription = _open_consumer(cnx, command.consumer_id).subscription
     if not isinstance(subscription, Subscription):
         raise NotAllowed("A non-persistent topic keeps no messages: it has no last one")
     ledger, partition = subscription.topic.ledger, subscription.topic.name.partition_index

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pulsarbox.broker.broker import Broker, Endpoints
-from pulsarbox.broker.housekeeping import Reclaim
+from pulsarbox.broker.housekeeping import carry_out
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
@@ -19,7 +19,6 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     MessageMetadata,
 )
-from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 
 TOPIC = "persistent://public/default/t"
@@ -95,11 +94,7 @@ class Box:
         chore = self.broker.take_chore(self.now)
         if chore is None:
             return False
-        reclaimed = None
-        if error is None and isinstance(chore, Checkpoint):
-            self.engine.checkpoint(chore)
-        elif error is None and isinstance(chore, Reclaim):
-            reclaimed = self.engine.reclaim()
+        reclaimed = carry_out(chore, self.engine) if error is None else None
         self.broker.chore_done(chore, self.now, error, reclaimed)
         return True
 
