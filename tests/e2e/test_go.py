@@ -18,7 +18,7 @@ SCENARIOS = [
 ]
 
 
-NOT_YET = {"delayed": "delays are not kept", "key-shared": "Key_Shared is refused"}
+NOT_YET = {"delayed": "delays are not kept"}
 
 
 def scenarios() -> list[Any]:

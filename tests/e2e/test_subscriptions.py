@@ -138,7 +138,6 @@ def test_the_messages_of_a_shared_consumer_that_leaves_go_to_the_other(client: A
     assert sorted(take(stays, 40), key=int) == numbered(40)
 
 
-@not_yet("Key_Shared is refused")
 def test_keys_keep_their_consumer(client: Any, topic: str) -> None:
     consumers = [client.subscribe(topic, "s", KEY_SHARED) for _ in range(2)]
     producer = client.create_producer(topic)
