@@ -232,7 +232,7 @@ class Settings:
     )
     brokerDeduplicationMaxNumberOfProducers: int = setting(
         10_000,
-        "Producer names of a topic whose highest sequence ids are kept, at most; those that were active longest ago are "
+        "Producer names of a topic whose highest sequence ids are kept, at most; those active longest ago are "
         "forgotten, but not while they are connected.",
         table="topics",
         minimum=1,

@@ -16,6 +16,7 @@ from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.views import (
+    NOWHERE,
     SHARED,
     ConnView,
     ConsumerView,
@@ -59,6 +60,7 @@ class Model:
         self.deliveries = 0
         self.unloads = 0
         self.trims = 0
+        self.duplicates = 0
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
 
@@ -507,7 +509,9 @@ class Model:
             consumer.sub.owner[position] = consumer
 
     def _send_receipt(self, conn: ConnView, body: Any) -> None:
-        self._settle_send(conn, body, position_of(body.message_id))
+        position = position_of(body.message_id)
+        self.duplicates += position == NOWHERE
+        self._settle_send(conn, body, position)
 
     def _send_error(self, conn: ConnView, body: Any) -> None:
         self._settle_send(conn, body, None)

@@ -19,7 +19,7 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete
 from pulsarbox.storage.recovery import Store
-from tests.simulation import storage_mutants  # noqa: F401  # they join the list
+from tests.simulation import sequence_mutants, storage_mutants  # noqa: F401  # they join the list
 from tests.simulation.history import Violation
 from tests.simulation.mutants import MUTANTS, mutant
 from tests.simulation.workload import Run
