@@ -37,7 +37,7 @@ class SimulatedProducer(Client):
         self._unsettled: deque[tuple[int, int]] = deque()
         """First and last sequence id of what has no receipt."""
         self._repeats = box.settings.brokerDeduplicationEnabled
-        """It sends again what has a receipt, too."""
+        """It sends again what has a receipt, or may still get one, too."""
         self._last_settled: tuple[int, int] | None = None
 
     def connected(self) -> None:
@@ -81,6 +81,8 @@ class SimulatedProducer(Client):
             self._closing = self.request("CLOSE_PRODUCER", producer_id=self._producer_id)
         elif chance < 0.02:
             self.give_up()
+        elif self._repeats and chance < 0.05 and self._unsettled:
+            self._send(*self._unsettled[-1])
         elif self._repeats and chance < 0.1 and self._last_settled is not None:
             self._send(*self._last_settled)
         elif len(self._unsettled) < WINDOW:

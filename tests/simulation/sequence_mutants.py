@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.producer import Producer
 from pulsarbox.storage.recovery import Store
 from pulsarbox.storage.sequences import SequenceIds
 from tests.simulation.mutants import mutant
+
+
+@mutant("once")
+def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Deduplication, "is_new", lambda self, producer, send, metadata: True)
 
 
 @mutant("once", "recovered")
