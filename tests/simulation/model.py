@@ -514,13 +514,14 @@ class Model:
         self._settle_send(conn, body, position)
 
     def _send_error(self, conn: ConnView, body: Any) -> None:
-        self._settle_send(conn, body, None)
+        # Of two copies on their way it is the second one that may be a duplicate.
+        self._settle_send(conn, body, None, newest=body.message.startswith("Cannot determine"))
 
-    def _settle_send(self, conn: ConnView, body: Any, position: Position | None) -> None:
+    def _settle_send(self, conn: ConnView, body: Any, position: Position | None, *, newest: bool = False) -> None:
         for producer in (*conn.closing, *conn.producers.values()):
             if producer.producer_id != body.producer_id:
                 continue
-            for pending in producer.pending:
+            for pending in reversed(producer.pending) if newest else producer.pending:
                 if pending.sequence_id == body.sequence_id:
                     in_order = pending is producer.pending[0]
                     producer.pending.remove(pending)
