@@ -16,6 +16,7 @@ from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.views import (
+    NOWHERE,
     SHARED,
     ConnView,
     ConsumerView,
@@ -59,6 +60,7 @@ class Model:
         self.deliveries = 0
         self.unloads = 0
         self.trims = 0
+        self.duplicates = 0
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
 
@@ -507,16 +509,19 @@ class Model:
             consumer.sub.owner[position] = consumer
 
     def _send_receipt(self, conn: ConnView, body: Any) -> None:
-        self._settle_send(conn, body, position_of(body.message_id))
+        position = position_of(body.message_id)
+        self.duplicates += position == NOWHERE
+        self._settle_send(conn, body, position)
 
     def _send_error(self, conn: ConnView, body: Any) -> None:
-        self._settle_send(conn, body, None)
+        # Of two copies on their way it is the second one that may be a duplicate.
+        self._settle_send(conn, body, None, newest=body.message.startswith("Cannot determine"))
 
-    def _settle_send(self, conn: ConnView, body: Any, position: Position | None) -> None:
+    def _settle_send(self, conn: ConnView, body: Any, position: Position | None, *, newest: bool = False) -> None:
         for producer in (*conn.closing, *conn.producers.values()):
             if producer.producer_id != body.producer_id:
                 continue
-            for pending in producer.pending:
+            for pending in reversed(producer.pending) if newest else producer.pending:
                 if pending.sequence_id == body.sequence_id:
                     in_order = pending is producer.pending[0]
                     producer.pending.remove(pending)
