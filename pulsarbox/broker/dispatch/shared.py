@@ -175,7 +175,7 @@ class SharedDispatcher:
                 self._quarantine.take(error, self._cursor, now)
                 damaged = (error.ledger_id, error.first), (error.ledger_id, error.last)
                 self._replay = [each for each in self._replay if not damaged[0] <= each <= damaged[1]]
-            elif error is not None:
+            elif error is not None and ledger_id in self._cursor.ledger.ledgers:  # else trimmed, so acknowledged
                 log.error("subscription %s cannot read entry %s: %s", self._cursor.name, first, error)
                 self._timers.at(now.monotonic + RETRY_SECONDS, self.dispatch)
                 return
