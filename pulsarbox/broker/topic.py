@@ -381,7 +381,14 @@ class PersistentTopic(Topic):
         if info is None or not 0 <= position.entry_id < info.confirmed:
             found(None, now)
             return
-        self.read_entry(position, lambda entry, when: found(_held(entry), when), failed, now)
+
+        def lost(error: Exception) -> None:
+            if position.ledger_id in self.ledger.ledgers:
+                failed(error)
+            else:  # trimmed while it was read: everybody has acknowledged it
+                found(None, now)
+
+        self.read_entry(position, lambda entry, when: found(_held(entry), when), lost, now)
 
     def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
         """The mark-delete right before ``position``, or before the nearest entry there is, with its totals."""
