@@ -13,6 +13,7 @@
     schema/<topic name>/<version, 16 hex>   the schema
     ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms}
+    sequence/<topic id>/<producer>          {"highest": the highest sequence id of the producer, "published": ms}
     quarantine/<ledger id>/<entry id>       a damaged entry: its topic, the last one damaged with it, the reason, when
                                             it was found (ms), and what there is of its bytes (base64)
     acks/<cursor id>                        the cursor's mark-delete, as a record (of version 1: all that it has)
@@ -20,7 +21,7 @@
                                             partly acknowledged batches, redelivery counts. The chunk in 8 hex
 
 Ids of topics, ledgers and cursors come from one counter and are sixteen hex digits in keys, so that keys sort by them.
-The rows of acknowledgements are written by checkpoints only.
+The rows of acknowledgements and sequence ids are written by checkpoints only.
 """
 
 import json
@@ -99,6 +100,11 @@ def acks_key(cursor_id: int) -> str:
 def acks_chunk_key(cursor_id: int, ledger_id: int, number: int) -> str:
     """Key of a cursor's acknowledgements in one chunk of a ledger."""
     return f"acks/{cursor_id:016x}/{ledger_id:016x}/{number:08x}"
+
+
+def sequence_key(topic_id: int, producer: str = "") -> str:
+    """Key of a producer's highest sequence id; without the name, what the keys of all of the topic start with."""
+    return f"sequence/{topic_id:016x}/{producer}"
 
 
 class Catalog:

@@ -160,7 +160,7 @@ class ServerCnx:
             self._timer = None
         for producer in list(self.producers.values()):
             producer.closed = True
-            producer.topic.remove_producer(producer)
+            producer.topic.remove_producer(producer, now)
         self.producers.clear()
         consumers = list(self.consumers.values())
         self.consumers.clear()

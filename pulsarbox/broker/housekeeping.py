@@ -52,8 +52,10 @@ class Housekeeping:
         """Bytes of the log since the start, those that were read again included."""
         self._made_at = self._covered = 0
         """How many of them the last checkpoint speaks for, and the last one on the disk."""
-        self._asked = False
         self._dropped = store.dropped
+        # What went shortly before the last start is in no checkpoint yet, and the timer that would have seen to it is
+        # gone. The first batch of a start carries one.
+        self._asked = bool(self._dropped)
         self._taken: Checkpoint | None = None
         """A checkpoint that is made and not on the disk yet."""
         self._committed = False

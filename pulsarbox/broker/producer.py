@@ -70,10 +70,10 @@ class Producer:
         self.messages_in += messages
         self.bytes_in += size
 
-    def close(self, drained: Callable[[], None]) -> None:
+    def close(self, drained: Callable[[], None], now: Now) -> None:
         """The client closes: go at once, call back when every message has its receipt."""
         self.closed = True
-        self.topic.remove_producer(self)
+        self.topic.remove_producer(self, now)
         self._drained = drained
         self._settle()
 
@@ -81,7 +81,7 @@ class Producer:
         """The broker closes: the client is told to come back."""
         if not self.closed:
             self.closed = True
-            self.topic.remove_producer(self)
+            self.topic.remove_producer(self, now)
             self.cnx.producer_is_gone(self, now)
             self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
 

@@ -7,6 +7,7 @@ from mmh3 import hash as murmur3_32
 
 from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import Subscription
@@ -80,7 +81,15 @@ class Topic:
             other.disconnect(now)
         self.producers[producer.name] = producer
 
-    def remove_producer(self, producer: Producer) -> None:
+    def last_sequence_id(self, name: str) -> int:
+        """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
+        return -1
+
+    def is_settling(self, name: str) -> bool:
+        """Whether ``last_sequence_id`` may change by what is on its way to the disk already."""
+        return False
+
+    def remove_producer(self, producer: Producer, now: Now) -> None:
         """The producer has gone."""
         if self.producers.get(producer.name) is producer:
             del self.producers[producer.name]
@@ -126,6 +135,8 @@ class PersistentTopic(Topic):
         self.bytes_in = 0
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
+        self.deduplication: Deduplication | None = None
+        self.update_deduplication()
         for cursor in stored.cursors.values():
             row = core.catalog.get(cursor_key(stored.topic_id, cursor.cursor_id)) or {}
             self.restore_subscription(cursor, row.get("properties", {}))
@@ -133,6 +144,43 @@ class PersistentTopic(Topic):
     def all_subscriptions(self) -> Iterator[Subscription]:
         """See Topic."""
         return iter(self.subscriptions.values())
+
+    # Producers
+
+    def _deduplicates(self) -> bool:
+        """Whether messages are deduplicated: decided here and nowhere else."""
+        return self.core.settings.brokerDeduplicationEnabled
+
+    def update_deduplication(self) -> None:
+        """Turn deduplication on or off. Off forgets the sequence ids: nobody would keep them up to date."""
+        if not self._deduplicates():
+            self.deduplication = None
+            names = self.stored.sequences.names()
+            if names:
+                self.core.commits.forget_producers(self.stored, names)
+        elif self.deduplication is None:
+            self.deduplication = Deduplication(self.core, self.stored, self.producers)
+
+    def add_producer(self, producer: Producer, now: Now) -> None:
+        """See Topic.add_producer."""
+        if self.deduplication is not None:
+            self.deduplication.joining(now)
+        super().add_producer(producer, now)
+
+    def remove_producer(self, producer: Producer, now: Now) -> None:
+        """See Topic.remove_producer."""
+        if self.deduplication is not None and self.producers.get(producer.name) is producer:
+            self.deduplication.left(producer, now)
+        super().remove_producer(producer, now)
+
+    def last_sequence_id(self, name: str) -> int:
+        """See Topic.last_sequence_id."""
+        last = self.stored.sequences.last_persisted(name)
+        return -1 if last is None else last
+
+    def is_settling(self, name: str) -> bool:
+        """See Topic.is_settling."""
+        return self.stored.sequences.is_pending(name)
 
     # Publishing
 
@@ -143,6 +191,9 @@ class PersistentTopic(Topic):
         refusal = self._housekeeping.refusal
         if refusal is not None:
             self._refuse(producer, send, refusal, now)
+            return
+        deduplication = self.deduplication
+        if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata):
             return
         info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)
@@ -163,6 +214,8 @@ class PersistentTopic(Topic):
             appended.append(entry)
         group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, ledger_id, entry_id))
         producer.published(entry[3], len(payload))
+        if deduplication is not None:
+            deduplication.appended(producer, send, metadata)
 
     def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
         """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
@@ -328,7 +381,14 @@ class PersistentTopic(Topic):
         if info is None or not 0 <= position.entry_id < info.confirmed:
             found(None, now)
             return
-        self.read_entry(position, lambda entry, when: found(_held(entry), when), failed, now)
+
+        def lost(error: Exception) -> None:
+            if position.ledger_id in self.ledger.ledgers:
+                failed(error)
+            else:  # trimmed while it was read: everybody has acknowledged it
+                found(None, now)
+
+        self.read_entry(position, lambda entry, when: found(_held(entry), when), lost, now)
 
     def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
         """The mark-delete right before ``position``, or before the nearest entry there is, with its totals."""

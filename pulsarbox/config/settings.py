@@ -218,6 +218,25 @@ class Settings:
         unit="seconds",
         minimum=0,
     )
+    brokerDeduplicationEnabled: bool = setting(
+        False,
+        "Whether a message that a producer sends again is recognised by its sequence id, and not stored twice.",
+        table="topics",
+    )
+    brokerDeduplicationProducerInactivityTimeoutMinutes: int = setting(
+        360,
+        "How long the highest sequence id of a producer is kept when the producer is not connected any more.",
+        table="topics",
+        unit="minutes",
+        minimum=1,
+    )
+    brokerDeduplicationMaxNumberOfProducers: int = setting(
+        10_000,
+        "Producer names of a topic whose highest sequence ids are kept, at most; those active longest ago are "
+        "forgotten, but not while they are connected.",
+        table="topics",
+        minimum=1,
+    )
     defaultRetentionTimeInMinutes: int = setting(
         0,
         "How long messages that all subscriptions have acknowledged are kept; -1: for ever. A namespace's retention "

@@ -110,6 +110,7 @@ class _Judgement:
             self._stretches()
             self._ledgers()
             self._cursors()
+            self._producers()
         self._log()
         self._strangers()
         self._liveness()
@@ -277,6 +278,13 @@ class _Judgement:
             if not any(volume.replay for volume in self.journal):  # the log may say that the cursor is gone
                 what = "there are acknowledgements of it, but it has no row"
                 self.findings.append(warning(f"cursor {cursor_id}", what, "nothing: they are never used"))
+
+    def _producers(self) -> None:
+        for topic_id, number in self.meta.producers.items():
+            # The log may say that the topic is gone: then the next checkpoint drops them.
+            if not self.meta.holdings.name_of(topic_id) and not any(volume.replay for volume in self.journal):
+                what = f"sequence ids of {number} producers are kept for it, but it does not exist"
+                self.findings.append(warning(f"topic {topic_id}", what, "nothing: they are never used"))
 
     def _strangers(self) -> None:
         for name, unfinished in self.box.strangers():

@@ -19,6 +19,8 @@ class ExaminedMeta:
     def __init__(self, path: Path) -> None:
         self.holdings = Holdings()
         self.tables = Tables(0, 0, [], {}, set())
+        self.producers: dict[int, int] = {}
+        """Number of producers whose sequence ids are kept, by topic id."""
         self.findings: list[Finding] = []
         self.whole = True
         try:
@@ -37,6 +39,8 @@ class ExaminedMeta:
             self.holdings.apply(fields[0].encode(), fields[1].encode())
         elif kind == "acks":
             self.holdings.acks.add(fields[0])
+        elif kind == "producers":
+            self.producers[fields[0]] = fields[1]
         elif kind == "mark":
             self.tables = tables._replace(mark=fields[0], sealed=fields[1])
         elif kind == "stretch":

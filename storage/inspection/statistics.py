@@ -116,6 +116,7 @@ class _Gathering:
                 "partitioned_topics": len(self.holdings.partitioned),
                 "partitions": sum(self.holdings.partitioned.values()),
                 "subscriptions": len(self.holdings.cursors),
+                "producers": sum(len(names) for names in self.holdings.producers.values()),
                 "ledgers": len(self.holdings.ledgers),
                 "rows": self.holdings.rows,
                 "damaged_rows": self.damaged_rows,

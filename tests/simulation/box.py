@@ -249,13 +249,14 @@ class Box:
         self.model.turn()
 
     def _read_on(self) -> bool:
-        if self.broker.full:
-            return False
-        held = [end for end in self.ends.values() if end.held_back]
-        for end in held:
+        read = False
+        for end in [end for end in self.ends.values() if end.held_back]:
+            if self.broker.full:
+                break  # one client at a time: what all of them hold back together has no bound
             data, end.held_back = b"".join(end.held_back), []
             self._feed(end, data)
-        return bool(held)
+            read = True
+        return read
 
     def _committed(self, batch: Batch, error: Exception | None) -> None:
         if error is None:

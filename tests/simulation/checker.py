@@ -66,7 +66,7 @@ class Checker:
         """An entry goes to a consumer."""
 
     def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
-        """A SEND was answered; None as the position is an error."""
+        """A SEND was answered; None as the position is an error, ``NOWHERE`` a duplicate."""
 
     def settled_nothing(self, conn: ConnView, sequence_id: int) -> None:
         """A receipt for nothing that was sent."""

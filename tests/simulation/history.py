@@ -2,6 +2,7 @@
 
 from collections import deque
 from hashlib import blake2b
+from typing import Any
 
 
 class Violation(AssertionError):
@@ -30,3 +31,18 @@ class History:
     def digest(self) -> str:
         """A hash of everything so far: equal where two runs were the same."""
         return self._hash.hexdigest()
+
+
+def brief(name: str, body: Any) -> tuple[object, ...]:
+    """What people want to know of a command."""
+    if name == "MESSAGE":
+        message_id = body.message_id
+        return body.consumer_id, f"{message_id.ledgerId}:{message_id.entryId}", body.redelivery_count
+    if name == "ACK":
+        ids = [f"{each.ledgerId}:{each.entryId}{list(each.ack_set) or ''}" for each in body.message_id]
+        return body.consumer_id, body.ack_type, *ids
+    if name == "SUBSCRIBE":
+        return body.subscription, body.subType
+    if name in ("SEND_RECEIPT", "SEND_ERROR"):
+        return body.producer_id, body.sequence_id
+    return ()

@@ -15,7 +15,9 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
 from tests.simulation.box import Box, BoxEnd
+from tests.simulation.history import brief
 from tests.simulation.views import (
+    NOWHERE,
     SHARED,
     ConnView,
     ConsumerView,
@@ -59,8 +61,11 @@ class Model:
         self.deliveries = 0
         self.unloads = 0
         self.trims = 0
+        self.duplicates = 0
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
+        self._sending: Pending | None = None
+        """What came with the frame that the core is dealing with."""
 
     def topic(self, name: str) -> TopicView:
         """A topic, from its first mention on."""
@@ -264,7 +269,7 @@ class Model:
             return
         spec = COMMANDS[command.type]
         body = getattr(command, spec.field)
-        self.world.note("in", end.link.number, spec.name, *_brief(spec.name, body))
+        self.world.note("in", end.link.number, spec.name, *brief(spec.name, body))
         request_id = getattr(body, "request_id", None)
         if request_id is not None and (spec.name != "ACK" or body.HasField("request_id")):
             conn.requests[request_id] = Request(spec.name)
@@ -274,11 +279,13 @@ class Model:
 
     def after_received(self, end: BoxEnd, frame: Frame) -> None:
         """The core has dealt with the frame."""
+        self._sending = None
         conn = self.conns.get(end)
         if conn is None or end.outbox.close_reason is not None:
             return
         self.refresh(quiet=False)
-        for request in conn.requests.values():
+        # A reader that was closed while its start was looked up is never answered: it has made nothing.
+        for request in sorted(conn.requests.values(), key=lambda each: each.given_up):
             if request.kind == "SUBSCRIBE":
                 self._created(request)
             elif request.kind == "UNSUBSCRIBE" and request.sub is not None:
@@ -324,9 +331,11 @@ class Model:
         producer = conn.producers.get(body.producer_id)
         if producer is not None:
             try:
-                producer.pending.append(Pending(body.sequence_id, message_keys(payload)))
+                keys = message_keys(payload)
             except (ProtocolError, ValueError):
-                producer.pending.append(Pending(body.sequence_id, []))
+                keys = []
+            self._sending = Pending(body.sequence_id, keys)
+            producer.pending.append(self._sending)
 
     def _subscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
         request = conn.requests[body.request_id]
@@ -436,7 +445,7 @@ class Model:
             return
         spec = COMMANDS[command.type]
         body = getattr(command, spec.field)
-        self.world.note("out", end.link.number, spec.name, *_brief(spec.name, body))
+        self.world.note("out", end.link.number, spec.name, *brief(spec.name, body))
         handler = _OUT.get(spec.name)
         if handler is not None:
             handler(self, conn, body)
@@ -507,24 +516,33 @@ class Model:
             consumer.sub.owner[position] = consumer
 
     def _send_receipt(self, conn: ConnView, body: Any) -> None:
-        self._settle_send(conn, body, position_of(body.message_id))
+        position = position_of(body.message_id)
+        self.duplicates += position == NOWHERE
+        self._settle_send(conn, body, position)
 
     def _send_error(self, conn: ConnView, body: Any) -> None:
         self._settle_send(conn, body, None)
 
     def _settle_send(self, conn: ConnView, body: Any, position: Position | None) -> None:
-        for producer in (*conn.closing, *conn.producers.values()):
-            if producer.producer_id != body.producer_id:
-                continue
-            for pending in producer.pending:
-                if pending.sequence_id == body.sequence_id:
-                    in_order = pending is producer.pending[0]
-                    producer.pending.remove(pending)
-                    for checker in self.checkers:
-                        checker.settled(producer, pending, position, in_order)
-                    return
+        waiting = [
+            (producer, pending)
+            for producer in (*conn.closing, *conn.producers.values())
+            if producer.producer_id == body.producer_id
+            for pending in producer.pending
+            if pending.sequence_id == body.sequence_id
+        ]
+        if not waiting:
+            for checker in self.checkers:
+                checker.settled_nothing(conn, body.sequence_id)
+            return
+        # A copy that an earlier producer of this id has sent may still be on its way to the disk: answers to those come
+        # oldest first. What is answered at once is the message that has just come.
+        at_once = [each for each in waiting if each[1] is self._sending]
+        producer, pending = (at_once or waiting)[0]
+        in_order = pending is producer.pending[0]
+        producer.pending.remove(pending)
         for checker in self.checkers:
-            checker.settled_nothing(conn, body.sequence_id)
+            checker.settled(producer, pending, position, in_order)
 
     def _producer_closed(self, conn: ConnView, body: Any) -> None:
         producer = conn.producers.pop(body.producer_id, None)
@@ -545,20 +563,6 @@ class Model:
     def _last_message_id(self, conn: ConnView, body: Any) -> None:
         for checker in self.checkers:
             checker.last_message_id(position_of(body.last_message_id))
-
-
-def _brief(name: str, body: Any) -> tuple[object, ...]:
-    if name == "MESSAGE":
-        message_id = body.message_id
-        return body.consumer_id, f"{message_id.ledgerId}:{message_id.entryId}", body.redelivery_count
-    if name == "ACK":
-        ids = [f"{each.ledgerId}:{each.entryId}{list(each.ack_set) or ''}" for each in body.message_id]
-        return body.consumer_id, body.ack_type, *ids
-    if name == "SUBSCRIBE":
-        return body.subscription, body.subType
-    if name in ("SEND_RECEIPT", "SEND_ERROR"):
-        return body.producer_id, body.sequence_id
-    return ()
 
 
 _IN: dict[str, Callable[[Model, ConnView, Any, bytes], None]] = {

@@ -36,6 +36,9 @@ class SimulatedProducer(Client):
         self._closing = 0
         self._unsettled: deque[tuple[int, int]] = deque()
         """First and last sequence id of what has no receipt."""
+        self._repeats = box.settings.brokerDeduplicationEnabled
+        """It sends again what has a receipt, or may still get one, too."""
+        self._last_settled: tuple[int, int] | None = None
 
     def connected(self) -> None:
         """See Client."""
@@ -78,6 +81,10 @@ class SimulatedProducer(Client):
             self._closing = self.request("CLOSE_PRODUCER", producer_id=self._producer_id)
         elif chance < 0.02:
             self.give_up()
+        elif self._repeats and chance < 0.05 and self._unsettled:
+            self._send(*self._unsettled[-1])
+        elif self._repeats and chance < 0.1 and self._last_settled is not None:
+            self._send(*self._last_settled)
         elif len(self._unsettled) < WINDOW:
             for _ in range(random.choice((1, 1, 2, 5))):
                 size = random.choice((1, 1, 1, 2, 5, 9))
@@ -125,6 +132,6 @@ class SimulatedProducer(Client):
 
     def _settled(self, sequence_id: int) -> None:
         if self._unsettled and self._unsettled[0][0] == sequence_id:
-            self._unsettled.popleft()
+            self._last_settled = self._unsettled.popleft()
         elif self._unsettled and sequence_id > self._unsettled[0][0]:
             raise Violation("order", f"{self.name}: a receipt for {sequence_id} before {self._unsettled[0][0]}")

@@ -13,6 +13,8 @@ from pulsarbox.storage.record import Position
 from tests.simulation.box import BoxEnd
 
 SHARED = 1
+NOWHERE = Position(-1, -1)
+"""Where the receipt of a duplicate says it is."""
 
 
 class MessageKey(NamedTuple):

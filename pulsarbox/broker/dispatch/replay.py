@@ -90,7 +90,7 @@ class Replay:
                 self._quarantine.take(error, self._cursor, now)
                 if error.counts is None:
                     self._lost.append(((error.ledger_id, error.first), (error.ledger_id, error.last)))
-            elif error is not None:
+            elif error is not None and first[0] in self._cursor.ledger.ledgers:  # else trimmed, so acknowledged
                 log.error("subscription %s cannot read entry %s: %s", self._cursor.name, first, error)
                 self._timers.at(now.monotonic + RETRY_SECONDS, self._ready)
                 return

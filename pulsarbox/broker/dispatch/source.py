@@ -116,16 +116,23 @@ class EntrySource:
             return
         last = min(info.confirmed - 1, first.entry_id + self._max_entries - 1)
         self.reading = True
-        answer = partial(self._answer, self._generation)
+        answer = partial(self._answer, self._generation, first)
         self._reads.ask(first.ledger_id, first.entry_id, last, self._max_bytes, answer)
 
-    def _answer(self, generation: int, entries: list[Entry], error: Exception | None, now: Now) -> None:
+    def _answer(
+        self, generation: int, first: Position, entries: list[Entry], error: Exception | None, now: Now
+    ) -> None:
         if generation != self._generation:
             return
         self.reading = False
+        if error is not None and first.ledger_id not in self._ledger.ledgers:
+            # Trimmed while it was read, so everybody has acknowledged it: there is nothing to wait for.
+            self._starved = False
+            self._ready(now)
+            return
         if isinstance(error, EntryDamaged):
-            first = Position(error.ledger_id, error.first)
-            self._damaged[first] = self._ledger.next(error.ledger_id, error.last)
+            damaged = Position(error.ledger_id, error.first)
+            self._damaged[damaged] = self._ledger.next(error.ledger_id, error.last)
             self._quarantine.take(error, self._cursor, now)
             self._starved = False
             self._ready(now)

@@ -17,7 +17,8 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
     name = parse_topic(command.topic)
     present = cnx.producers.get(command.producer_id)
     if present is not None:
-        cnx.outbox.send(replies.producer_success(command.request_id, present.name, -1, b""))
+        last = present.topic.last_sequence_id(present.name)
+        cnx.outbox.send(replies.producer_success(command.request_id, present.name, last, b""))
         return
     if ("producer", command.producer_id) in cnx.opening:
         raise ServiceNotReady("Producer is already present on the connection")
@@ -50,10 +51,18 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
             topic.subscribe(command.initial_subscription_name, earliest=True, properties={}, now=now)
     topic.add_producer(opened, now)
     cnx.opening["producer", command.producer_id] = command.request_id
-    broker.when_durable(lambda when: _opened(cnx, command.request_id, opened, schema), now)
+
+    def answer(when: Now) -> None:
+        _opened(cnx, command.request_id, opened, schema, when)
+
+    if topic.is_settling(opened.name):
+        # What an earlier connection has sent under the name is on its way: the answer says whether it is stored.
+        broker.core.commits.after_commit(answer)
+    else:
+        broker.when_durable(answer, now)
 
 
-def _opened(cnx: ServerCnx, request_id: int, opened: Producer, schema: StoredSchema | None) -> None:
+def _opened(cnx: ServerCnx, request_id: int, opened: Producer, schema: StoredSchema | None, now: Now) -> None:
     key = ("producer", opened.producer_id)
     expected = cnx.opening.get(key) == request_id
     if expected:
@@ -61,14 +70,15 @@ def _opened(cnx: ServerCnx, request_id: int, opened: Producer, schema: StoredSch
     if cnx.state is State.CLOSED or not expected or opened.closed:
         # The connection went, or somebody closed it before it was open.
         opened.closed = True
-        opened.topic.remove_producer(opened)
+        opened.topic.remove_producer(opened, now)
         error = ServiceNotReady("The producer was closed before it was open")
         cnx.outbox.send(replies.error(request_id, error.server_error, str(error)))
         return
     cnx.producers[opened.producer_id] = opened
     cnx.recently_closed.pop(opened.producer_id, None)
     version = schema.version_bytes if schema is not None else b""
-    cnx.outbox.send(replies.producer_success(request_id, opened.name, -1, version))
+    last = opened.topic.last_sequence_id(opened.name)
+    cnx.outbox.send(replies.producer_success(request_id, opened.name, last, version))
 
 
 def close_producer(cnx: ServerCnx, command: CommandCloseProducer, now: Now) -> None:
@@ -80,4 +90,4 @@ def close_producer(cnx: ServerCnx, command: CommandCloseProducer, now: Now) -> N
         cnx.outbox.send(reply)
     else:
         cnx.close_recently(command.producer_id)
-        present.close(lambda: cnx.outbox.send(reply))
+        present.close(lambda: cnx.outbox.send(reply), now)

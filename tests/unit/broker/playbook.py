@@ -188,8 +188,16 @@ class Client:
         """Open a producer; the reply."""
         return self.request("producer", topic=topic, producer_id=producer_id, **fields)
 
-    def send(self, sequence_id: int, body: bytes = b"x", producer_id: int = 1, batch: int = 0, **metadata: Any) -> None:
-        """Publish one entry; ``batch`` messages in it where that is not 0."""
+    def send(
+        self,
+        sequence_id: int,
+        body: bytes = b"x",
+        producer_id: int = 1,
+        batch: int = 0,
+        highest: int = 0,
+        **metadata: Any,
+    ) -> None:
+        """Publish one entry; ``batch`` messages in it where that is not 0, the last one's sequence id ``highest``."""
         if batch:
             metadata["num_messages_in_batch"] = batch
         fields: dict[str, Any] = {
@@ -198,6 +206,8 @@ class Client:
             "publish_time": self.box.wall,
         } | metadata
         send = CommandSend(producer_id=producer_id, sequence_id=sequence_id, num_messages=batch or 1)
+        if highest:
+            send.highest_sequence_id = highest
         payload = encode_entry(MessageMetadata(**fields), body)
         self.raw(encode_payload_frame(BaseCommand(type=BaseCommand.SEND, send=send), payload))
 

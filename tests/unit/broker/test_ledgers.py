@@ -114,6 +114,50 @@ def test_a_reader_goes_on_behind_what_was_trimmed() -> None:
     assert [each for each in sent if each[0] >= first] == [each for each in rest if each[0] >= first]
 
 
+def test_the_disk_of_ledgers_that_went_shortly_before_a_restart_comes_back_with_it() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=10)
+    client = box.client()
+    client.subscribe("a")
+    sent = publish(box, 25)
+    client.flow(100)
+    ack_all(client, sent[-1])
+    assert len(ledgers_of(box)) == 1
+    assert list(box.disk.index.positions(sent[0][0])), "only a checkpoint gives it back"
+    again = box.restart()
+    assert not list(again.disk.index.positions(sent[0][0]))
+    assert not list(again.disk.index.positions(sent[10][0]))
+
+
+@pytest.mark.parametrize("given_back", [False, True])
+def test_a_ledger_that_is_trimmed_while_it_is_read_keeps_nobody_waiting(*, given_back: bool) -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=5)
+    client = box.client()
+    client.subscribe("a")
+    sent = publish(box, 12)
+    box = box.restart()
+    client, first, second = box.client(), box.client(), box.client()
+    client.subscribe("a")
+    client.flow(100)
+    second.subscribe("r", durable=False, initialPosition=1, subType=1)
+    if given_back:
+        first.subscribe("r", durable=False, subType=1)
+        first.flow(100)
+        assert received(first) == sent
+    box.auto = False
+    second.flow(100)
+    if given_back:
+        leave(first)
+    ids = [MessageIdData(ledgerId=sent[9][0], entryId=sent[9][1])]
+    client.ask("ack", consumer_id=1, ack_type=CommandAck.Cumulative, message_id=ids, request_id=1)
+    box.broker.core.commits.ask_checkpoint()
+    while box.commit() or box.chore():
+        pass
+    assert len(ledgers_of(box)) == 1
+    box.auto = True
+    box.turn()
+    assert received(second)[-2:] == sent[10:]
+
+
 def test_acknowledged_ledgers_are_kept_for_the_time_of_the_retention() -> None:
     box = Box(managedLedgerMaxEntriesPerLedger=10, defaultRetentionTimeInMinutes=30, defaultRetentionSizeInMB=-1)
     client = box.client()
@@ -130,6 +174,29 @@ def test_acknowledged_ledgers_are_kept_for_the_time_of_the_retention() -> None:
     box.advance(2 * MINUTE)
     assert len(ledgers_of(box)) == 1
     assert box.broker.topics.loaded(NAME) is None, "it was trimmed without being loaded"
+
+
+def test_an_acknowledgement_of_what_is_trimmed_while_it_is_looked_up_is_no_error() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=5)
+    client = box.client()
+    client.subscribe("a", subType=1)
+    sent = publish(box, 12)
+    box = box.restart()
+    one, two = box.client(), box.client()
+    two.subscribe("a", subType=1)
+    one.subscribe("a", subType=1)
+    box.auto = False
+    ids = [MessageIdData(ledgerId=at[0], entryId=at[1]) for at in sent[:10]]
+    two.ask("ack", consumer_id=1, ack_type=CommandAck.Individual, message_id=ids[:1], request_id=1)
+    one.ask("unsubscribe", consumer_id=1, force=True, request_id=1)
+    box.broker.core.commits.ask_checkpoint()
+    while box.commit() or box.chore():
+        pass
+    assert len(ledgers_of(box)) == 1
+    box.auto = True
+    box.turn()
+    assert two.take("close_consumer").consumer_id == 1
+    assert not two.take("ackResponse").HasField("error")
 
 
 def test_an_old_ledger_of_an_unloaded_topic_is_closed_and_trimmed() -> None:
