@@ -96,11 +96,11 @@ class Topics:
 
         Raises TopicNotFound (NamespaceNotFound where the namespace is missing), NotAllowed.
         """
+        self._check_domain(name)
         topic = self.find(name, now)
         if topic is not None:
             return topic
         self._tenants.require(name.namespace)
-        self._check_domain(name)
         if self.partitions(name):
             raise NotAllowed(f"Topic {name} is partitioned: connect to one of its partitions")
         if name.base != name:
@@ -324,9 +324,8 @@ class Topics:
         settings = self._core.settings
         allowed = settings.enablePersistentTopics if name.persistent else settings.enableNonPersistentTopics
         if not allowed:
-            raise NotAllowed(
-                f"{name.domain} topics are turned off (enable{'' if name.persistent else 'Non'}PersistentTopics)"
-            )
+            # Of either domain: the text of Pulsar 4.2's BrokerService says "persistent" in both places.
+            raise NotAllowed("Broker is unable to load persistent topic")
 
 
 def _check_count(count: int) -> None:

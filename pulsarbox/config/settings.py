@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
-from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
+from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, did_you_mean, setting
 
 MIB: Final = 1024 * 1024
+
+SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 # The tables of pulsarbox.toml in the order in which it shows them.
 TABLES: Final = {
@@ -207,6 +209,18 @@ class Settings:
     enableNonPersistentTopics: bool = setting(
         True,
         "Whether non-persistent:// topics are served.",
+        table="topics",
+    )
+    subscriptionTypesEnabled: str = setting(
+        "Exclusive,Shared,Failover,Key_Shared",
+        "Types of subscriptions that consumers may have on persistent topics, with commas between them.",
+        table="topics",
+        minimum=1,
+        dynamic=True,
+    )
+    subscriptionKeySharedEnable: bool = setting(
+        True,
+        "Whether Key_Shared may be among them. Pulsar keeps it beside subscriptionTypesEnabled for old configurations.",
         table="topics",
     )
 
@@ -519,3 +533,8 @@ def _check_together(settings: Settings) -> None:
     if settings.maxMessageSize > settings.journalVolumeSizeMbytes * MIB:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
         raise ConfigError("", "maxMessageSize", f"a message must fit into a volume ({limit})")
+    for name in settings.subscriptionTypesEnabled.split(","):
+        if name.strip() not in SUBSCRIPTION_TYPES:
+            hint = did_you_mean(name.strip(), SUBSCRIPTION_TYPES)
+            problem = f'"{name.strip()}" is no type of subscription: {", ".join(SUBSCRIPTION_TYPES)}{hint}'
+            raise ConfigError("", "subscriptionTypesEnabled", problem)

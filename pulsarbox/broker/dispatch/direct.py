@@ -10,6 +10,7 @@ from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, key_hash
 from pulsarbox.broker.dispatch.selectors.sticky_ranges import RangeConflict
+from pulsarbox.broker.dispatch.single_active import notify
 from pulsarbox.clock import Now
 from pulsarbox.errors import ConsumerBusy
 from pulsarbox.names import TopicName
@@ -36,9 +37,10 @@ def has_room(consumer: Consumer) -> bool:
 
 
 class DirectSingleActive:
-    """Exclusive and Failover. Another active consumer starts at once, and nobody is told which one it is.
+    """Exclusive and Failover. Another active consumer starts at once, and nobody is told.
 
-    On a topic without partitions it is the first, as on partition 0: Pulsar has a ring for persistent ones only.
+    Only who comes and is not chosen hears of it. On a topic without partitions the first one is chosen, as on partition
+    0: Pulsar has a ring for persistent ones only.
     """
 
     def __init__(self, topic: TopicName, *, failover: bool, consistent_hashing: bool) -> None:
@@ -53,8 +55,11 @@ class DirectSingleActive:
         if self._consumers and not self._failover:
             self._consumers[0].cnx.check_alive(now)
             raise ConsumerBusy("Exclusive consumer is already connected")
+        before = self._active
         insort(self._consumers, consumer, key=rank)
         self._choose()
+        if self._active is before:
+            notify(consumer, before)
 
     def remove(self, consumer: Consumer) -> None:
         """See DirectDispatcher.remove."""

@@ -6,6 +6,7 @@ from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, K
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
+from pulsarbox.broker.subscription_types import check_type_enabled
 from pulsarbox.broker.topic import AnySubscription, PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
@@ -59,6 +60,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
             _opened(cnx, command, consumer, now)
             return
         assert isinstance(topic, PersistentTopic)
+        check_type_enabled(cnx.broker.core.settings, name, command.subType)
         existing = topic.subscriptions.get(command.subscription)
         if existing is not None or command.durable:
             _attach(cnx, command, _durable(cnx, command, topic, existing, now), now)
