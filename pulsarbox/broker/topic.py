@@ -62,6 +62,8 @@ class AnySubscription(Protocol):
 class Topic:
     """What persistent and non-persistent topics have in common: the producers."""
 
+    __slots__ = ("core", "name", "producers")
+
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
         self.name = name
@@ -113,6 +115,12 @@ class Topic:
 
 class PersistentTopic(Topic):
     """A topic whose messages are stored."""
+
+    # As in ManagedLedger.
+    __slots__ = (
+        "_housekeeping", "_reads", "bytes_in", "idle_since", "ledger", "ledgers", "messages_in", "stored",
+        "subscriptions",
+    )  # fmt: skip
 
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         super().__init__(core, name)
