@@ -45,8 +45,8 @@ class ManagedLedger:
 
     # With many topics, publishing waits for memory more than it computes: slots save one look-up there an attribute.
     __slots__ = (
-        "_order", "appended_batch", "appended_publish_time", "confirmed_bytes", "confirmed_messages", "current",
-        "last_batch", "last_confirmed", "last_publish_time", "ledgers", "tail", "topic_id", "total_bytes",
+        "_order", "appended_batch", "appended_publish_time", "changed", "confirmed_bytes", "confirmed_messages",
+        "current", "last_batch", "last_confirmed", "last_publish_time", "ledgers", "tail", "topic_id", "total_bytes",
         "total_messages",
     )  # fmt: skip
     current: LedgerInfo
@@ -66,6 +66,8 @@ class ManagedLedger:
         self.confirmed_messages = 0
         self.confirmed_bytes = 0
         self.tail: dict[int, dict[int, Entry]] = {}
+        self.changed = False
+        """Its rows are to be written with the next checkpoint, as whoever writes that knows."""
 
     @property
     def confirmed_entries(self) -> int:

@@ -169,6 +169,8 @@ class PersistentTopic(Topic):
         appended = group.appended.get(self)
         if appended is None:
             group.appended[self] = [entry]
+            if not ledger.changed:
+                self.core.commits.ledger_changed(ledger)
         else:
             appended.append(entry)
         group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, ledger_id, entry_id))
