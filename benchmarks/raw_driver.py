@@ -2,9 +2,11 @@
 
 The official clients keep a good deal for each producer; with a thousand of them, they are what a machine of few cores
 is busy with. Here all messages are encoded ahead, in the order in which they are sent, to the topics in turn. Sending
-the next ones is one system call, however many they are; receipts are counted by their first bytes, whoever they are for.
-So as many messages are in flight as were asked for, over all producers together, and a message costs the same whatever
-the number of topics is. It reads its job from stdin and prints figures, like driver/main.go.
+the next ones is one system call, however many they are. Receipts are counted by their first bytes, whoever they are
+for, and the messages that they make room for are the next in turn: so many are in flight as were asked for, over all
+producers together, and the driver takes the same for a message whatever the number of topics is.
+
+It reads its job from stdin and prints figures, like driver/main.go.
 """
 
 import json
@@ -22,8 +24,7 @@ import psutil
 
 from pulsarbox.protocol.commands import encode_frame, encode_payload, encode_payload_frame, parse_command
 from pulsarbox.protocol.frames import FrameDecoder
-from pulsarbox.protocol.metadata import MessageMetadata
-from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandLookupTopicResponse
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandLookupTopicResponse, MessageMetadata
 
 MAX_FRAME: Final = 6 << 20
 OPENED_AT_ONCE: Final = 64
@@ -34,7 +35,6 @@ RECEIPT: Final = b"\x08\x07\x3a"
 SEND_ERROR: Final = b"\x08\x08\x42"
 CLOSE_PRODUCER: Final = b"\x08\x0f\x7a"
 PING: Final = b"\x08\x12\x92\x01"
-MARK_MAX: Final = 4
 
 Job = dict[str, Any]
 
@@ -138,16 +138,20 @@ class Link:
         size = self.socket.recv_into(self._read_buffer)
         if not size:
             raise DriverError("the broker closed the connection")
-        # The end of what came before may hold the beginning of a receipt, and no whole one.
         data = self._rest + self._read_buffer[:size]
         if SEND_ERROR in data or CLOSE_PRODUCER in data:
             raise DriverError("the broker refused a message")
         if PING in data and self._at == self._ends[self.sent]:  # else it stands between two halves of a message
             self.socket.send(pong())
-        receipts = data.count(RECEIPT)
-        self._rest = b"" if data[-len(RECEIPT) :] == RECEIPT else bytes(data[1 - len(RECEIPT) :])
+        receipts, self._rest = count_receipts(data)
         self.receipted += receipts
         return receipts
+
+
+def count_receipts(data: bytes) -> tuple[int, bytes]:
+    """How many receipts begin in these bytes, and what of them the next ones go on with: it may begin another."""
+    rest = b"" if data.endswith(RECEIPT) else data[1 - len(RECEIPT) :]
+    return data.count(RECEIPT), rest
 
 
 def pong() -> bytes:
