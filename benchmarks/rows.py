@@ -14,9 +14,10 @@ class Figure:
 
 
 RATE: Final = Figure("rate", "msg/s", more_is_better=True)
-SHARE: Final = Figure("share", "of one topic's", more_is_better=True)
-BROKER: Final = Figure("broker_us", "us cpu/msg, broker")
-DRIVER: Final = Figure("driver_us", "us cpu/msg, driver")
+SHARE: Final = Figure("share", "of 1 topic", more_is_better=True)
+# Of a processor, for a message.
+BROKER: Final = Figure("broker_us", "us broker")
+DRIVER: Final = Figure("driver_us", "us driver")
 P50: Final = Figure("p50_ms", "ms p50")
 P99: Final = Figure("p99_ms", "ms p99")
 P999: Final = Figure("p999_ms", "ms p99.9")
