@@ -63,6 +63,8 @@ class AnySubscription(Protocol):
 class Topic:
     """What persistent and non-persistent topics have in common: the producers."""
 
+    __slots__ = ("core", "name", "producers")
+
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
         self.name = name
@@ -122,6 +124,12 @@ class Topic:
 
 class PersistentTopic(Topic):
     """A topic whose messages are stored."""
+
+    # As in ManagedLedger.
+    __slots__ = (
+        "_housekeeping", "_reads", "bytes_in", "idle_since", "ledger", "ledgers", "messages_in", "stored",
+        "subscriptions",
+    )  # fmt: skip
 
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         super().__init__(core, name)
@@ -210,6 +218,8 @@ class PersistentTopic(Topic):
         appended = group.appended.get(self)
         if appended is None:
             group.appended[self] = [entry]
+            if not ledger.changed:
+                self.core.commits.ledger_changed(ledger)
         else:
             appended.append(entry)
         group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, ledger_id, entry_id))
