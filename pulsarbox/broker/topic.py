@@ -63,8 +63,6 @@ class AnySubscription(Protocol):
 class Topic:
     """What persistent and non-persistent topics have in common: the producers."""
 
-    __slots__ = ("core", "name", "producers")
-
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
         self.name = name
@@ -126,11 +124,6 @@ class PersistentTopic(Topic):
     """A topic whose messages are stored."""
 
     # As in ManagedLedger.
-    __slots__ = (
-        "_housekeeping", "_reads", "bytes_in", "idle_since", "ledger", "ledgers", "messages_in", "stored",
-        "subscriptions",
-    )  # fmt: skip
-
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         super().__init__(core, name)
         self.stored = stored
