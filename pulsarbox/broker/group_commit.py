@@ -128,6 +128,11 @@ class GroupCommit:
         self.open.callbacks.append(callback)
         self.open.urgent = True
 
+    def ledger_changed(self, ledger: ManagedLedger) -> None:
+        """Write the ledger's rows with the next checkpoint. Where ``changed`` says so already, that is known."""
+        ledger.changed = True
+        self._dirty_ledgers[ledger] = None
+
     def cursor_changed(self, cursor: ManagedCursor, now: Now) -> None:
         """Write the cursor's changes, at the latest in some milliseconds."""
         if cursor.durable:
@@ -209,9 +214,6 @@ class GroupCommit:
             self._store.catalog.put(batch, IDS, {"next": self._next_id, "boot": self.boot})
             self._ids_changed = False
         batch.wall = now.wall
-        for topic in group.appended:
-            if topic.stored.in_use:  # it may have been deleted since
-                self._dirty_ledgers[topic.ledger] = None
         if self.housekeeping.appended(batch.size):
             self._checkpoint(batch.position)
         self.in_flight = group
@@ -239,6 +241,7 @@ class GroupCommit:
     def _checkpoint(self, position: int) -> None:
         for ledger in self._dirty_ledgers:
             self._store.note_ledger(ledger)
+            ledger.changed = False
         for cursor in self._dirty_cursors:
             self._store.note_cursor(cursor)
         for sequences in self._dirty_sequences:

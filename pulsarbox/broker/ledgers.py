@@ -66,6 +66,12 @@ def trimmable(ledger: ManagedLedger, slowest: Position | None, retention: Retent
 class TopicLedgers:
     """Rolls over and trims the ledgers of one stored topic, and keeps its deadline."""
 
+    # As in ManagedLedger.
+    __slots__ = (
+        "_core", "_ledger", "_max_age", "_max_entries", "_max_size", "_namespace_key", "_old_at", "_stored", "deadline",
+        "oldest_end", "trim_due",
+    )  # fmt: skip
+
     def __init__(self, core: Core, stored: StoredTopic, namespace_key: str) -> None:
         self._core = core
         self._stored = stored

@@ -20,6 +20,12 @@ NO_REQUEST = 0xFFFFFFFFFFFFFFFF
 class Producer:
     """A producer: who it is, and how many of its messages are on their way to the disk."""
 
+    # As in ManagedLedger.
+    __slots__ = (
+        "_drained", "_receipt", "bytes_in", "closed", "cnx", "connected_since", "epoch", "messages_in", "name",
+        "outbox", "pending", "producer_id", "topic", "user_provided_name",
+    )  # fmt: skip
+
     def __init__(
         self,
         cnx: "ServerCnx",

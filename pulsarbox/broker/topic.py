@@ -123,6 +123,7 @@ class Topic:
 class PersistentTopic(Topic):
     """A topic whose messages are stored."""
 
+    # As in ManagedLedger.
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         super().__init__(core, name)
         self.stored = stored
@@ -210,6 +211,8 @@ class PersistentTopic(Topic):
         appended = group.appended.get(self)
         if appended is None:
             group.appended[self] = [entry]
+            if not ledger.changed:
+                self.core.commits.ledger_changed(ledger)
         else:
             appended.append(entry)
         group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, ledger_id, entry_id))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -282,6 +284,32 @@ def test_a_deleted_topic_leaves_no_row() -> None:
     box.broker.topics.delete(NAME, box.now, force=True)
     box.turn()
     assert set(box.broker.core.catalog.keys("")) == before
+
+
+def test_a_topic_deleted_while_its_messages_wait_leaves_no_row() -> None:
+    box = Box()
+    client = box.client()
+    before = set(box.broker.core.catalog.keys(""))
+    client.producer()
+    box.auto = False
+    client.send(0)
+    box.broker.topics.delete(NAME, box.now, force=True)
+    box.broker.core.commits.ask_checkpoint()
+    box.auto = True
+    box.turn()
+    assert set(box.broker.core.catalog.keys("")) == before
+
+
+def test_each_checkpoint_has_what_was_published_since_the_one_before() -> None:
+    box = Box()
+    client = box.client()
+    client.producer()
+    for number in range(3):
+        client.send(number)
+        box.broker.core.commits.ask_checkpoint()
+        box.turn()
+        [(_, row)] = box.engine.recover().rows.items(b"ledger/")
+        assert json.loads(row)["entries"] == number + 1
 
 
 class Damaged:
