@@ -1,12 +1,13 @@
 """One producer on one connection, as the broker sees it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import ProducerFenced, PulsarBoxError
 from pulsarbox.protocol import replies
+from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
 from pulsarbox.protocol.receipts import ReceiptEncoder
 
 if TYPE_CHECKING:
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
 
 NO_REQUEST = 0xFFFFFFFFFFFFFFFF
 """Request id of a command that the broker sends on its own account."""
+
+
+class Access(NamedTuple):
+    """How a producer wants to stand beside others."""
+
+    mode: ProducerAccessMode
+    topic_epoch: int | None = None
+    """The epoch that the topic had when it was given to this producer; None for one that has not had it."""
+
+
+SHARED: Final = Access(ProducerAccessMode.Shared)
 
 
 class Producer:
@@ -29,6 +41,7 @@ class Producer:
         *,
         epoch: int,
         user_provided_name: bool,
+        access: Access = SHARED,
         now: Now,
     ) -> None:
         self.cnx = cnx
@@ -38,10 +51,14 @@ class Producer:
         self.topic = topic
         self.epoch = epoch
         self.user_provided_name = user_provided_name
+        self.access = access
         self.connected_since = now.wall
         self.pending = 0
         """Messages (entries) that are sent and have no receipt yet."""
         self.closed = False
+        self.schema_version = b""
+        self.fenced: ProducerFenced | None = None
+        """Why it was closed before it was open, where somebody else took the topic."""
         self.messages_in = 0
         self.bytes_in = 0
         self._receipt = ReceiptEncoder(producer_id).encode
@@ -70,10 +87,10 @@ class Producer:
         self.messages_in += messages
         self.bytes_in += size
 
-    def close(self, drained: Callable[[], None]) -> None:
+    def close(self, drained: Callable[[], None], now: Now) -> None:
         """The client closes: go at once, call back when every message has its receipt."""
         self.closed = True
-        self.topic.remove_producer(self)
+        self.topic.remove_producer(self, now)
         self._drained = drained
         self._settle()
 
@@ -81,8 +98,28 @@ class Producer:
         """The broker closes: the client is told to come back."""
         if not self.closed:
             self.closed = True
-            self.topic.remove_producer(self)
+            self.topic.remove_producer(self, now)
             self.cnx.producer_is_gone(self, now)
+            self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
+
+    def fence(self, error: ProducerFenced, now: Now) -> None:
+        """Another producer has taken the topic: nothing that comes from now on is stored.
+
+        The client is told to come back, where it is refused, behind the receipts of what is on its way to the disk. One
+        that is not open yet gets the error instead.
+        """
+        if self.closed:
+            return
+        self.closed = True
+        if self.cnx.producers.get(self.producer_id) is not self:
+            self.fenced = error
+            return
+        self.cnx.producer_is_gone(self, now)
+        self._drained = self._tell_fenced
+        self._settle()
+
+    def _tell_fenced(self) -> None:
+        if self.cnx.is_free(self.producer_id):  # else the client has closed it and opened another under its number
             self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
 
     def _settle(self) -> None:

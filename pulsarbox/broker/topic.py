@@ -9,9 +9,10 @@ from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.producers import Producers, StoredProducers
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.clock import Now
-from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed, ProducerBusy
+from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
@@ -65,25 +66,11 @@ class Topic:
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
         self.name = name
-        self.producers: dict[str, Producer] = {}
+        self.producers: Producers = Producers(str(name))
 
-    def add_producer(self, producer: Producer, now: Now) -> None:
-        """Take a producer. Raises ProducerBusy where its name is taken by a connection that is alive."""
-        other = self.producers.get(producer.name)
-        if other is not None:
-            successor = (
-                other.cnx is producer.cnx and other.producer_id == producer.producer_id and other.epoch < producer.epoch
-            ) or (other.user_provided_name == producer.user_provided_name is False and other.epoch < producer.epoch)
-            if not successor:
-                other.cnx.check_alive(now)
-                raise ProducerBusy(f"Producer with name '{producer.name}' is already connected to topic '{self.name}'")
-            other.disconnect(now)
-        self.producers[producer.name] = producer
-
-    def remove_producer(self, producer: Producer) -> None:
+    def remove_producer(self, producer: Producer, now: Now) -> None:
         """The producer has gone."""
-        if self.producers.get(producer.name) is producer:
-            del self.producers[producer.name]
+        self.producers.remove(producer, now)
 
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """Take a message (or batch, or chunk). Raises PulsarBoxError, and takes nothing, where it is refused."""
@@ -95,8 +82,7 @@ class Topic:
 
     def close(self, now: Now) -> None:
         """Let everybody go: clients are told to come back."""
-        for producer in list(self.producers.values()):
-            producer.disconnect(now)
+        self.producers.close(now)
         for subscription in list(self.all_subscriptions()):
             subscription.close(now)
 
@@ -116,6 +102,7 @@ class PersistentTopic(Topic):
 
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         super().__init__(core, name)
+        self.producers = StoredProducers(core, name)
         self.stored = stored
         stored.in_use = True
         self.ledger = stored.ledger
@@ -360,7 +347,7 @@ class PersistentTopic(Topic):
 
     def can_unload(self) -> bool:
         """Whether nobody is connected and nothing is under way: the topic may be rows again."""
-        if self.producers or self._reads or not self.stored.in_use:
+        if not self.producers.unused or self._reads or not self.stored.in_use:
             return False
         ledger = self.ledger
         if ledger.current.confirmed != ledger.current.entries or ledger.total_bytes != ledger.confirmed_bytes:
