@@ -105,8 +105,9 @@ class Producer:
     def fence(self, error: ProducerFenced, now: Now) -> None:
         """Another producer has taken the topic: nothing that comes from now on is stored.
 
-        The client is told to come back, where it is refused, behind the receipts of what is on its way to the disk. One
-        that is not open yet gets the error instead.
+        As with Pulsar the client is not told: while messages are on their way to the disk the next ones get errors,
+        after that one costs it the connection, and when it comes back it is refused. A producer that is not open yet
+        gets the error as its answer.
         """
         if self.closed:
             return
@@ -114,13 +115,9 @@ class Producer:
         if self.cnx.producers.get(self.producer_id) is not self:
             self.fenced = error
             return
-        self.cnx.producer_is_gone(self, now)
-        self._drained = self._tell_fenced
+        self.cnx.producer_is_fenced(self)
+        self._drained = lambda: self.cnx.fenced_is_drained(self)
         self._settle()
-
-    def _tell_fenced(self) -> None:
-        if self.cnx.is_free(self.producer_id):  # else the client has closed it and opened another under its number
-            self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
 
     def _settle(self) -> None:
         if self._drained is not None and self.pending == 0:

@@ -118,7 +118,7 @@ def close_producer(cnx: ServerCnx, command: CommandCloseProducer, now: Now) -> N
     if coming is not None:
         coming.closed = True
         coming.topic.remove_producer(coming, now)
-    present = cnx.producers.pop(command.producer_id, None)
+    present = cnx.producers.pop(command.producer_id, None) or cnx.fenced.pop(command.producer_id, None)
     if present is None:
         cnx.outbox.send(reply)
     else:
