@@ -94,7 +94,8 @@ class Topics:
     def open(self, name: TopicName, now: Now, *, create: bool = True) -> Topic:
         """The topic for a client: found, or created where that is allowed.
 
-        Raises TopicNotFound (NamespaceNotFound where the namespace is missing), NotAllowed.
+        Raises TopicNotFound (NamespaceNotFound where the namespace is missing); NotAllowed for a partitioned topic,
+        and for what is called like a partition and is none.
         """
         topic = self.find(name, now)
         if topic is not None:
@@ -102,15 +103,14 @@ class Topics:
         self._tenants.require(name.namespace)
         self._check_domain(name)
         if self.partitions(name):
-            raise NotAllowed(f"Topic {name} is partitioned: connect to one of its partitions")
-        if name.base != name:
-            count = self.partitions(name.base)
-            if count and name.partition_index >= count:
-                raise TopicNotFound(f"Topic {name} not found: {name.base} has {count} partitions")
-        else:
-            count = 0
+            raise NotAllowed(f"Found partitioned metadata for non-partitioned topic: {name}")
+        count = self.partitions(name.base)
         if not count and not (create and self._core.settings.allowAutoTopicCreation):
             raise TopicNotFound(f"Topic {name} not found, and it may not be created by clients")
+        if name.base != name and not count:
+            raise NotAllowed(f"Partition metadata not found for the partitioned topic: {name}")
+        if name.base != name and name.partition_index >= count:
+            raise NotAllowed(f"Illegal topic partition name {name} with max allowed {count} partitions")
         return self._make(name, now)
 
     def create(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:

@@ -43,7 +43,9 @@ def test_clients_that_ask_again_are_told_of_more_and_may_use_them(topic: str) ->
     client = box.client()
     client.producer(1, f"{topic}-partition-0")
     assert partitions(client, topic) == 1
-    assert client.producer(2, f"{topic}-partition-1").error == 11
+    refused = client.producer(2, f"{topic}-partition-1")
+    assert refused.error == 22
+    assert refused.message == f"Illegal topic partition name {topic}-partition-1 with max allowed 1 partitions"
     box.broker.topics.grow(parse_topic(topic), 3, box.now)
     box.turn()
     assert partitions(client, topic) == 3
@@ -108,3 +110,17 @@ def test_a_partition_that_is_missing_is_made_again() -> None:
     box.broker.topics.delete(NAME.partition(1), box.now, force=True)
     grow(box, 2)
     assert subscriptions(box, 1) == {"s": {}}
+
+
+def test_what_is_no_topic_of_its_own_cannot_be_used_as_one() -> None:
+    box = partitioned()
+    client = box.client()
+    other = TOPIC + "2-partition-0"
+    for ask in (client.producer, lambda number, topic: client.subscribe("s", number, topic)):
+        refused = ask(1, TOPIC)
+        assert refused.error == 22
+        assert refused.message == f"Found partitioned metadata for non-partitioned topic: {TOPIC}"
+        refused = ask(1, other)
+        assert refused.error == 22
+        assert refused.message == f"Partition metadata not found for the partitioned topic: {other}"
+    assert not box.broker.topics.exists(parse_topic(other))
