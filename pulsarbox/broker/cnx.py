@@ -63,8 +63,8 @@ class ServerCnx:
         self.connected_since = now.wall
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
-        self.fenced: dict[int, Producer] = {}
-        """Producers that have lost their topic while messages of theirs are on the way to the disk."""
+        self.draining: dict[int, Producer] = {}
+        """Producers that are closed, or have lost their topic, while messages of theirs are on the way to the disk."""
         self.recently_closed: OrderedDict[int, None] = OrderedDict()
         self.coming: dict[int, Producer] = {}
         """Producers that are not open yet: what they need is not durable, or they wait for the topic or their name."""
@@ -123,7 +123,7 @@ class ServerCnx:
     def _send(self, send: CommandSend, payload: bytes, now: Now) -> None:
         producer = self.producers.get(send.producer_id)
         if producer is None:
-            if send.producer_id in self.fenced:
+            if send.producer_id in self.draining:
                 self._refuse_send(send, PersistenceError("Producer is closed"))
             elif send.producer_id not in self.recently_closed:
                 self.abort(f"SEND of producer {send.producer_id}, which is not on this connection")
@@ -177,7 +177,7 @@ class ServerCnx:
         producers = [*self.coming.values(), *self.producers.values()]
         self.coming.clear()
         self.producers.clear()
-        self.fenced.clear()
+        self.draining.clear()
         for producer in producers:
             producer.closed = True
             producer.topic.remove_producer(producer, now)
@@ -259,15 +259,16 @@ class ServerCnx:
             del self.producers[producer.producer_id]
             self.close_recently(producer.producer_id)
 
-    def producer_is_fenced(self, producer: Producer) -> None:
-        """Another producer has taken the topic from one that is open here."""
-        del self.producers[producer.producer_id]
-        self.fenced[producer.producer_id] = producer
+    def producer_drains(self, producer: Producer) -> None:
+        """A producer is closed, but not for want of the broker: of its messages some may not be answered yet."""
+        if self.producers.get(producer.producer_id) is producer:
+            del self.producers[producer.producer_id]
+        self.draining[producer.producer_id] = producer
 
-    def fenced_is_drained(self, producer: Producer) -> None:
-        """All that a fenced producer had sent before is answered."""
-        if self.fenced.get(producer.producer_id) is producer:
-            del self.fenced[producer.producer_id]
+    def producer_is_drained(self, producer: Producer) -> None:
+        """All that a closed producer had sent is answered."""
+        if self.draining.get(producer.producer_id) is producer:
+            del self.draining[producer.producer_id]
 
     def consumer_is_gone(self, consumer: Consumer, now: Now) -> None:
         """The broker closed a consumer."""

@@ -39,8 +39,6 @@ class Producer:
         name: str,
         topic: "Topic",
         *,
-        epoch: int,
-        user_provided_name: bool,
         access: Access = SHARED,
         now: Now,
     ) -> None:
@@ -49,8 +47,6 @@ class Producer:
         self.producer_id = producer_id
         self.name = name
         self.topic = topic
-        self.epoch = epoch
-        self.user_provided_name = user_provided_name
         self.access = access
         self.connected_since = now.wall
         self.pending = 0
@@ -62,14 +58,14 @@ class Producer:
         self.messages_in = 0
         self.bytes_in = 0
         self._receipt = ReceiptEncoder(producer_id).encode
-        self._drained: Callable[[], None] | None = None
+        self._drained: list[Callable[[], None]] = []
 
     def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int) -> None:
         """The entry is durable: tell the client."""
         self.pending -= 1
         self.cnx.pending_sends -= 1
         self.outbox.send(self._receipt(sequence_id, highest_sequence_id, ledger_id, entry_id))
-        if self._drained is not None:
+        if self._drained:
             self._settle()
 
     def refuse(self, sequence_id: int, error: PulsarBoxError) -> None:
@@ -77,7 +73,7 @@ class Producer:
         self.pending -= 1
         self.cnx.pending_sends -= 1
         self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
-        if self._drained is not None:
+        if self._drained:
             self._settle()
 
     def published(self, messages: int, size: int) -> None:
@@ -91,8 +87,7 @@ class Producer:
         """The client closes: go at once, call back when every message has its receipt."""
         self.closed = True
         self.topic.remove_producer(self, now)
-        self._drained = drained
-        self._settle()
+        self._drain(drained)
 
     def disconnect(self, now: Now) -> None:
         """The broker closes: the client is told to come back."""
@@ -105,9 +100,9 @@ class Producer:
     def fence(self, error: ProducerFenced, now: Now) -> None:
         """Another producer has taken the topic: nothing that comes from now on is stored.
 
-        As with Pulsar the client is not told: while messages are on their way to the disk the next ones get errors,
-        after that one costs it the connection, and when it comes back it is refused. A producer that is not open yet
-        gets the error as its answer.
+        As with Pulsar the client is not told: its next message gets an error while others are on their way to the
+        disk, after that it costs the connection, and when the client comes back it is refused. A producer that is not
+        open yet gets the error as its answer.
         """
         if self.closed:
             return
@@ -115,11 +110,18 @@ class Producer:
         if self.cnx.producers.get(self.producer_id) is not self:
             self.fenced = error
             return
-        self.cnx.producer_is_fenced(self)
-        self._drained = lambda: self.cnx.fenced_is_drained(self)
+        self._drain()
+
+    def _drain(self, drained: Callable[[], None] | None = None) -> None:
+        """It is closed: what its client still sends gets errors while messages are on their way."""
+        self.cnx.producer_drains(self)
+        if drained is not None:
+            self._drained.append(drained)
+        self._drained.append(lambda: self.cnx.producer_is_drained(self))
         self._settle()
 
     def _settle(self) -> None:
-        if self._drained is not None and self.pending == 0:
-            drained, self._drained = self._drained, None
-            drained()
+        if self.pending == 0:
+            drained, self._drained = self._drained, []
+            for each in drained:
+                each()

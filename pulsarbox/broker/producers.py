@@ -125,9 +125,6 @@ class Producers:
         other = self._present.get(producer.name)
         if other is None:
             self._admit(claim, now)
-        elif _succeeds(producer, other):
-            other.disconnect(now)
-            self._admit(claim, now)
         else:
             error = NamingError(f"Producer with name '{producer.name}' is already connected to topic '{self._topic}'")
             if other.cnx is producer.cnx:
@@ -200,12 +197,3 @@ class StoredProducers(Producers):
         row = self._core.catalog.get(self._key)
         assert row is not None, f"{self._topic} has a producer and no row"
         self._core.commits.put_row(self._key, row | {"epoch": epoch})
-
-
-def _succeeds(producer: Producer, other: Producer) -> bool:
-    """Whether a producer is ``other`` itself, come back before its end was noticed."""
-    if other.epoch >= producer.epoch:
-        return False
-    if other.cnx is producer.cnx:
-        return other.producer_id == producer.producer_id
-    return not other.user_provided_name and not producer.user_provided_name

@@ -110,7 +110,7 @@ class Topics:
         if name.base != name and not count:
             raise NotAllowed(f"Partition metadata not found for the partitioned topic: {name}")
         if name.base != name and name.partition_index >= count:
-            raise NotAllowed(f"Illegal topic partition name {name} with max allowed {count} partitions")
+            raise TopicNotFound(f"Topic not found {name}")
         return self._make(name, now)
 
     def create(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:

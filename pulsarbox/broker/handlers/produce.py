@@ -42,10 +42,8 @@ def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) 
     return Producer(
         cnx,
         command.producer_id,
-        command.producer_name or cnx.broker.core.producer_name(),
+        command.producer_name if command.HasField("producer_name") else cnx.broker.core.producer_name(),
         topic,
-        epoch=command.epoch,
-        user_provided_name=bool(command.producer_name) and command.user_provided_producer_name,
         access=Access(command.producer_access_mode, command.topic_epoch if command.HasField("topic_epoch") else None),
         now=now,
     )
@@ -118,9 +116,8 @@ def close_producer(cnx: ServerCnx, command: CommandCloseProducer, now: Now) -> N
     if coming is not None:
         coming.closed = True
         coming.topic.remove_producer(coming, now)
-    present = cnx.producers.pop(command.producer_id, None) or cnx.fenced.pop(command.producer_id, None)
+    present = cnx.producers.get(command.producer_id) or cnx.draining.get(command.producer_id)
     if present is None:
         cnx.outbox.send(reply)
     else:
-        cnx.close_recently(command.producer_id)
         present.close(lambda: cnx.outbox.send(reply), now)

@@ -1,5 +1,7 @@
 """Producers and publishing: ``broker.handlers.produce``, ``producer``, ``topic``, ``group_commit``."""
 
+import pytest
+
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
 from tests.unit.broker.playbook import TOPIC, Box
@@ -178,13 +180,40 @@ def test_without_liveness_checks_a_taken_name_is_refused_at_once() -> None:
     assert box.client().producer(1, producer_name="n").error == 16
 
 
-def test_a_client_that_comes_back_with_its_generated_name_takes_over() -> None:
+@pytest.mark.parametrize("given", [False, True])
+def test_who_comes_back_before_its_old_connection_is_noticed_to_be_dead_gets_its_name_then(given: bool) -> None:
     box = Box()
     one, two = box.client(), box.client()
-    name = one.producer(1).producer_name
-    back = two.producer(1, producer_name=name, user_provided_producer_name=False, epoch=1)
-    assert back.producer_name == name
-    assert one.take("close_producer").producer_id == 1
+    name = one.producer(1, user_provided_producer_name=given).producer_name
+    assert two.producer(1, producer_name=name, user_provided_producer_name=given, epoch=1) is None
+    box.advance(6)
+    assert two.take("producer_success").producer_name == name
+
+
+def test_an_empty_name_is_a_name_and_none_is_made_up() -> None:
+    client = Box().client()
+    assert client.producer(1, producer_name="").producer_name == ""
+    assert client.producer(2, producer_name="").error == 16
+    assert client.producer(3).producer_name
+
+
+def test_what_is_sent_behind_a_close_is_refused_and_then_costs_the_connection() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    box.auto = False
+    client.send(0)
+    client.ask("close_producer", producer_id=1, request_id=8)
+    client.ask("close_producer", producer_id=1, request_id=9)
+    client.send(1)
+    refused = client.take("send_error")
+    assert (refused.sequence_id, refused.error, refused.message) == (1, 2, "Producer is closed")
+    assert client.names() == []
+    box.commit()
+    assert client.take("send_receipt").sequence_id == 0
+    assert [client.take("success").request_id for _ in range(2)] == [8, 9]
+    client.send(2)
+    assert client.closed
 
 
 def test_close_is_answered_after_the_last_receipt() -> None:
