@@ -6,7 +6,8 @@
     tenant/<tenant>                         the tenant's info, as in the Admin API
     namespace/<tenant>/<namespace>          the namespace's policies, as in the Admin API
     partitions/<topic name>                 {"partitions": n, "properties": {}}
-    topic/<topic name>                      {"id": n, "created": ms, "properties": {}, "deadline": ms where it has one}
+    topic/<topic name>                      {"id": n, "created": ms, "properties": {}; where it has them "deadline":
+                                            ms, "epoch": how often it was given to one producer alone, less one}
     deadline/<ms, 16 hex>/<topic id>        the topic's name: then it is to be looked at, loaded or not
     owner/<id>                              the name of the topic that a topic id, ledger or cursor is of; made of the
                                             rows above and below, and written by checkpoints only

@@ -10,9 +10,10 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.producers import Producers, StoredProducers
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.clock import Now
-from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed, ProducerBusy
+from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
@@ -66,20 +67,7 @@ class Topic:
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
         self.name = name
-        self.producers: dict[str, Producer] = {}
-
-    def add_producer(self, producer: Producer, now: Now) -> None:
-        """Take a producer. Raises ProducerBusy where its name is taken by a connection that is alive."""
-        other = self.producers.get(producer.name)
-        if other is not None:
-            successor = (
-                other.cnx is producer.cnx and other.producer_id == producer.producer_id and other.epoch < producer.epoch
-            ) or (other.user_provided_name == producer.user_provided_name is False and other.epoch < producer.epoch)
-            if not successor:
-                other.cnx.check_alive(now)
-                raise ProducerBusy(f"Producer with name '{producer.name}' is already connected to topic '{self.name}'")
-            other.disconnect(now)
-        self.producers[producer.name] = producer
+        self.producers: Producers = Producers(str(name))
 
     def last_sequence_id(self, name: str) -> int:
         """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
@@ -91,8 +79,7 @@ class Topic:
 
     def remove_producer(self, producer: Producer, now: Now) -> None:
         """The producer has gone."""
-        if self.producers.get(producer.name) is producer:
-            del self.producers[producer.name]
+        self.producers.remove(producer, now)
 
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """Take a message (or batch, or chunk). Raises PulsarBoxError, and takes nothing, where it is refused."""
@@ -104,8 +91,7 @@ class Topic:
 
     def close(self, now: Now) -> None:
         """Let everybody go: clients are told to come back."""
-        for producer in list(self.producers.values()):
-            producer.disconnect(now)
+        self.producers.close(now)
         for subscription in list(self.all_subscriptions()):
             subscription.close(now)
 
@@ -123,9 +109,9 @@ class Topic:
 class PersistentTopic(Topic):
     """A topic whose messages are stored."""
 
-    # As in ManagedLedger.
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         super().__init__(core, name)
+        self.producers: StoredProducers = StoredProducers(core, name)
         self.stored = stored
         stored.in_use = True
         self.ledger = stored.ledger
@@ -155,24 +141,13 @@ class PersistentTopic(Topic):
     def update_deduplication(self) -> None:
         """Turn deduplication on or off. Off forgets the sequence ids: nobody would keep them up to date."""
         if not self._deduplicates():
-            self.deduplication = None
+            self.deduplication = self.producers.deduplication = None
             names = self.stored.sequences.names()
             if names:
                 self.core.commits.forget_producers(self.stored, names)
         elif self.deduplication is None:
             self.deduplication = Deduplication(self.core, self.stored, self.producers)
-
-    def add_producer(self, producer: Producer, now: Now) -> None:
-        """See Topic.add_producer."""
-        if self.deduplication is not None:
-            self.deduplication.joining(now)
-        super().add_producer(producer, now)
-
-    def remove_producer(self, producer: Producer, now: Now) -> None:
-        """See Topic.remove_producer."""
-        if self.deduplication is not None and self.producers.get(producer.name) is producer:
-            self.deduplication.left(producer, now)
-        super().remove_producer(producer, now)
+            self.producers.deduplication = self.deduplication
 
     def last_sequence_id(self, name: str) -> int:
         """See Topic.last_sequence_id."""
@@ -421,7 +396,7 @@ class PersistentTopic(Topic):
 
     def can_unload(self) -> bool:
         """Whether nobody is connected and nothing is under way: the topic may be rows again."""
-        if self.producers or self._reads or not self.stored.in_use:
+        if not self.producers.unused or self._reads or not self.stored.in_use:
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False

@@ -8,7 +8,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, is_quiet, not_yet, numbered, receive, send_all, take, until
+from tests.e2e.clients import EARLIEST, admin_path, is_quiet, not_yet, numbered, receive, send_all, take, until
 from tests.e2e.conftest import Running
 
 SHARED = pulsar.ConsumerType.Shared
@@ -161,7 +161,8 @@ def test_keys_keep_their_consumer(client: Any, topic: str) -> None:
     assert [key for key, several in owners.items() if len(several) > 1] == []
 
 
-def test_failover_hands_over_to_the_next(client: Any, topic: str) -> None:
+def test_failover_hands_over_to_the_next(box: Running, client: Any, topic: str) -> None:
+    box.admin("PUT", f"{admin_path(topic)}/partitions", "1")
     partition = f"{topic}-partition-0"  # there the first by name is active
     first = client.subscribe(partition, "s", FAILOVER, consumer_name="a")
     second = client.subscribe(partition, "s", FAILOVER, consumer_name="b")

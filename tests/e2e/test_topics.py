@@ -9,7 +9,18 @@ import pulsar
 import pytest
 from pulsar.schema import JsonSchema, Record, String
 
-from tests.e2e.clients import EARLIEST, connect, is_quiet, not_yet, numbered, read_to_end, receive, send_all, take
+from tests.e2e.clients import (
+    EARLIEST,
+    admin_path,
+    connect,
+    is_quiet,
+    not_yet,
+    numbered,
+    read_to_end,
+    receive,
+    send_all,
+    take,
+)
 from tests.e2e.conftest import Running
 
 
@@ -18,10 +29,6 @@ class Reading(Record):  # type: ignore[misc]  # the client has no types
 
     device = String()
     value = String()
-
-
-def admin_path(topic: str) -> str:
-    return topic.replace("://", "/")
 
 
 @pytest.fixture

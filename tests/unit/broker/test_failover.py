@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
+from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 FAILOVER = CommandSubscribe.Failover
-PARTITION_0 = TOPIC + "-partition-0"
+PARTITIONED = "persistent://public/default/p"
+PARTITION_0 = PARTITIONED + "-partition-0"
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,13 @@ def test_the_ring_of_a_broker(topic: str, active: list[int]) -> None:
     assert chosen == [consumers[i] for i in active]
 
 
+def partitioned(**settings: Any) -> Box:
+    """A box in which PARTITION_0 is there."""
+    box = Box(**settings)
+    box.broker.topics.create_partitioned(parse_topic(PARTITIONED), 1, box.now)
+    return box
+
+
 def join(box: Box, name: str, *, topic: str = PARTITION_0, version: int = 21, **fields: Any) -> Client:
     """A consumer with permits, on a partition unless another topic is named: there the first by name is active."""
     client = box.client(version=version)
@@ -84,7 +93,7 @@ def told(client: Client) -> list[bool]:
 
 
 def test_the_first_is_served_and_told_after_the_delay() -> None:
-    box = Box()
+    box = partitioned()
     sent = box.client().publish(2, PARTITION_0)
     one = join(box, "a")
     box.advance(0.9)
@@ -95,7 +104,7 @@ def test_the_first_is_served_and_told_after_the_delay() -> None:
 
 
 def test_who_comes_and_stays_behind_is_told_at_once_and_nobody_else() -> None:
-    box = Box(activeConsumerFailoverDelayTimeMillis=0)
+    box = partitioned(activeConsumerFailoverDelayTimeMillis=0)
     one = join(box, "a")
     assert told(one) == [True]
     two = join(box, "b")
@@ -106,7 +115,7 @@ def test_who_comes_and_stays_behind_is_told_at_once_and_nobody_else() -> None:
 
 
 def test_who_comes_and_goes_ahead_waits_while_the_other_gets_nothing_more() -> None:
-    box = Box()
+    box = partitioned()
     one = join(box, "b", priority_level=1)
     box.advance(1)
     assert told(one) == [True]
@@ -128,7 +137,7 @@ def test_who_comes_and_goes_ahead_waits_while_the_other_gets_nothing_more() -> N
 
 
 def test_all_are_told_when_the_active_one_goes() -> None:
-    box = Box()
+    box = partitioned()
     one, two, three = (join(box, name) for name in "abc")
     box.advance(1)
     assert (told(one), told(two), told(three)) == ([True], [False, False], [False, False])
@@ -144,7 +153,7 @@ def test_all_are_told_when_the_active_one_goes() -> None:
 
 
 def test_changes_within_the_delay_are_one() -> None:
-    box = Box()
+    box = partitioned()
     one = join(box, "b")
     box.advance(0.5)
     two = join(box, "a")
@@ -157,7 +166,7 @@ def test_changes_within_the_delay_are_one() -> None:
 
 
 def test_all_gone_within_the_delay() -> None:
-    box = Box()
+    box = partitioned()
     one = join(box, "a")
     one.cnx.closed(box.now)
     other = box.client()
@@ -170,14 +179,14 @@ def test_all_gone_within_the_delay() -> None:
 
 
 def test_old_clients_are_not_told() -> None:
-    box = Box(activeConsumerFailoverDelayTimeMillis=0)
+    box = partitioned(activeConsumerFailoverDelayTimeMillis=0)
     old, new = join(box, "a", version=11), join(box, "b", version=12)
     assert (told(old), told(new)) == ([], [False])
 
 
 @pytest.mark.parametrize("ring_everywhere", [False, True])
 def test_topics_without_partitions_have_a_ring(ring_everywhere: bool) -> None:
-    box = Box(activeConsumerFailoverDelayTimeMillis=0, activeConsumerFailoverConsistentHashing=ring_everywhere)
+    box = partitioned(activeConsumerFailoverDelayTimeMillis=0, activeConsumerFailoverConsistentHashing=ring_everywhere)
     names = [f"consumer-{i}" for i in range(4)]
     for topic in (TOPIC, PARTITION_0):
         clients = {name: join(box, name, topic=topic) for name in names}

@@ -102,6 +102,7 @@ def test_failover_tells_only_who_comes_and_is_not_chosen() -> None:
 def test_failover_on_partitions_and_with_a_ring() -> None:
     box = Box()
     topic = TOPIC + "-partition-1"
+    box.broker.topics.create_partitioned(parse_topic(TOPIC), 2, box.now)
     a, b = (join(box, FAILOVER, name, topic=topic) for name in "ab")
     assert Sender(box, a, b, topic=topic).several(2) == "b b"
     box = Box(activeConsumerFailoverConsistentHashing=True)
