@@ -1,4 +1,5 @@
-"""Measures a broker, or two against each other, through the official Go client.
+"""Measures a broker, or two against each other, through the official Go client, and what many topics cost, through
+a driver that is lighter than any client (raw_driver.py).
 
 ``make bench`` starts a box of its own; ``make bench URL=pulsar://... VERSUS=pulsar://...`` takes what runs. Two are
 measured by turns, row by row, in rounds, because a machine has moods; medians are shown. Client and broker share the
@@ -58,6 +59,9 @@ def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
+RAW_DRIVER: Final = (sys.executable, "-m", "benchmarks.raw_driver")
+
+
 def driver(kind: str) -> list[str]:
     """The program that measures a row: the Go one where it can be had."""
     if kind != "python":
@@ -78,6 +82,19 @@ def measure(command: Sequence[str], job: dict[str, Any]) -> dict[str, float] | N
         return None
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])  # before it, what the Python client logged
     return figures
+
+
+def measure_row(target: Target, row: Row, job: dict[str, Any], command: Sequence[str]) -> dict[str, float] | None:
+    """What the row's driver says, and how its rate compares with that of another row of the same round."""
+    if not row.raw:
+        return measure(command, job)
+    if target.pid is not None:
+        job["pid"] = target.pid  # the driver looks at its processor time while it publishes, and no longer
+    measured = measure(RAW_DRIVER, job)
+    base = target.values.get(row.share_of, {}).get("rate")
+    if measured is not None and base:
+        measured["share"] = measured["rate"] / base[-1]
+    return measured
 
 
 def rest(pid: int) -> Iterator[tuple[Row, dict[str, float]]]:
@@ -135,10 +152,11 @@ def run(targets: Sequence[Target], rows: Sequence[Row], rounds: int, scale: floa
             # Who goes first changes with the round.
             for target in targets if number % 2 == 0 else targets[::-1]:
                 topic = f"persistent://public/default/bench-{label}-{row.name}-{number}"
-                measured = measure(command, row.job_for(target.url, topic, scale))
+                measured = measure_row(target, row, row.job_for(target.url, topic, scale), command)
                 if measured is not None:
                     target.add(row, measured)
-                    shown = ", ".join(f"{measured[each.key]:,.2f} {each.unit}" for each in row.figures)
+                    known = [each for each in row.figures if each.key in measured]
+                    shown = ", ".join(f"{measured[each.key]:,.2f} {each.unit}" for each in known)
                     say(f"round {number + 1}/{rounds} {target.name}: {row.title}: {shown}")
 
 

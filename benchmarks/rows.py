@@ -14,6 +14,10 @@ class Figure:
 
 
 RATE: Final = Figure("rate", "msg/s", more_is_better=True)
+SHARE: Final = Figure("share", "of 1 topic", more_is_better=True)
+# Of a processor, for a message.
+BROKER: Final = Figure("broker_us", "us broker")
+DRIVER: Final = Figure("driver_us", "us driver")
 P50: Final = Figure("p50_ms", "ms p50")
 P99: Final = Figure("p99_ms", "ms p99")
 P999: Final = Figure("p999_ms", "ms p99.9")
@@ -27,6 +31,10 @@ class Row:
     title: str
     figures: tuple[Figure, ...]
     job: dict[str, Any] = field(default_factory=dict)
+    raw: bool = False
+    """Measured by raw_driver.py, which speaks the bare protocol."""
+    share_of: str = ""
+    """The row whose rate this one's is compared with."""
 
     def job_for(self, url: str, topic: str, scale: float) -> dict[str, Any]:
         job = {"url": url, "topic": topic, "size": 1024, "pending": 1000, "limit_seconds": 90.0, **self.job}
@@ -45,6 +53,13 @@ ROWS: Final = (
         {"row": "many", "messages": 60_000, "topics": 1_000, "pending": 1}),
     Row("publish-10000-topics", "publish single, 10,000 topics", (RATE, P50, P99),
         {"row": "many", "messages": 60_000, "topics": 10_000, "pending": 1, "limit_seconds": 300.0}),
+    # 1,000 in flight over all producers, on one connection.
+    Row("many-1", "bare protocol, single, 1 topic", (RATE, BROKER, DRIVER),
+        {"row": "many", "messages": 60_000, "topics": 1}, raw=True),
+    Row("many-1000", "bare protocol, single, 1,000 topics", (RATE, SHARE, BROKER, DRIVER),
+        {"row": "many", "messages": 60_000, "topics": 1_000}, raw=True, share_of="many-1"),
+    Row("many-10000", "bare protocol, single, 10,000 topics", (RATE, SHARE, BROKER, DRIVER),
+        {"row": "many", "messages": 60_000, "topics": 10_000}, raw=True, share_of="many-1"),
     Row("roundtrip", "one in flight", (P50, P99), {"row": "roundtrip", "messages": 1500}),
     Row("paced-batched", "end to end, 10,000/s batched", (P50, P99, P999),
         {"row": "paced", "messages": 50_000, "rate": 10_000, "batched": True}),

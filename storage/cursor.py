@@ -77,6 +77,11 @@ class ManagedCursor:
             return True
         return bool(self._range_chunks) and self.ranges.covers(ledger_id, entry_id)
 
+    @property
+    def last_acked(self) -> tuple[int, int]:
+        """The last entry that is acknowledged: none behind it is. Ledger and entry."""
+        return max(self.mark_delete, self.ranges.last) if self._range_chunks else self.mark_delete
+
     def next_unacked(self, position: Position) -> Position:
         """The first position from ``position`` on that is not acknowledged."""
         if position <= self.mark_delete:

@@ -11,6 +11,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ NEW_SUFFIX = ".new"
 """Of an environment that is being made. It gets its name once it is complete; at start, leftovers are removed."""
 
 _VERIFY_SECONDS_MAX = 600
+_HOLD_SECONDS = 1.0
+"""How long it is tried to take the directory: whoever looks into it from outside has its lock for an instant."""
+_HOLD_PAUSE_SECONDS = 0.02
 _FORMATS = (1, FORMAT_VERSION)
 """Those that are opened: an older one is brought up to date."""
 
@@ -64,8 +68,8 @@ class DataDirectory:
     def __init__(self, path: Path) -> None:
         """Take the directory at ``path``, and make it where there is none.
 
-        Raises DirectoryHeld where another process has it, PersistenceError where it is of an unknown format or
-        cannot be used.
+        Raises DirectoryHeld where another process has it and keeps it for a second, PersistenceError where it is of
+        an unknown format or cannot be used.
         """
         self.path = path
         self.meta = path / "meta"
@@ -138,7 +142,7 @@ class DataDirectory:
         # The kernel lets go of the lock when the last descriptor of the open file is closed: at any end of the process.
         lock = os.open(self.path / "LOCK", os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock)
             os.ftruncate(lock, 0)
             os.pwrite(lock, str(os.getpid()).encode(), 0)
         except BlockingIOError:
@@ -187,6 +191,19 @@ class DataDirectory:
         new.rename(path)
         sync_directory(self.path)
         self._fields = fields
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock of an open file for this process alone. Raises BlockingIOError where another one keeps it."""
+    end = time.monotonic() + _HOLD_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(_HOLD_PAUSE_SECONDS)
 
 
 def sync_directory(path: Path) -> None:

@@ -51,9 +51,12 @@ from the kind, so that a later version can add fields at the end of a header; a 
                                                                                that are still unacknowledged
     META         key size u32, reserved u32                                    key, value; flag 1: the key is deleted
     REDELIVERED  cursor                                                        REDELIVERY *
+    SEQUENCE     topic, highest sequence id (i64), time of the last publish    the producer's name in UTF-8; flag 1: the
+                                                                               producer is forgotten
 
 "so far" counts from the first entry of the topic to this one, itself included: any backlog is a subtraction.
 The offsets of the index count from the start of the batch value. Kinds and flags are never given a second meaning.
+SEQUENCE came with deduplication, after the others of version 2, which readers without it step over.
 
 Version 1 had no ``contents``, ``dropped``, ``packed`` and "sealed", values of only the volume in ``volumes``, and no
 ``owner`` rows (see catalog). It is brought up to this version when it is opened.
@@ -75,6 +78,7 @@ class RecordKind:
     BATCH_ACKED: Final = 4
     META: Final = 5
     REDELIVERED: Final = 6
+    SEQUENCE: Final = 7
 
 
 class EntryFlag:
@@ -102,6 +106,8 @@ RESET = 1
 """Flag of MARK_DELETE: forget every acknowledgement after the position as well."""
 DELETED = 1
 """Flag of META: the key is gone."""
+FORGOTTEN = 1
+"""Flag of SEQUENCE: nothing is known of the producer any more."""
 
 BATCH_HEADER = Struct(">BBHIIQ")
 RECORD_PREFIX = Struct(">BBHI")
@@ -114,6 +120,7 @@ META_HEADER = Struct(">BBHIII")
 REDELIVERED_HEADER = Struct(">BBHIQ")
 REDELIVERY = Struct(">QQII")
 """Ledger, entry, how often it was asked for again, reserved."""
+SEQUENCE_HEADER = Struct(">BBHIQqQ")
 
 LOG_KEY = Struct(">Q")
 STRETCH = Struct(">QQQ")
@@ -132,3 +139,4 @@ assert MARK_DELETE_HEADER.size == 48
 assert ACKED_RANGE.size == 56
 assert BATCH_ACKED_HEADER.size == 40
 assert META_HEADER.size == 16
+assert SEQUENCE_HEADER.size == 32

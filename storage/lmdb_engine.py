@@ -14,8 +14,9 @@ repaired. What is alive of old volumes is packed into others, and the old ones r
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import lmdb
 
@@ -51,6 +52,7 @@ STEPS = (
 )
 """What ``step`` is told: each name is a moment at which a crash leaves another state behind."""
 
+_Result = TypeVar("_Result")
 
 ROOM_MIN = 4 << 20
 """Bytes that must be free before messages are taken again."""
@@ -137,14 +139,14 @@ class LmdbEngine:
         what = f"batch {batch.position} of {batch.size} bytes is not stored"
         if batch.runs and not self._reserve.hold():
             raise StoreFull(f"{what}: the disk is full, what is left is for acknowledgements and deletions")
-        try:
+        if batch.runs:
             self._store(batch, what)
-        except StoreFull as error:
-            if batch.runs:
-                raise
-            if not self._reserve.release():
+        else:
+            try:
+                self._from_reserve(lambda: self._store(batch, what))
+            except StoreFull as error:
+                # StoreFull is for messages. The core tries again at once what is none: only where that may help.
                 raise PersistenceError(str(error)) from error
-            self._store(batch, what)
         self._volumes.keep_until = batch.position
         self._next_position = batch.position + 1
 
@@ -177,12 +179,7 @@ class LmdbEngine:
         """See Engine. Raises ValueError where its position is not committed."""
         if checkpoint.position >= self._next_position:
             raise ValueError(f"checkpoint at {checkpoint.position} where {self._next_position} is the next batch")
-        try:
-            self._checkpoint(checkpoint)
-        except StoreFull:
-            if not self._reserve.release():
-                raise
-            self._checkpoint(checkpoint)
+        self._from_reserve(lambda: self._checkpoint(checkpoint))
         self._reclaimer.note(checkpoint)
         self._step("checkpoint written")
 
@@ -199,12 +196,7 @@ class LmdbEngine:
 
     def reclaim(self) -> Reclaimed | None:
         """See Engine."""
-        try:
-            return self._reclaim()
-        except StoreFull:
-            if not self._reserve.release():
-                raise
-            return self._reclaim()
+        return self._from_reserve(self._reclaim)
 
     def _reclaim(self) -> Reclaimed | None:
         try:
@@ -215,6 +207,15 @@ class LmdbEngine:
                 if len(self._volumes.live) > 1:
                     self._volumes.pool.drop(self._volumes.live[-1])
             raise failure("disk cannot be given back", error, self._path) from error
+
+    def _from_reserve(self, act: Callable[[], _Result]) -> _Result:
+        """Do what makes room, or must not wait for it: where the disk is full, a second time without the reserve."""
+        try:
+            return act()
+        except StoreFull:
+            if not self._reserve.release():
+                raise
+        return act()
 
     def check_room(self) -> None:
         """See Engine: the reserve stands in full, and beside it a volume can be begun and filled for a while."""

@@ -20,8 +20,10 @@ TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped")
 POSITION = b"position"
 SEALED = b"sealed"
 
-_MAP_SIZE = 64 << 30
-_ROWS_AT_ONCE = 500
+MAP_SIZE = 64 << 30
+_ROWS_AT_FIRST = 4
+_ROWS_AT_ONCE = 512
+"""Of a scan: many ask for one topic's few rows, or only for the first; the others should not need many transactions."""
 _BYTES_AT_ONCE = 1 << 20
 _SHARED = ROW_KEY_MAX - sha256().digest_size
 """Keys that share this much stand together, but not in their order: the longer ones by their hash."""
@@ -44,7 +46,7 @@ class MetaEnvironment:
         """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError."""
         if not path.exists():
             create_environment(path, TABLES)
-        self._env = open_environment(path, _MAP_SIZE)
+        self._env = open_environment(path, MAP_SIZE)
         try:
             tables = [self._env.open_db(name, create=False) for name in TABLES]
         except BaseException:
@@ -68,21 +70,28 @@ class MetaEnvironment:
         found, value = unpack_row(_row_key(key), value)
         return value if found == key else None
 
-    def some_rows(self, stored: bytes, *, behind: bool) -> list[tuple[bytes, bytes]]:
-        """Some hundred rows as they are stored, from the key ``stored`` on or ``behind`` it; none at the end."""
+    def some_rows(
+        self, prefix: bytes, stored: bytes, limit: int, *, behind: bool
+    ) -> tuple[list[tuple[bytes, bytes]], bool]:
+        """Rows with ``prefix`` as they are stored, from the key ``stored`` on or ``behind`` it; whether more follow.
+
+        At most ``limit`` of them, fewer where they are large.
+        """
         rows: list[tuple[bytes, bytes]] = []
         size = 0
         with self._env.begin() as txn, txn.cursor(db=self._rows) as cursor:
             if not cursor.set_range(stored or b"\0"):
-                return rows
+                return rows, False
             for key, value in cursor:
+                if not key.startswith(prefix):
+                    return rows, False
                 if behind and key == stored:
                     continue
                 rows.append((key, value))
                 size += len(value)
-                if len(rows) >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
-                    break
-        return rows
+                if len(rows) >= limit or size >= _BYTES_AT_ONCE:
+                    return rows, True
+        return rows, False
 
     def contents(self) -> dict[int, Content]:
         """The sealed volumes by number."""
@@ -221,20 +230,16 @@ class MetaRows:
         yield from sorted(group)
 
     def _stored(self, first: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        behind = False
-        while True:
+        behind, more, limit = False, True, _ROWS_AT_FIRST
+        while more:
             try:
                 with self._metas.using(0) as meta:
-                    rows = meta.some_rows(first, behind=behind)
+                    rows, more = meta.some_rows(prefix, first, limit, behind=behind)
             except lmdb.Error as error:
                 raise self._guarded(error) from error
-            if not rows:
-                return
-            for row in rows:
-                if not row[0].startswith(prefix):
-                    return
-                yield row
-            first, behind = rows[-1][0], True
+            yield from rows
+            if more:
+                first, behind, limit = rows[-1][0], True, min(4 * limit, _ROWS_AT_ONCE)
 
 
 def joined(stretches: Iterable[Stretch], number: int) -> Iterator[Stretch]:

@@ -5,7 +5,7 @@ tables are new and whose INSTANCE is old: everything is done again, to the same 
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import lmdb
@@ -14,11 +14,8 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.directory import DataDirectory
 from pulsarbox.storage.format import CONTENT, INDEX_KEY, LOG_KEY, STRETCH
 from pulsarbox.storage.index import Stretch
-from pulsarbox.storage.meta import POSITION, SEALED, TABLES, unpack_row
+from pulsarbox.storage.meta import MAP_SIZE, POSITION, SEALED, TABLES, unpack_row
 from pulsarbox.storage.volume import FlushAt, Volume, disk_bytes, is_damage, open_environment
-
-_META_MAP_SIZE = 64 << 30
-_OWNED = (b"ledger", b"cursor")
 
 
 class _Old(NamedTuple):
@@ -37,7 +34,7 @@ def migrate(directory: DataDirectory, map_size: int, step: Callable[[str], None]
     """
     numbers = directory.volume_numbers()
     if directory.meta.exists():
-        env = open_environment(directory.meta, _META_MAP_SIZE)
+        env = open_environment(directory.meta, MAP_SIZE)
         try:
             _migrate_tables(env, directory, numbers, map_size)
         finally:
@@ -51,8 +48,7 @@ def _migrate_tables(env: lmdb.Environment, directory: DataDirectory, numbers: li
     sealed = numbers[-1] - 1 if numbers else 0  # every volume but the newest was listed before the next was made
     with env.begin() as txn:
         listed = [(*INDEX_KEY.unpack(key), *LOG_KEY.unpack(value[:8])) for key, value in txn.cursor(db=volumes)]
-        alive = {int(key.rpartition(b"/")[2], 16) for key, _ in _rows_of(txn, rows) if key.startswith(b"ledger/")}
-        owners = list(_owners(_rows_of(txn, rows)))
+        alive, owners = _ledgers_and_owners(unpack_row(key, value) for key, value in txn.cursor(db=rows))
         position: int = LOG_KEY.unpack(txn.get(POSITION, LOG_KEY.pack(0), db=mark))[0]
     old = [_look_at(directory, number, listed, position, map_size) for number in numbers[:-1]]
     with env.begin(write=True) as txn:
@@ -71,10 +67,6 @@ def _migrate_tables(env: lmdb.Environment, directory: DataDirectory, numbers: li
         for key, value in owners:
             txn.put(key, value, db=rows)
         txn.put(SEALED, LOG_KEY.pack(sealed), db=mark)
-
-
-def _rows_of(txn: "lmdb.Transaction[bytes]", rows: lmdb._Database) -> Iterator[tuple[bytes, bytes]]:
-    return (unpack_row(key, value) for key, value in txn.cursor(db=rows))
 
 
 def _look_at(
@@ -106,19 +98,20 @@ def _as_listed(number: int, listed: list[tuple[int, int, int]]) -> Iterator[Stre
             yield Stretch(ledger_id, first, number, entries, 0)
 
 
-def _owners(rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """For each topic id, ledger and cursor the row that names its topic."""
-    topics: dict[int, str] = {}
+def _ledgers_and_owners(rows: Iterable[tuple[bytes, bytes]]) -> tuple[set[int], list[tuple[bytes, bytes]]]:
+    """The ledgers that exist; for each topic id, ledger and cursor the row that names its topic."""
+    topics: dict[int, bytes] = {}
     owned: list[tuple[int, bytes]] = []
+    ledgers: set[int] = set()
     for key, value in rows:
         kind, _, rest = key.partition(b"/")
         if kind == b"topic":
-            topics[json.loads(value)["id"]] = rest.decode()
-        elif kind in _OWNED:
+            topics[json.loads(value)["id"]] = json.dumps(rest.decode()).encode()
+        elif kind in (b"ledger", b"cursor"):
             topic, _, own = rest.partition(b"/")
             owned.append((int(topic, 16), own))
-    for topic_id, name in topics.items():
-        yield b"owner/%016x" % topic_id, json.dumps(name).encode()
-    for topic_id, own in owned:
-        if topic_id in topics:
-            yield b"owner/" + own, json.dumps(topics[topic_id]).encode()
+            if kind == b"ledger":
+                ledgers.add(int(own, 16))
+    owners = [(b"owner/%016x" % topic_id, name) for topic_id, name in topics.items()]
+    owners += [(b"owner/" + own, topics[topic_id]) for topic_id, own in owned if topic_id in topics]
+    return ledgers, owners

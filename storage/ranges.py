@@ -64,6 +64,12 @@ class RangeSet:
     def __bool__(self) -> bool:
         return bool(self.chunks)
 
+    @property
+    def last(self) -> tuple[int, int]:
+        """The last entry of the last range, and its ledger before it. Raises IndexError where there is no range."""
+        key, chunk = self.chunks.peekitem(-1)
+        return key[0], chunk.ranges[_LAST - _FIELDS]
+
     def covers(self, ledger_id: int, entry_id: int) -> bool:
         """Whether the entry is in one of the ranges."""
         return self.first_gap(ledger_id, entry_id) != entry_id

@@ -13,6 +13,7 @@ from pulsarbox.storage.format import (
     BATCH_HEADER,
     DELETED,
     ENTRY_HEADER,
+    FORGOTTEN,
     FORMAT_VERSION,
     MARK_DELETE_HEADER,
     META_HEADER,
@@ -20,6 +21,7 @@ from pulsarbox.storage.format import (
     REDELIVERED_HEADER,
     REDELIVERY,
     RESET,
+    SEQUENCE_HEADER,
     EntryFlag,
     RecordKind,
 )
@@ -119,8 +121,20 @@ class Meta(NamedTuple):
     value: bytes | None
 
 
+class SequenceId(NamedTuple):
+    """The highest sequence id of a producer on a topic; ``forgotten``: it is known no more."""
+
+    topic_id: int
+    producer: str
+    highest: int
+    """As Pulsar has it: of 64 bits, signed."""
+    published: int
+    """When the producer published last, in milliseconds since 1970."""
+    forgotten: bool = False
+
+
 CursorRecord = MarkDelete | Acked | BatchAcked | Redelivered
-Record = Entry | CursorRecord | Meta
+Record = Entry | CursorRecord | Meta | SequenceId
 
 
 def pack_entry(entry: Entry, txn_most: int = 0, txn_least: int = 0) -> bytes:
@@ -203,6 +217,22 @@ def pack_meta(record: Meta) -> bytes:
     size = len(record.key) + len(value)
     header = META_HEADER.pack(RecordKind.META, flags, META_HEADER.size, size, len(record.key), 0)
     return header + record.key + value
+
+
+def pack_sequence(record: SequenceId) -> bytes:
+    """A producer's highest sequence id as a record."""
+    name = record.producer.encode()
+    flags = FORGOTTEN if record.forgotten else 0
+    header = SEQUENCE_HEADER.pack(
+        RecordKind.SEQUENCE,
+        flags,
+        SEQUENCE_HEADER.size,
+        len(name),
+        record.topic_id,
+        record.highest,
+        record.published,
+    )
+    return header + name
 
 
 def unpack_entry(data: bytes | memoryview, offset: int, *, verify: bool = True) -> Entry:
@@ -324,4 +354,7 @@ def unpack_record(value: bytes, offset: int) -> Record | None:
         (cursor,) = REDELIVERED_HEADER.unpack_from(value, offset)[4:]
         counts = REDELIVERY.iter_unpack(value[body : body + body_size])
         return Redelivered(cursor, tuple((Position(ledger, entry), count) for ledger, entry, count, _ in counts))
+    if kind == RecordKind.SEQUENCE:
+        topic, highest, published = SEQUENCE_HEADER.unpack_from(value, offset)[4:]
+        return SequenceId(topic, value[body : body + body_size].decode(), highest, published, bool(flags & FORGOTTEN))
     return None  # a kind of a later version: stepped over

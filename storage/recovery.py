@@ -14,23 +14,35 @@ from pulsarbox.storage.catalog import (
     acks_key,
     cursor_key,
     ledger_key,
+    sequence_key,
     topic_key,
 )
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.engine import Recovery
 from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
-from pulsarbox.storage.record import Entry, Meta, Position, Record, check_batch, unpack_entry, unpack_record
+from pulsarbox.storage.record import (
+    Entry,
+    Meta,
+    Position,
+    Record,
+    SequenceId,
+    check_batch,
+    unpack_entry,
+    unpack_record,
+)
+from pulsarbox.storage.sequences import SequenceIds
 
 
 class StoredTopic:
-    """The durable state of one topic in memory: its managed ledger, and its cursors by id."""
+    """The durable state of one topic in memory: its managed ledger, its cursors by id, its producers' sequence ids."""
 
     def __init__(self, name: str, topic_id: int) -> None:
         self.name = name
         self.topic_id = topic_id
         self.ledger = ManagedLedger(topic_id)
         self.cursors: dict[int, ManagedCursor] = {}
+        self.sequences = SequenceIds(topic_id)
         self.in_use = False
         """Somebody works with it: it stays in memory."""
 
@@ -45,6 +57,7 @@ class Store:
         self.replayed_ledgers: dict[ManagedLedger, None] = {}
         """What the log changed behind the checkpoint: the next checkpoint has to hold it."""
         self.replayed_cursors: dict[ManagedCursor, None] = {}
+        self.replayed_sequences: dict[SequenceIds, None] = {}
         self.dropped: list[int] = []
         """Ledgers that are no more since the last checkpoint."""
         self.replayed_bytes = 0
@@ -83,6 +96,7 @@ class Store:
         self.note_ledger(stored.ledger)
         for cursor in stored.cursors.values():
             self.note_cursor(cursor)
+        self.note_sequences(stored.sequences)
         self.topics.pop(stored.topic_id, None)
 
     def note_ledger(self, ledger: ManagedLedger) -> None:
@@ -95,6 +109,11 @@ class Store:
         for key, value in cursor.dirty_rows().items():
             self.catalog.note(key, value)
 
+    def note_sequences(self, sequences: SequenceIds) -> None:
+        """Bring the rows of a topic's sequence ids up to what is appended."""
+        for key, row in sequences.dirty_rows().items():
+            self.catalog.note(key, row)
+
     def _load(self, name: str, topic_id: int) -> StoredTopic:
         stored = self.create(name, topic_id)
         for key, value in self.catalog.items(ledger_key(topic_id)):
@@ -104,6 +123,10 @@ class Store:
             cursor = stored.cursors[cursor_id] = ManagedCursor(cursor_id, json.loads(value)["name"], stored.ledger)
             for _, packed in self.catalog.items(acks_key(cursor_id)):
                 cursor.restore(packed)
+        prefix = sequence_key(topic_id)
+        rows = {key[len(prefix) :]: json.loads(value) for key, value in self.catalog.items(prefix)}
+        if rows:
+            stored.sequences.restore(rows)
         return stored
 
     # Replaying the log
@@ -141,7 +164,7 @@ class Store:
         self._replayed_runs.clear()
 
     def _owner(self, number: int) -> StoredTopic | None:
-        """The topic that a ledger or cursor is of, None where it is gone."""
+        """The topic that a topic id, ledger or cursor is of, None where it is gone."""
         stored = self._owners.get(number)
         if stored is None:
             name = self.catalog.owner(number)
@@ -149,12 +172,19 @@ class Store:
             if stored is None:
                 return None
             self._owners[number] = stored
-        return stored if number in stored.ledger.ledgers or number in stored.cursors else None
+        known = number in stored.ledger.ledgers or number in stored.cursors or number == stored.topic_id
+        return stored if known else None
 
     def _apply(self, batch: bytes, record: Record) -> None:
         if isinstance(record, Meta):
             self._replay_runs(batch)
             self._apply_row(record.key.decode(), record.value)
+            return
+        if isinstance(record, SequenceId):
+            owner = self._owner(record.topic_id)
+            if owner is not None:
+                owner.sequences.replay(record)
+                self.replayed_sequences[owner.sequences] = None
             return
         assert not isinstance(record, Entry)
         stored = self._owner(record.cursor_id)
@@ -166,10 +196,7 @@ class Store:
     def _apply_row(self, key: str, value: bytes | None) -> None:
         kind, _, rest = key.partition("/")
         if kind == "topic" and value is None:
-            row = self.catalog.get(key)
-            stored = self.topics.pop(row["id"], None) if row is not None else None
-            if stored is not None:
-                self.replayed_ledgers.pop(stored.ledger, None)
+            self._drop_topic(self.catalog.get(key))
         if kind not in ("ledger", "cursor"):
             self.catalog.apply(key, value)
             return
@@ -181,6 +208,16 @@ class Store:
             self._apply_ledger(stored, number, value)
         else:
             self._apply_cursor(stored, number, value)
+
+    def _drop_topic(self, row: Row | None) -> None:
+        if row is None:
+            return
+        self.catalog.delete_all(sequence_key(row["id"]))
+        self._owners.pop(row["id"], None)
+        stored = self.topics.pop(row["id"], None)
+        if stored is not None:
+            self.replayed_ledgers.pop(stored.ledger, None)
+            self.replayed_sequences.pop(stored.sequences, None)
 
     def _apply_ledger(self, stored: StoredTopic | None, ledger_id: int, value: bytes | None) -> None:
         if value is None:

@@ -151,7 +151,7 @@ class Acknowledging:
                 now_held = consumer.held.get(position)  # ``held`` may have been looked up
                 if left is not None and now_held is not None:
                     count = left[1].bit_count()
-                    consumer.count_unacked(count - now_held.messages)
+                    consumer.unacked -= now_held.messages - count
                     consumer.held[position] = now_held._replace(messages=count)
                 return
         if consumer.release(position) is None:

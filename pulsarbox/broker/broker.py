@@ -48,7 +48,7 @@ class Broker:
 
     def __init__(self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now) -> None:
         self.endpoints = endpoints
-        self.core = Core(settings, Store(recovery))
+        self.core = Core(settings, Store(recovery), now.wall)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
         self.topics = Topics(self.core, self.tenants, self.schemas)

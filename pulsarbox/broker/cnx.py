@@ -6,6 +6,7 @@ with a logged reason; one that asks for what it cannot have gets the error in Pu
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import PersistenceError, PulsarBoxError
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
 
 log = logging.getLogger(__name__)
+
+Answered = Callable[[bool, Now], None]
 
 MAX_RECENTLY_CLOSED = 1000
 """Closed producers whose late messages are ignored instead of costing the connection."""
@@ -60,9 +63,13 @@ class ServerCnx:
         self.connected_since = now.wall
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
+        self.draining: dict[int, Producer] = {}
+        """Producers that are closed, or have lost their topic, while messages of theirs are on the way to the disk."""
         self.recently_closed: OrderedDict[int, None] = OrderedDict()
+        self.coming: dict[int, Producer] = {}
+        """Producers that are not open yet: what they need is not durable, or they wait for the topic or their name."""
         self.opening: dict[tuple[str, int], int] = {}
-        """Producers and consumers whose topic or subscription is not durable yet, and the request that opens each."""
+        """Consumers whose topic or subscription is not durable yet, and the request that opens each."""
         self.pending_sends = 0
         """Entries of all its producers that have no receipt yet."""
         self.body_of: BodyOf | None = None
@@ -73,6 +80,9 @@ class ServerCnx:
         self._max_pending = broker.core.settings.maxPendingPublishRequestsPerConnection
         self._interval = broker.core.settings.keepAliveIntervalSeconds
         self._timer: Timer | None = None
+        self._check: Timer | None = None
+        """Ends a liveness check."""
+        self._who_asks: list[Answered] = []
         if self._interval:
             self._timer = broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
 
@@ -113,7 +123,9 @@ class ServerCnx:
     def _send(self, send: CommandSend, payload: bytes, now: Now) -> None:
         producer = self.producers.get(send.producer_id)
         if producer is None:
-            if send.producer_id not in self.recently_closed:
+            if send.producer_id in self.draining:
+                self._refuse_send(send, PersistenceError("Producer is closed"))
+            elif send.producer_id not in self.recently_closed:
                 self.abort(f"SEND of producer {send.producer_id}, which is not on this connection")
             return
         try:
@@ -152,16 +164,23 @@ class ServerCnx:
 
     def closed(self, now: Now) -> None:
         """The connection is gone, from whichever side."""
-        if self.state is State.CLOSED and self._timer is None:
+        if self not in self.broker.cnxs:
             return
         self.state = State.CLOSED
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for producer in list(self.producers.values()):
-            producer.closed = True
-            producer.topic.remove_producer(producer)
+        if self._check is not None:
+            self._check.cancel()
+            self._check = None
+        # Those that wait first, so that none of them is given the place of another that goes too.
+        producers = [*self.coming.values(), *self.producers.values()]
+        self.coming.clear()
         self.producers.clear()
+        self.draining.clear()
+        for producer in producers:
+            producer.closed = True
+            producer.topic.remove_producer(producer, now)
         consumers = list(self.consumers.values())
         self.consumers.clear()
         for consumer in consumers:
@@ -169,6 +188,7 @@ class ServerCnx:
         for consumer in consumers:
             consumer.subscription.remove_consumer(consumer, now, lost=True)
         self.broker.cnxs.pop(self, None)
+        self._tell_alive(False, now)
 
     def abort(self, reason: str) -> None:
         """Close the connection because of what the client did."""
@@ -184,6 +204,8 @@ class ServerCnx:
             return
         if self.state is State.START:
             self.abort(f"no CONNECT within {self._interval} s")
+        elif self._check is not None:  # a check is under way, and it is stricter
+            self._timer = self.broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
         elif not self._heard:
             self.abort(f"nothing heard for {self._interval} s after a PING")
         else:
@@ -191,19 +213,44 @@ class ServerCnx:
             self.outbox.send(replies.ping())
             self._timer = self.broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
 
-    def check_alive(self, now: Now) -> None:
-        """Somebody wants what this connection holds: close it unless it shows a sign of life soon."""
+    def check_alive(self, now: Now, answered: Answered | None = None) -> None:
+        """Somebody wants what this connection holds: close it unless it shows a sign of life soon.
+
+        ``answered`` is called with whether it is alive: after its PONG, or when it is gone with all it held; at once
+        with true where such checks are off.
+        """
         timeout = self.broker.core.settings.connectionLivenessCheckTimeoutMillis
-        if timeout <= 0 or self.state is not State.CONNECTED:
+        if timeout <= 0:
+            if answered is not None:
+                answered(True, now)
+            return
+        if answered is not None:
+            self._who_asks.append(answered)
+        if self._check is not None or self.state is not State.CONNECTED:
             return
         self._heard = False
         self.outbox.send(replies.ping())
 
         def check(when: Now) -> None:
-            if not self._heard:
-                self.abort(f"no answer to a PING within {timeout} ms while another client wants its place")
+            if self._heard:
+                self.sign_of_life(when)
+                return
+            self.abort(f"no answer to a PING within {timeout} ms while another client wants its place")
+            self.closed(when)  # the socket of a peer that does not answer may take minutes to close
 
-        self.broker.core.timers.at(now.monotonic + timeout / 1000, check)
+        self._check = self.broker.core.timers.at(now.monotonic + timeout / 1000, check)
+
+    def sign_of_life(self, now: Now) -> None:
+        """The client has answered a PING."""
+        if self._check is not None:
+            self._check.cancel()
+            self._check = None
+            self._tell_alive(True, now)
+
+    def _tell_alive(self, alive: bool, now: Now) -> None:
+        who_asks, self._who_asks = self._who_asks, []
+        for answered in who_asks:
+            answered(alive, now)
 
     # Producers and consumers
 
@@ -212,6 +259,17 @@ class ServerCnx:
         if self.producers.get(producer.producer_id) is producer:
             del self.producers[producer.producer_id]
             self.close_recently(producer.producer_id)
+
+    def producer_drains(self, producer: Producer) -> None:
+        """A producer is closed, but not for want of the broker: of its messages some may not be answered yet."""
+        if self.producers.get(producer.producer_id) is producer:
+            del self.producers[producer.producer_id]
+        self.draining[producer.producer_id] = producer
+
+    def producer_is_drained(self, producer: Producer) -> None:
+        """All that a closed producer had sent is answered."""
+        if self.draining.get(producer.producer_id) is producer:
+            del self.draining[producer.producer_id]
 
     def consumer_is_gone(self, consumer: Consumer, now: Now) -> None:
         """The broker closed a consumer."""

@@ -14,7 +14,6 @@ from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.dispatch.unacked import Unacked
     from pulsarbox.broker.topic import AnySubscription
 
 NO_SLOT: Final = 0
@@ -61,16 +60,16 @@ class Consumer:
         self.priority_level = priority_level
         self.epoch = epoch
         """Consumer epoch of a client that uses it; goes with every message."""
-        self.key_shared: KeySharedMeta | None = None
-        """What a consumer of a Key_Shared subscription asked for; set before it is added to one."""
+        self.key_shared = KeySharedMeta()
+        """On which terms it wants keys; set before it is added to a Key_Shared subscription."""
         self.permits = 0
         """Messages that may be sent; negative after a large batch."""
         self.held: dict[tuple[int, int], Held] = {}
         """Entries that are sent and not acknowledged, by position, in the order of sending."""
         self.unacked = 0
         """Messages among them."""
-        self.tally: Unacked | None = None
-        """Counts them for the subscription, where limits ask for that."""
+        self.counted = 0
+        """Those that the subscription's limits know of."""
         self.released: Callable[[Consumer, Held], None] | None = None
         """Told of every entry that the consumer holds no longer."""
         self.blocked = False
@@ -83,7 +82,10 @@ class Consumer:
 
     def __str__(self) -> str:
         """As Pulsar names a consumer in errors."""
-        return f"Consumer{{consumerId={self.consumer_id}, consumerName={self.name}, address={self.cnx.address}}}"
+        return (
+            f"Consumer{{subscription={self.subscription}, consumerId={self.consumer_id}, consumerName={self.name}, "
+            f"address={self.cnx.address}}}"
+        )
 
     def deliver(
         self,
@@ -122,7 +124,7 @@ class Consumer:
             size += len(head) + len(body)
             sent += unacked
         self.permits -= sent
-        self.count_unacked(sent)
+        self.unacked += sent
         self.messages_out += sent
         self.bytes_out += size
         self.outbox.send_parts(parts, size)
@@ -131,7 +133,7 @@ class Consumer:
         """The consumer holds the entry no longer; what was known of it, None where it was not held."""
         held = self.held.pop(position, None)
         if held is not None:
-            self.count_unacked(-held.messages)
+            self.unacked -= held.messages
             if self.released is not None:
                 self.released(self, held)
         return held
@@ -139,26 +141,21 @@ class Consumer:
     def release_all(self) -> dict[tuple[int, int], Held]:
         """The consumer holds nothing any more; what it held."""
         held, self.held = self.held, {}
-        self.count_unacked(-self.unacked)
+        self.unacked = 0
         return held
-
-    def count_unacked(self, messages: int) -> None:
-        """So many messages more, or less, are sent and not acknowledged."""
-        self.unacked += messages
-        if self.tally is not None:
-            self.tally.add(messages)
 
     @property
     def ready(self) -> bool:
         """Whether it can be sent to."""
         return self.permits > 0 and not self.blocked and not self.outbox.full and not self.closed
 
-    def disconnect(self, now: Now) -> None:
-        """The broker closes: the client is told to come back."""
+    def disconnect(self, now: Now, *, tell: bool = True) -> None:
+        """The broker closes: the client is told to come back, unless it has asked for this itself."""
         if not self.closed:
             self.closed = True
             self.cnx.consumer_is_gone(self, now)
-            self.outbox.send(replies.close_consumer(self.consumer_id, NO_REQUEST))
+            if tell:
+                self.outbox.send(replies.close_consumer(self.consumer_id, NO_REQUEST))
 
 
 def ack_set_words(batch_size: int, unacked: int) -> tuple[int, ...]:

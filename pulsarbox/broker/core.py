@@ -13,8 +13,10 @@ from pulsarbox.storage.recovery import Store
 class Core:
     """The shared parts of one broker."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: Settings, store: Store, started: int = 0) -> None:
         self.settings = settings
+        self.started = started
+        """When the box was started, in milliseconds since 1970."""
         self.store = store
         self.catalog = store.catalog
         self.timers = Timers()

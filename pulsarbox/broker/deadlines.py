@@ -28,7 +28,9 @@ class TopicDeadlines:
 
     def start(self) -> None:
         """Arm the timer for the first deadline there is."""
-        first = self._catalog.first(PREFIX)
+        self._start_with(self._catalog.first(PREFIX))
+
+    def _start_with(self, first: str | None) -> None:
         if first is not None:
             self.set(_wall_of(first))
 
@@ -42,15 +44,16 @@ class TopicDeadlines:
 
     def _ring(self, now: Now) -> None:
         self._timer = None
+        first = self._catalog.first(PREFIX)
         for _ in range(AT_ONCE):
-            first = self._catalog.first(PREFIX)
             if first is None or _wall_of(first) > now.wall:
                 break
             row = self._catalog.get(first)
             assert row is not None
             self.fall_due(row["topic"], now)
-            assert self._catalog.first(PREFIX) != first, f"the deadline {first} stays"
-        self.start()
+            due, first = first, self._catalog.first(PREFIX)
+            assert first != due, f"the deadline {due} stays"
+        self._start_with(first)
 
 
 def _wall_of(key: str) -> int:

@@ -18,15 +18,16 @@ from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError, StoreFull
-from pulsarbox.storage.catalog import IDS, Row, acks_key, ledger_key
+from pulsarbox.storage.catalog import IDS, Row, acks_key, ledger_key, sequence_key
 from pulsarbox.storage.cursor import ManagedCursor
-from pulsarbox.storage.format import RecordKind
+from pulsarbox.storage.format import FORGOTTEN, RecordKind
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.deduplication import Deduplication
     from pulsarbox.broker.producer import Producer
     from pulsarbox.broker.topic import PersistentTopic
 
@@ -47,13 +48,15 @@ RETRY_SECONDS = 0.1
 class Group:
     """A batch, and what waits for it."""
 
-    __slots__ = ("appended", "batch", "callbacks", "cursors", "lazy_until", "receipts", "rows", "urgent")
+    __slots__ = ("appended", "batch", "callbacks", "cursors", "lazy_until", "receipts", "rows", "sequenced", "urgent")
 
     def __init__(self, position: int) -> None:
         self.batch = Batch(position)
         self.receipts: list[tuple[Producer, int, int, int, int]] = []
-        """Producer, sequence id, highest sequence id, ledger, entry."""
+        """Producer, sequence id, highest sequence id, ledger, entry. Of a duplicate there is no entry in the batch."""
         self.appended: dict[PersistentTopic, list[Entry]] = {}
+        self.sequenced: dict[Deduplication, None] = {}
+        """Of topics to which something was published with deduplication."""
         self.cursors: dict[ManagedCursor, None] = {}
         """Cursors with changes to write."""
         self.callbacks: list[Callback] = []
@@ -73,6 +76,7 @@ class GroupCommit:
         self._not_before = 0.0
         self._dirty_ledgers = store.replayed_ledgers
         self._dirty_cursors = store.replayed_cursors
+        self._dirty_sequences = store.replayed_sequences
         self.housekeeping = Housekeeping(store, settings, timers)
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.open = Group(store.next_position)
@@ -102,7 +106,8 @@ class GroupCommit:
     @property
     def idle(self) -> bool:
         """Whether nothing waits to be written."""
-        waiting = self.open.batch or self.open.cursors or self.open.callbacks
+        group = self.open
+        waiting = group.batch or group.cursors or group.callbacks or group.receipts
         return self.in_flight is None and not waiting and self.housekeeping.idle
 
     # What the state machines call
@@ -123,6 +128,11 @@ class GroupCommit:
         self.open.callbacks.append(callback)
         self.open.urgent = True
 
+    def ledger_changed(self, ledger: ManagedLedger) -> None:
+        """Write the ledger's rows with the next checkpoint. Where ``changed`` says so already, that is known."""
+        ledger.changed = True
+        self._dirty_ledgers[ledger] = None
+
     def cursor_changed(self, cursor: ManagedCursor, now: Now) -> None:
         """Write the cursor's changes, at the latest in some milliseconds."""
         if cursor.durable:
@@ -139,6 +149,18 @@ class GroupCommit:
         self._dirty_cursors.pop(cursor, None)
         self._store.catalog.delete_all(acks_key(cursor.cursor_id))
 
+    def sequences_changed(self, stored: StoredTopic) -> None:
+        """What is known of the topic's producers is not what their rows say; the next checkpoint writes them."""
+        self._dirty_sequences[stored.sequences] = None
+
+    def forget_producers(self, stored: StoredTopic, names: list[str]) -> None:
+        """Forget the sequence ids of producers; durable with the next commit."""
+        for name in names:
+            self.open.batch.add(stored.sequences.forget(name))
+        self.sequences_changed(stored)
+        # A client that is told nothing is known of it starts to count anew: that is to be durable before.
+        self.open.urgent = self.open.rows = True
+
     def drop_ledger(self, ledger: ManagedLedger, ledger_id: int, now: Now) -> None:
         """A ledger of a topic is no more; its disk comes back with the checkpoint after the next."""
         self.put_row(ledger_key(ledger.topic_id, ledger_id), None)
@@ -147,6 +169,8 @@ class GroupCommit:
     def forget_topic(self, stored: StoredTopic) -> None:
         """The topic is deleted, and all its rows."""
         self._dirty_ledgers.pop(stored.ledger, None)
+        self._dirty_sequences.pop(stored.sequences, None)
+        self._store.catalog.delete_all(sequence_key(stored.topic_id))
         self._store.forget(stored)
 
     def unload(self, stored: StoredTopic) -> None:
@@ -154,6 +178,7 @@ class GroupCommit:
         self._dirty_ledgers.pop(stored.ledger, None)
         for cursor in stored.cursors.values():
             self._dirty_cursors.pop(cursor, None)
+        self._dirty_sequences.pop(stored.sequences, None)
         self._store.unload(stored)
 
     def waits_for(self, cursor: ManagedCursor) -> bool:
@@ -163,8 +188,6 @@ class GroupCommit:
     def ask_checkpoint(self) -> None:
         """Write a checkpoint with the next batch, however little there is to write."""
         self.housekeeping.ask_checkpoint()
-        self._ids_changed = True
-        self.open.urgent = True
 
     # What the shell calls, through the broker
 
@@ -180,17 +203,17 @@ class GroupCommit:
                 return None
         batch = group.batch
         self._pack_cursors(group)
+        if group.sequenced:
+            self._pack_sequences(group, now)
         if not batch and not self._ids_changed:
             self.open = Group(batch.position)
+            _send_receipts(group)  # of duplicates that had to wait for what came before them
             _run(group.callbacks, now)
             return None
         if self._ids_changed:
             self._store.catalog.put(batch, IDS, {"next": self._next_id, "boot": self.boot})
             self._ids_changed = False
         batch.wall = now.wall
-        for topic in group.appended:
-            if topic.stored.in_use:  # it may have been deleted since
-                self._dirty_ledgers[topic.ledger] = None
         if self.housekeeping.appended(batch.size):
             self._checkpoint(batch.position)
         self.in_flight = group
@@ -208,13 +231,24 @@ class GroupCommit:
                 group.batch.add(record)
         self._dirty_cursors.update(group.cursors)
 
+    def _pack_sequences(self, group: Group, now: Now) -> None:
+        for stored in [each.stored for each in group.sequenced]:
+            if stored.in_use:  # it may have been deleted since
+                for record in stored.sequences.take_changes(now.wall):
+                    group.batch.add(record)
+                self._dirty_sequences[stored.sequences] = None
+
     def _checkpoint(self, position: int) -> None:
         for ledger in self._dirty_ledgers:
             self._store.note_ledger(ledger)
+            ledger.changed = False
         for cursor in self._dirty_cursors:
             self._store.note_cursor(cursor)
+        for sequences in self._dirty_sequences:
+            self._store.note_sequences(sequences)
         self._dirty_ledgers.clear()
         self._dirty_cursors.clear()
+        self._dirty_sequences.clear()
         for stored in [each for each in self._store.topics.values() if not each.in_use]:
             self._store.unload(stored)  # it was in memory for the sake of the log alone
         self.housekeeping.made(position)
@@ -225,13 +259,16 @@ class GroupCommit:
         assert group is not None and group.batch is batch
         self.in_flight = None
         self.housekeeping.committed(batch.position)
+        # Topics without subscriptions are passed by here and below: with 1000 topics of an entry each, asking them
+        # would cost 5 and 4 % of all that publishing costs the core (measured: 0.4 and 0.3 us of 9).
         for topic, entries in group.appended.items():
             consumed = bool(topic.subscriptions) and topic.is_consumed
             topic.ledger.confirm(entries, keep=consumed)
             if consumed:
                 self.tail_cache.added(topic.ledger, entries)
-        for producer, sequence_id, highest_sequence_id, ledger_id, entry_id in group.receipts:
-            producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id)
+        for deduplication in group.sequenced:
+            deduplication.confirmed()
+        _send_receipts(group)
         _run(group.callbacks, now)
         for topic in group.appended:
             if topic.subscriptions or topic.ledgers.trim_due:
@@ -257,6 +294,10 @@ class GroupCommit:
             self._not_before = now.monotonic + RETRY_SECONDS
             self._timers.at(self._not_before, _wake)
         refusal = PersistenceError(f"The message could not be stored: {error}")
+        for stored in [each.stored for each in group.sequenced | behind.sequenced]:
+            stored.sequences.roll_back()
+            if stored.in_use:
+                self._dirty_sequences[stored.sequences] = None
         for topic in group.appended | behind.appended:
             changed = topic.ledger.roll_back()
             if not topic.stored.in_use:
@@ -270,15 +311,20 @@ class GroupCommit:
 
 
 def _other_records(batch: Batch) -> list[bytes]:
-    """The records of a batch that are no entries; an entry stands as two parts, its header and its bytes."""
+    """The records of a batch that do not go with an entry; an entry stands as two parts, its header and its bytes."""
     records = []
     parts = iter(batch.parts)
     for part in parts:
         if part[0] == RecordKind.ENTRY:
             next(parts)
-        else:
+        elif part[0] != RecordKind.SEQUENCE or part[1] & FORGOTTEN:
             records.append(part)
     return records
+
+
+def _send_receipts(group: Group) -> None:
+    for producer, sequence_id, highest_sequence_id, ledger_id, entry_id in group.receipts:
+        producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id)
 
 
 def _run(callbacks: list[Callback], now: Now) -> None:

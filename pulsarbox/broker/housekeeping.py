@@ -11,7 +11,7 @@ from typing import Final
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.storage.engine import Checkpoint, Reclaimed
+from pulsarbox.storage.engine import Checkpoint, Engine, Reclaimed
 from pulsarbox.storage.recovery import Store
 
 log = logging.getLogger(__name__)
@@ -196,6 +196,17 @@ class Housekeeping:
             self._store.catalog.stored()
             self._reclaim = True
         self._judge()
+
+
+def carry_out(chore: Chore, engine: Engine) -> Reclaimed | None:
+    """Carry out a chore, in the shell's thread; what was given back, if that was the chore. Raises PersistenceError."""
+    if isinstance(chore, Checkpoint):
+        engine.checkpoint(chore)
+    elif isinstance(chore, Reclaim):
+        return engine.reclaim()
+    else:
+        engine.check_room()
+    return None
 
 
 def _wake(now: Now) -> None:

@@ -66,6 +66,12 @@ def trimmable(ledger: ManagedLedger, slowest: Position | None, retention: Retent
 class TopicLedgers:
     """Rolls over and trims the ledgers of one stored topic, and keeps its deadline."""
 
+    # As in ManagedLedger.
+    __slots__ = (
+        "_core", "_ledger", "_max_age", "_max_entries", "_max_size", "_namespace_key", "_old_at", "_stored", "deadline",
+        "oldest_end", "trim_due",
+    )  # fmt: skip
+
     def __init__(self, core: Core, stored: StoredTopic, namespace_key: str) -> None:
         self._core = core
         self._stored = stored
@@ -121,6 +127,13 @@ class TopicLedgers:
 
     def trim(self, now: Now) -> list[int]:
         """Drop the ledgers that nobody needs any more; gives their ids."""
+        going, again_at = self._trim(now)
+        if again_at and (not self.deadline or again_at < self.deadline):
+            self._set_deadline(again_at)
+        return going
+
+    def _trim(self, now: Now) -> tuple[list[int], int]:
+        """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
         self.trim_due = False
         ledger = self._ledger
         slowest = min((cursor.mark_delete for cursor in self._stored.cursors.values()), default=None)
@@ -130,27 +143,26 @@ class TopicLedgers:
             ledger.drop(ledger_id)
             self._core.commits.drop_ledger(ledger, ledger_id, now)
         self.oldest_end = self._oldest_end()
-        if again_at and (not self.deadline or again_at < self.deadline):
-            self._set_deadline(again_at)
-        return list(going)
+        return list(going), again_at
 
     def fall_due(self, now: Now) -> list[int]:
         """The deadline has come: close what is old, drop what can go, and say when to look again."""
         current = self._ledger.current
-        self._set_deadline(0)
+        again_at = 0
         if current.entries and current.confirmed == current.entries:
             old_at = current.created + self._max_age
             if now.wall >= old_at:
                 self.roll_over(now)
                 self._old_at = 0
             else:
-                self._old_at = old_at
-                self._set_deadline(old_at)
+                self._old_at = again_at = old_at
         elif current.entries:
-            self._set_deadline(now.wall + 1000)  # entries are on their way to the disk: in a second they are there
+            again_at = now.wall + 1000  # entries are on their way to the disk: in a second they are there
         else:
             self._old_at = 0
-        return self.trim(now)
+        going, trim_at = self._trim(now)
+        self._set_deadline(min((at for at in (again_at, trim_at) if at), default=0))
+        return going
 
     def forget_deadline(self) -> None:
         """The topic is deleted."""

@@ -1,12 +1,13 @@
 """One producer on one connection, as the broker sees it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import ProducerFenced, PulsarBoxError
 from pulsarbox.protocol import replies
+from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
 from pulsarbox.protocol.receipts import ReceiptEncoder
 
 if TYPE_CHECKING:
@@ -17,8 +18,25 @@ NO_REQUEST = 0xFFFFFFFFFFFFFFFF
 """Request id of a command that the broker sends on its own account."""
 
 
+class Access(NamedTuple):
+    """How a producer wants to stand beside others."""
+
+    mode: ProducerAccessMode
+    topic_epoch: int | None = None
+    """The epoch that the topic had when it was given to this producer; None for one that has not had it."""
+
+
+SHARED: Final = Access(ProducerAccessMode.Shared)
+
+
 class Producer:
     """A producer: who it is, and how many of its messages are on their way to the disk."""
+
+    # As in ManagedLedger.
+    __slots__ = (
+        "_drained", "_receipt", "access", "bytes_in", "closed", "cnx", "connected_since", "fenced", "messages_in",
+        "name", "outbox", "pending", "producer_id", "schema_version", "topic",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -27,8 +45,7 @@ class Producer:
         name: str,
         topic: "Topic",
         *,
-        epoch: int,
-        user_provided_name: bool,
+        access: Access = SHARED,
         now: Now,
     ) -> None:
         self.cnx = cnx
@@ -36,23 +53,25 @@ class Producer:
         self.producer_id = producer_id
         self.name = name
         self.topic = topic
-        self.epoch = epoch
-        self.user_provided_name = user_provided_name
+        self.access = access
         self.connected_since = now.wall
         self.pending = 0
         """Messages (entries) that are sent and have no receipt yet."""
         self.closed = False
+        self.schema_version = b""
+        self.fenced: ProducerFenced | None = None
+        """Why it was closed before it was open, where somebody else took the topic."""
         self.messages_in = 0
         self.bytes_in = 0
         self._receipt = ReceiptEncoder(producer_id).encode
-        self._drained: Callable[[], None] | None = None
+        self._drained: list[Callable[[], None]] = []
 
     def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int) -> None:
         """The entry is durable: tell the client."""
         self.pending -= 1
         self.cnx.pending_sends -= 1
         self.outbox.send(self._receipt(sequence_id, highest_sequence_id, ledger_id, entry_id))
-        if self._drained is not None:
+        if self._drained:
             self._settle()
 
     def refuse(self, sequence_id: int, error: PulsarBoxError) -> None:
@@ -60,7 +79,7 @@ class Producer:
         self.pending -= 1
         self.cnx.pending_sends -= 1
         self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
-        if self._drained is not None:
+        if self._drained:
             self._settle()
 
     def published(self, messages: int, size: int) -> None:
@@ -70,22 +89,45 @@ class Producer:
         self.messages_in += messages
         self.bytes_in += size
 
-    def close(self, drained: Callable[[], None]) -> None:
+    def close(self, drained: Callable[[], None], now: Now) -> None:
         """The client closes: go at once, call back when every message has its receipt."""
         self.closed = True
-        self.topic.remove_producer(self)
-        self._drained = drained
-        self._settle()
+        self.topic.remove_producer(self, now)
+        self._drain(drained)
 
     def disconnect(self, now: Now) -> None:
         """The broker closes: the client is told to come back."""
         if not self.closed:
             self.closed = True
-            self.topic.remove_producer(self)
+            self.topic.remove_producer(self, now)
             self.cnx.producer_is_gone(self, now)
             self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
 
+    def fence(self, error: ProducerFenced, now: Now) -> None:
+        """Another producer has taken the topic: nothing that comes from now on is stored.
+
+        As with Pulsar the client is not told: its next message gets an error while others are on their way to the
+        disk, after that it costs the connection, and when the client comes back it is refused. A producer that is not
+        open yet gets the error as its answer.
+        """
+        if self.closed:
+            return
+        self.closed = True
+        if self.cnx.producers.get(self.producer_id) is not self:
+            self.fenced = error
+            return
+        self._drain()
+
+    def _drain(self, drained: Callable[[], None] | None = None) -> None:
+        """It is closed: what its client still sends gets errors while messages are on their way."""
+        self.cnx.producer_drains(self)
+        if drained is not None:
+            self._drained.append(drained)
+        self._drained.append(lambda: self.cnx.producer_is_drained(self))
+        self._settle()
+
     def _settle(self) -> None:
-        if self._drained is not None and self.pending == 0:
-            drained, self._drained = self._drained, None
-            drained()
+        if self.pending == 0:
+            drained, self._drained = self._drained, []
+            for each in drained:
+                each()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.consumer_choice import choice_of
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
@@ -19,7 +20,7 @@ from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
-from pulsarbox.errors import ConsumerBusy, MetadataError, PersistenceError, ServiceNotReady
+from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Position
@@ -56,6 +57,10 @@ class Subscription:
         self._key_shared = KeySharedMeta()
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
 
+    def __str__(self) -> str:
+        """As Pulsar names a subscription in errors."""
+        return f"PersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
+
     @property
     def durable(self) -> bool:
         """Whether the subscription outlives its consumers."""
@@ -67,42 +72,27 @@ class Subscription:
         dispatcher = self.dispatcher
         return dispatcher.active if isinstance(dispatcher, SingleActiveDispatcher) else None
 
+    @property
+    def taking_over(self) -> bool:
+        """Whether the active consumer of a Failover subscription is chosen, and not yet served."""
+        dispatcher = self.dispatcher
+        return isinstance(dispatcher, SingleActiveDispatcher) and dispatcher.taking_over
+
     # Consumers
 
     def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
         """Take a consumer of a type. Raises ConsumerBusy where it does not fit to those that are here."""
         if self.fenced:
             raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
-        if self.consumers and sub_type != self.type:
-            raise ConsumerBusy(
-                f"Subscription is of different type: it is {TYPE_NAMES[self.type]} while it has consumers"
-            )
-        asked = (consumer.key_shared if sub_type == CommandSubscribe.Key_Shared else None) or KeySharedMeta()
         if self.consumers:
-            self._check_policy(asked)
+            check_compatible(self.consumers[0], self.type, consumer, sub_type)
+        asked = consumer.key_shared
         if not self.consumers and (sub_type, asked) != (self.type, self._key_shared):
             self.dispatcher = self._make_dispatcher(sub_type, asked)
             self.type = sub_type
             self._key_shared = asked
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
-
-    def _check_policy(self, asked: KeySharedMeta) -> None:
-        """All consumers of a Key_Shared subscription want the same; the texts are Pulsar's."""
-        there = self._key_shared
-        if there.allow_out_of_order != asked.allow_out_of_order:
-            allows, asks = "allows", "does not allow it"
-            if asked.allow_out_of_order:
-                allows, asks = "does not allow", "allows it"
-            raise ConsumerBusy(
-                f"Subscription is of different type. Active subscription {allows} out of order delivery while the"
-                f" connecting consumer {asks}."
-            )
-        if there.mode is not asked.mode:
-            raise ConsumerBusy(
-                f"Subscription is of different type. Active subscription key_shared mode of '{there.mode.name}' is"
-                f" different than the connecting consumer's key_shared mode '{asked.mode.name}'."
-            )
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """The consumer has gone. ``lost``: its connection broke, it did not close."""
@@ -125,11 +115,7 @@ class Subscription:
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
             return KeySharedDispatcher(self.cursor, self.source, core, selector, draining=draining)
         return SingleActiveDispatcher(
-            self.cursor,
-            self.source,
-            core.settings.dispatcherMaxReadBatchSize,
-            failover=sub_type == CommandSubscribe.Failover,
-            partition=self.topic.name.partition_index,
+            self.cursor, self.source, core, failover=sub_type == CommandSubscribe.Failover, topic=self.topic.name
         )
 
     # Dispatch
@@ -237,8 +223,4 @@ class Subscription:
         self.fenced = True
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)
-            if consumer is asked_by:
-                consumer.closed = True
-                consumer.cnx.consumer_is_gone(consumer, now)
-            else:
-                consumer.disconnect(now)
+            consumer.disconnect(now, tell=consumer is not asked_by)

@@ -7,11 +7,13 @@ from mmh3 import hash as murmur3_32
 
 from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.producers import Producers, StoredProducers
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.clock import Now
-from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed, ProducerBusy
+from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
@@ -65,25 +67,19 @@ class Topic:
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
         self.name = name
-        self.producers: dict[str, Producer] = {}
+        self.producers: Producers = Producers(str(name))
 
-    def add_producer(self, producer: Producer, now: Now) -> None:
-        """Take a producer. Raises ProducerBusy where its name is taken by a connection that is alive."""
-        other = self.producers.get(producer.name)
-        if other is not None:
-            successor = (
-                other.cnx is producer.cnx and other.producer_id == producer.producer_id and other.epoch < producer.epoch
-            ) or (other.user_provided_name == producer.user_provided_name is False and other.epoch < producer.epoch)
-            if not successor:
-                other.cnx.check_alive(now)
-                raise ProducerBusy(f"Producer with name '{producer.name}' is already connected to topic '{self.name}'")
-            other.disconnect(now)
-        self.producers[producer.name] = producer
+    def last_sequence_id(self, name: str) -> int:
+        """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
+        return -1
 
-    def remove_producer(self, producer: Producer) -> None:
+    def is_settling(self, name: str) -> bool:
+        """Whether ``last_sequence_id`` may change by what is on its way to the disk already."""
+        return False
+
+    def remove_producer(self, producer: Producer, now: Now) -> None:
         """The producer has gone."""
-        if self.producers.get(producer.name) is producer:
-            del self.producers[producer.name]
+        self.producers.remove(producer, now)
 
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """Take a message (or batch, or chunk). Raises PulsarBoxError, and takes nothing, where it is refused."""
@@ -95,8 +91,7 @@ class Topic:
 
     def close(self, now: Now) -> None:
         """Let everybody go: clients are told to come back."""
-        for producer in list(self.producers.values()):
-            producer.disconnect(now)
+        self.producers.close(now)
         for subscription in list(self.all_subscriptions()):
             subscription.close(now)
 
@@ -116,6 +111,7 @@ class PersistentTopic(Topic):
 
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         super().__init__(core, name)
+        self.producers: StoredProducers = StoredProducers(core, name)
         self.stored = stored
         stored.in_use = True
         self.ledger = stored.ledger
@@ -124,10 +120,10 @@ class PersistentTopic(Topic):
         self.subscriptions: dict[str, Subscription] = {}
         self.messages_in = 0
         self.bytes_in = 0
-        self.idle_since = 0.0
-        """Since when (monotonic seconds) nobody has been connected, as far as the list of idle topics knows."""
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
+        self.deduplication: Deduplication | None = None
+        self.update_deduplication()
         for cursor in stored.cursors.values():
             row = core.catalog.get(cursor_key(stored.topic_id, cursor.cursor_id)) or {}
             self.restore_subscription(cursor, row.get("properties", {}))
@@ -135,6 +131,32 @@ class PersistentTopic(Topic):
     def all_subscriptions(self) -> Iterator[Subscription]:
         """See Topic."""
         return iter(self.subscriptions.values())
+
+    # Producers
+
+    def _deduplicates(self) -> bool:
+        """Whether messages are deduplicated: decided here and nowhere else."""
+        return self.core.settings.brokerDeduplicationEnabled
+
+    def update_deduplication(self) -> None:
+        """Turn deduplication on or off. Off forgets the sequence ids: nobody would keep them up to date."""
+        if not self._deduplicates():
+            self.deduplication = self.producers.deduplication = None
+            names = self.stored.sequences.names()
+            if names:
+                self.core.commits.forget_producers(self.stored, names)
+        elif self.deduplication is None:
+            self.deduplication = Deduplication(self.core, self.stored, self.producers)
+            self.producers.deduplication = self.deduplication
+
+    def last_sequence_id(self, name: str) -> int:
+        """See Topic.last_sequence_id."""
+        last = self.stored.sequences.last_persisted(name)
+        return -1 if last is None else last
+
+    def is_settling(self, name: str) -> bool:
+        """See Topic.is_settling."""
+        return self.stored.sequences.is_pending(name)
 
     # Publishing
 
@@ -145,6 +167,9 @@ class PersistentTopic(Topic):
         refusal = self._housekeeping.refusal
         if refusal is not None:
             self._refuse(producer, send, refusal, now)
+            return
+        deduplication = self.deduplication
+        if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata):
             return
         info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)
@@ -161,10 +186,14 @@ class PersistentTopic(Topic):
         appended = group.appended.get(self)
         if appended is None:
             group.appended[self] = [entry]
+            if not ledger.changed:
+                self.core.commits.ledger_changed(ledger)
         else:
             appended.append(entry)
         group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, ledger_id, entry_id))
         producer.published(entry[3], len(payload))
+        if deduplication is not None:
+            deduplication.appended(producer, send, metadata)
 
     def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
         """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
@@ -330,7 +359,14 @@ class PersistentTopic(Topic):
         if info is None or not 0 <= position.entry_id < info.confirmed:
             found(None, now)
             return
-        self.read_entry(position, lambda entry, when: found(_held(entry), when), failed, now)
+
+        def lost(error: Exception) -> None:
+            if position.ledger_id in self.ledger.ledgers:
+                failed(error)
+            else:  # trimmed while it was read: everybody has acknowledged it
+                found(None, now)
+
+        self.read_entry(position, lambda entry, when: found(_held(entry), when), lost, now)
 
     def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
         """The mark-delete right before ``position``, or before the nearest entry there is, with its totals."""
@@ -360,10 +396,9 @@ class PersistentTopic(Topic):
 
     def can_unload(self) -> bool:
         """Whether nobody is connected and nothing is under way: the topic may be rows again."""
-        if self.producers or self._reads or not self.stored.in_use:
+        if not self.producers.unused or self._reads or not self.stored.in_use:
             return False
-        ledger = self.ledger
-        if ledger.current.confirmed != ledger.current.entries or ledger.total_bytes != ledger.confirmed_bytes:
+        if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
         waits = self.core.commits.waits_for
         return not any(

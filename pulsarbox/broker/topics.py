@@ -94,23 +94,23 @@ class Topics:
     def open(self, name: TopicName, now: Now, *, create: bool = True) -> Topic:
         """The topic for a client: found, or created where that is allowed.
 
-        Raises TopicNotFound (NamespaceNotFound where the namespace is missing), NotAllowed.
+        Raises TopicNotFound (NamespaceNotFound where the namespace is missing); NotAllowed for a partitioned topic,
+        and for what is called like a partition and is none.
         """
+        self._check_domain(name)
         topic = self.find(name, now)
         if topic is not None:
             return topic
         self._tenants.require(name.namespace)
-        self._check_domain(name)
         if self.partitions(name):
-            raise NotAllowed(f"Topic {name} is partitioned: connect to one of its partitions")
-        if name.base != name:
-            count = self.partitions(name.base)
-            if count and name.partition_index >= count:
-                raise TopicNotFound(f"Topic {name} not found: {name.base} has {count} partitions")
-        else:
-            count = 0
+            raise NotAllowed(f"Found partitioned metadata for non-partitioned topic: {name}")
+        count = self.partitions(name.base)
         if not count and not (create and self._core.settings.allowAutoTopicCreation):
             raise TopicNotFound(f"Topic {name} not found, and it may not be created by clients")
+        if name.base != name and not count:
+            raise NotAllowed(f"Partition metadata not found for the partitioned topic: {name}")
+        if name.base != name and name.partition_index >= count:
+            raise TopicNotFound(f"Topic not found {name}")
         return self._make(name, now)
 
     def create(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
@@ -217,23 +217,57 @@ class Topics:
         self._core.commits.put_row(partitions_key(str(name)), row)
         self._make_partitions(name, range(count), now)
 
-    def grow(self, name: TopicName, count: int, now: Now) -> None:
-        """Give a partitioned topic more partitions.
+    def grow(self, name: TopicName, count: int, now: Now, *, force: bool = False) -> None:
+        """Give a partitioned topic more partitions, and all of them the durable subscriptions of the first.
 
-        Raises Conflict where it is not partitioned, Unprocessable for fewer, NotAcceptable for too many.
+        A subscription starts with a partition's earliest message: what is published before the consumers have found the
+        new partition is theirs too. Partitions that are missing are made. Raises PreconditionFailed for the name of a
+        partition, Conflict where it is not partitioned or, without ``force``, has partitions beyond those it should
+        have; Unprocessable for fewer than there are, or too many.
         """
+        if name.base != name:
+            raise PreconditionFailed("Partitioned Topic Name should not contain '-partition-'")
         before = self.partitions(name)
         if not before:
             raise Conflict(f"Topic {name} is not the partitioned topic.")
         if count < before:
             raise Unprocessable(f"Desired partitions {count} can't be less than the current partitions {before}.")
-        _check_count(count)
-        if count == before:
+        if count > PARTITIONS_MAX:
+            raise Unprocessable(
+                f"Desired partitions {count} can't be greater than the maximum partitions per topic {PARTITIONS_MAX}."
+            )
+        strays = [] if force else self._partitions_from(name, before)
+        if strays:
+            raise Conflict(
+                "Exist unexpected topic partition(partition index grater than current metadata maximum index"
+                f" {before}) {','.join(strays)} "
+            )
+        if count > before:
+            row = self._core.catalog.get(partitions_key(str(name)))
+            assert row is not None
+            self._core.commits.put_row(partitions_key(str(name)), row | {"partitions": count})
+        self._make_partitions(name, range(count), now)
+        self._spread_subscriptions(name, count, now)
+
+    def _partitions_from(self, name: TopicName, first: int) -> list[str]:
+        """Topics that are called like partitions ``first`` and later of a topic."""
+        loaded = (str(topic.name) for topic in self._topics.values())
+        stored = (key.partition("/")[2] for key in self._core.catalog.keys(topic_key(f"{name}-partition-")))
+        found = {each for names in (loaded, stored) for each in names if each.startswith(f"{name}-partition-")}
+        parsed = (parse_topic(each) for each in found)
+        return sorted(str(each) for each in parsed if each.base == name and each.partition_index >= first)
+
+    def _spread_subscriptions(self, name: TopicName, count: int, now: Now) -> None:
+        first = self.find(name.partition(0), now)
+        if not isinstance(first, PersistentTopic):
             return
-        row = self._core.catalog.get(partitions_key(str(name)))
-        assert row is not None
-        self._core.commits.put_row(partitions_key(str(name)), row | {"partitions": count})
-        self._make_partitions(name, range(before, count), now)
+        wanted = {each.name: each.properties for each in first.subscriptions.values() if each.durable}
+        for number in range(count if wanted else 0):
+            topic = self.find(name.partition(number), now)
+            assert isinstance(topic, PersistentTopic)
+            for each, properties in wanted.items():
+                if each not in topic.subscriptions:
+                    topic.subscribe(each, earliest=True, properties=dict(properties), now=now)
 
     def delete_partitioned(self, name: TopicName, now: Now, *, force: bool) -> None:
         """Delete a partitioned topic, its partitions and their subscriptions.
@@ -324,9 +358,8 @@ class Topics:
         settings = self._core.settings
         allowed = settings.enablePersistentTopics if name.persistent else settings.enableNonPersistentTopics
         if not allowed:
-            raise NotAllowed(
-                f"{name.domain} topics are turned off (enable{'' if name.persistent else 'Non'}PersistentTopics)"
-            )
+            # Of either domain: the text of Pulsar 4.2's BrokerService says "persistent" in both places.
+            raise NotAllowed("Broker is unable to load persistent topic")
 
 
 def _check_count(count: int) -> None:

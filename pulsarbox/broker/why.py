@@ -14,6 +14,7 @@ TEXTS: Final[dict[str, str]] = {
     Reason.CHUNKS: "what is left are chunks for a consumer that asks for nothing",
     Reason.DELAYED: "what is left is not due yet",
     Reason.THROTTLED: "the dispatch rate is used up",
+    Reason.TAKING_OVER: "another consumer is about to take over",
     Reason.RESETTING: "the cursor is being moved",
     Reason.READING: "entries are being read from the disk",
     Reason.END_OF_LOG: "everything is sent",

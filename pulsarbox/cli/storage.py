@@ -16,7 +16,7 @@ from pulsarbox.errors import PersistenceError
 EXIT_DAMAGED: Final = 1
 EXIT_NOT_OPENED: Final = 2
 
-KINDS: Final = ("entry", "mark_delete", "acked", "batch_acked", "meta", "redelivered", "rows")
+KINDS: Final = ("entry", "mark_delete", "acked", "batch_acked", "meta", "redelivered", "sequence", "rows")
 
 _T = TypeVar("_T")
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
-from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
+from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, did_you_mean, setting
 
 MIB: Final = 1024 * 1024
+
+SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 # The tables of pulsarbox.toml in the order in which it shows them.
 TABLES: Final = {
@@ -209,6 +211,18 @@ class Settings:
         "Whether non-persistent:// topics are served.",
         table="topics",
     )
+    subscriptionTypesEnabled: str = setting(
+        "Exclusive,Shared,Failover,Key_Shared",
+        "Types of subscriptions that consumers may have on persistent topics, with commas between them.",
+        table="topics",
+        minimum=1,
+        dynamic=True,
+    )
+    subscriptionKeySharedEnable: bool = setting(
+        True,
+        "Whether Key_Shared may be among them. Pulsar keeps it beside subscriptionTypesEnabled for old configurations.",
+        table="topics",
+    )
 
     brokerUnloadIdleTopicsAfterSeconds: int = setting(
         60,
@@ -217,6 +231,25 @@ class Settings:
         table="topics",
         unit="seconds",
         minimum=0,
+    )
+    brokerDeduplicationEnabled: bool = setting(
+        False,
+        "Whether a message that a producer sends again is recognised by its sequence id, and not stored twice.",
+        table="topics",
+    )
+    brokerDeduplicationProducerInactivityTimeoutMinutes: int = setting(
+        360,
+        "How long the highest sequence id of a producer is kept when the producer is not connected any more.",
+        table="topics",
+        unit="minutes",
+        minimum=1,
+    )
+    brokerDeduplicationMaxNumberOfProducers: int = setting(
+        10_000,
+        "Producer names of a topic whose highest sequence ids are kept, at most; those active longest ago are "
+        "forgotten, but not while they are connected.",
+        table="topics",
+        minimum=1,
     )
     defaultRetentionTimeInMinutes: int = setting(
         0,
@@ -314,6 +347,20 @@ class Settings:
         "The same limit for the subscription as a whole.",
         table="dispatcher",
         minimum=1,
+    )
+    activeConsumerFailoverDelayTimeMillis: int = setting(
+        1000,
+        "When another consumer of a failover subscription becomes the active one, it is told so, and sent messages, "
+        "after this time: acknowledgements of the last one that are on their way are still counted. 0: at once.",
+        table="dispatcher",
+        unit="milliseconds",
+        minimum=0,
+    )
+    activeConsumerFailoverConsistentHashing: bool = setting(
+        False,
+        "Whether the active consumer of a failover subscription is chosen by consistent hashing on partitions too. If "
+        "not, the partitions of a topic are shared out among the consumers in order of their names.",
+        table="dispatcher",
     )
     subscriptionKeySharedUseConsistentHashing: bool = setting(
         True,
@@ -486,3 +533,8 @@ def _check_together(settings: Settings) -> None:
     if settings.maxMessageSize > settings.journalVolumeSizeMbytes * MIB:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
         raise ConfigError("", "maxMessageSize", f"a message must fit into a volume ({limit})")
+    for name in settings.subscriptionTypesEnabled.split(","):
+        if name.strip() not in SUBSCRIPTION_TYPES:
+            hint = did_you_mean(name.strip(), SUBSCRIPTION_TYPES)
+            problem = f'"{name.strip()}" is no type of subscription: {", ".join(SUBSCRIPTION_TYPES)}{hint}'
+            raise ConfigError("", "subscriptionTypesEnabled", problem)

@@ -163,3 +163,16 @@ def sticky_key(metadata: MessageMetadata) -> bytes | None:
         return base64.b64decode(raw, validate=True)
     except binascii.Error:
         return raw
+
+
+def dispatch_key(metadata: MessageMetadata) -> bytes:
+    """The key by which Key_Shared subscriptions choose a consumer: every entry has one.
+
+    That of ``sticky_key``; without it the producer's name and the sequence id, so that an entry always goes to the same
+    consumer (Pulsar 4.2, Commands.resolveStickyKey). Of a batch it is the key of the entry, not of its messages.
+    """
+    key = sticky_key(metadata)
+    if key is not None:
+        return key
+    name: str | bytes = metadata.producer_name
+    return b"%b-%d" % (name.encode() if isinstance(name, str) else name, metadata.sequence_id)

@@ -10,17 +10,16 @@ the committer does not stand idle as long, a turn also ends after a read when th
 import asyncio
 import time
 from collections import deque
+from functools import partial
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.housekeeping import Chore
+from pulsarbox.broker.housekeeping import Chore, carry_out
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
-from pulsarbox.server.committer import Committer
 from pulsarbox.server.connection import Connection
-from pulsarbox.server.housekeeper import Housekeeper
-from pulsarbox.server.reader import Reader
-from pulsarbox.storage.engine import Engine, Reclaimed
+from pulsarbox.server.worker import Worker
+from pulsarbox.storage.engine import Engine, ReadRequest, Reclaimed
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 
@@ -44,9 +43,9 @@ class LoopShell:
         self._held: list[Connection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        self._committer = Committer(engine, self._committed)
-        self._reader = Reader(engine, self._read_done)
-        self._housekeeper = Housekeeper(engine, self._chore_done)
+        self._committer = Worker("committer", engine.commit, self._committed)
+        self._reader = Worker("reader", engine.read, self._read_done)
+        self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
 
     def start(self) -> None:
         """Start the threads, and write what the core has to say for itself."""
@@ -153,7 +152,7 @@ class LoopShell:
 
     # Answers of the threads
 
-    def _committed(self, batch: Batch, error: Exception | None) -> None:
+    def _committed(self, batch: Batch, _: None, error: Exception | None) -> None:
         self._durable.append((batch, error))
         self._call_in_loop(self._on_committed)
 
@@ -163,17 +162,17 @@ class LoopShell:
             self.broker.committed(batch, self.now(), error)
             self._end_turn()
 
-    def _read_done(self, token: int, entries: list[Entry], error: Exception | None) -> None:
-        self._call_in_loop(self._on_read_done, token, entries, error)
+    def _read_done(self, request: ReadRequest, entries: list[Entry] | None, error: Exception | None) -> None:
+        self._call_in_loop(self._on_read_done, request.token, entries or [], error)
 
     def _on_read_done(self, token: int, entries: list[Entry], error: Exception | None) -> None:
         self.broker.read_done(token, entries, self.now(), error)
         self._end_turn()
 
-    def _chore_done(self, chore: Chore, error: Exception | None, reclaimed: Reclaimed | None) -> None:
-        self._call_in_loop(self._on_chore_done, chore, error, reclaimed)
+    def _chore_done(self, chore: Chore, reclaimed: Reclaimed | None, error: Exception | None) -> None:
+        self._call_in_loop(self._on_chore_done, chore, reclaimed, error)
 
-    def _on_chore_done(self, chore: Chore, error: Exception | None, reclaimed: Reclaimed | None) -> None:
+    def _on_chore_done(self, chore: Chore, reclaimed: Reclaimed | None, error: Exception | None) -> None:
         self.broker.chore_done(chore, self.now(), error, reclaimed)
         self._end_turn()
 

@@ -17,12 +17,12 @@ from pulsarbox.storage.format import (
     FORMAT_VERSION,
     INDEX_KEY,
     LOG_KEY,
-    LONG_ROW,
     PACKED,
     RESERVE,
-    ROW_KEY_MAX,
     STRETCH,
 )
+from pulsarbox.storage.index import Stretch
+from pulsarbox.storage.meta import Content
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
@@ -36,26 +36,6 @@ _INDEXED = b"indexed"
 
 class Vanished(PersistenceError):
     """An environment that was there a moment ago is gone: the daemon has packed or removed it."""
-
-
-class Stretch(NamedTuple):
-    """Entries of a ledger that a volume holds, as the meta tables say."""
-
-    ledger_id: int
-    first: int
-    volume: int
-    entries: int
-    bytes: int
-
-
-class Content(NamedTuple):
-    """What a volume takes and holds, as the meta tables say."""
-
-    first: int
-    last: int
-    size: int
-    entries: int
-    bytes: int
 
 
 class Box:
@@ -276,14 +256,6 @@ def read_tables(meta: Environment, version: int) -> Tables:
     return Tables(mark, sealed, stretches, contents, dropped)
 
 
-def unpack_row(key: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """A row of the checkpoint as it was written: long keys stand in the value."""
-    if len(key) < ROW_KEY_MAX:
-        return key, value
-    end = LONG_ROW.size + LONG_ROW.unpack_from(value)[0]
-    return value[LONG_ROW.size : end], value[end:]
-
-
 def is_volume_name(name: str) -> bool:
     """Whether a directory of this name is a volume."""
     return name.isascii() and name.isdigit()
@@ -306,7 +278,7 @@ def _holder(lock: Path) -> tuple[bool, int]:
     except OSError:
         return False, 0
     try:
-        # A shared lock, given back at once. Only a daemon that starts in this very instant could be in its way.
+        # A shared lock, given back at once. A daemon that starts in this very instant tries again.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         text = os.pread(descriptor, 32, 0).strip()

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.storage.format import PACKED
-from pulsarbox.storage.inspection.box import META, Box, Content, Stretch, name_of, number_of
+from pulsarbox.storage.index import Stretch
+from pulsarbox.storage.inspection.box import META, Box, name_of, number_of
 from pulsarbox.storage.inspection.examination import RESTORE
 from pulsarbox.storage.inspection.examined import ExaminedMeta, ExaminedVolume
 from pulsarbox.storage.inspection.findings import DAMAGE, Finding, damage, warning
+from pulsarbox.storage.meta import Content
 
 CHILDREN: Final = 2
 _ROUNDS_MAX = 5
@@ -108,6 +110,7 @@ class _Judgement:
             self._stretches()
             self._ledgers()
             self._cursors()
+            self._producers()
         self._log()
         self._strangers()
         self._liveness()
@@ -174,10 +177,9 @@ class _Judgement:
             else:
                 what = "contents speak of it, but it is not there; nothing in it was alive"
                 self.findings.append(warning(name_of(number), what, "nothing"))
-        elif volume.whole and (volume.first, volume.last) != (content.first, content.last):
-            what = (
-                f"its log has batches {volume.first} to {volume.last}, contents say {content.first} to {content.last}"
-            )
+        elif volume.whole and (volume.first, volume.last) != (content.first_position, content.last_position):
+            said = f"contents say {content.first_position} to {content.last_position}"
+            what = f"its log has batches {volume.first} to {volume.last}, {said}"
             self.findings.append(damage(volume.name, what, RESTORE))
 
     def _stretches(self) -> None:
@@ -277,6 +279,13 @@ class _Judgement:
                 what = "there are acknowledgements of it, but it has no row"
                 self.findings.append(warning(f"cursor {cursor_id}", what, "nothing: they are never used"))
 
+    def _producers(self) -> None:
+        for topic_id, number in self.meta.producers.items():
+            # The log may say that the topic is gone: then the next checkpoint drops them.
+            if not self.meta.holdings.name_of(topic_id) and not any(volume.replay for volume in self.journal):
+                what = f"sequence ids of {number} producers are kept for it, but it does not exist"
+                self.findings.append(warning(f"topic {topic_id}", what, "nothing: they are never used"))
+
     def _strangers(self) -> None:
         for name, unfinished in self.box.strangers():
             if unfinished and self.box.live:
@@ -299,11 +308,10 @@ class _Judgement:
 
 
 def _holds(runs: list[tuple[int, int, int]], stretch: Stretch) -> bool:
-    end = stretch.first + stretch.entries
     for first, entries, size in runs:
         if first == stretch.first and entries == stretch.entries:
             return size == stretch.bytes
-        if first <= stretch.first and end <= first + entries:
+        if first <= stretch.first and stretch.end <= first + entries:
             return True  # cut out of a longer run: its bytes are not known apart
     return False
 

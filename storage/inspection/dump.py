@@ -15,21 +15,23 @@ from pulsarbox.storage.format import (
     BATCH_ACKED_HEADER,
     DELETED,
     ENTRY_HEADER,
+    FORGOTTEN,
     MARK_DELETE_HEADER,
     META_HEADER,
     PACKED,
     REDELIVERED_HEADER,
     REDELIVERY,
     RESET,
+    SEQUENCE_HEADER,
     EntryFlag,
     RecordKind,
 )
 from pulsarbox.storage.inspection.box import META, Box, Environment, Vanished, number_of, read_tables
-from pulsarbox.storage.inspection.box import unpack_row as unpack_meta_row
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import RecordAt, batches, records
 from pulsarbox.storage.inspection.tail import Tail
+from pulsarbox.storage.meta import unpack_row as unpack_meta_row
 from pulsarbox.storage.record import check_batch, unpack_entry
 
 KINDS: Final = {
@@ -39,6 +41,7 @@ KINDS: Final = {
     "batch_acked": RecordKind.BATCH_ACKED,
     "meta": RecordKind.META,
     "redelivered": RecordKind.REDELIVERED,
+    "sequence": RecordKind.SEQUENCE,
 }
 ROWS: Final = "rows"
 _NAMES: Final = {number: name for name, number in KINDS.items()}
@@ -248,6 +251,9 @@ class _Dump:
         topic = "" if cursor is None else self.holdings.name_of(cursor[0])
         if cursor is not None:
             document |= {"topic": topic, "subscription": cursor[1]}
+        if record.kind == RecordKind.SEQUENCE:
+            topic = self.holdings.name_of(document["topic_id"])
+            document |= {"topic": topic or None}
         if self.topic is not None and topic != self.topic:
             return None
         return document
@@ -318,6 +324,10 @@ def _other(value: bytes, record: RecordAt) -> Document:
     if kind == RecordKind.REDELIVERED:
         again = [{"ledger": one[0], "entry": one[1], "count": one[2]} for one in REDELIVERY.iter_unpack(body)]
         return {"cursor": REDELIVERED_HEADER.unpack_from(value, offset)[4], "entries": again}
+    if kind == RecordKind.SEQUENCE:
+        topic_id, highest, published = SEQUENCE_HEADER.unpack_from(value, offset)[4:]
+        known = {"highest": highest, "published": published} if not record.flags & FORGOTTEN else {"forgotten": True}
+        return {"topic_id": topic_id, "producer": body.decode(errors="backslashreplace"), **known}
     return {"size": record.body_size}
 
 

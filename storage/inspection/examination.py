@@ -12,12 +12,12 @@ from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.storage.format import INDEX_KEY, META_HEADER, PACKED, RecordKind
 from pulsarbox.storage.index import Segment, unpack_row
 from pulsarbox.storage.inspection.box import META, Box, Environment, number_of, read_tables
-from pulsarbox.storage.inspection.box import unpack_row as unpack_meta_row
 from pulsarbox.storage.inspection.child import Line
 from pulsarbox.storage.inspection.findings import Finding, damage
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import StoredEntries, batches, entry_ids, records
-from pulsarbox.storage.record import check_batch, unpack_entry
+from pulsarbox.storage.meta import unpack_row as unpack_meta_row
+from pulsarbox.storage.record import check_batch, unpack_entry, unpack_record
 
 RESTORE = "restore the directory from a copy, or save what can be read with `pulsarbox storage dump DIR --body`"
 _FORWARDED = {"topic", "ledger", "cursor", "owner", "partitions"}
@@ -43,6 +43,8 @@ def examine_meta(path: Path, options: dict[str, Any]) -> Iterator[Line]:
         tables = read_tables(env, box.format)
     for cursor_id in sorted(holdings.acks):
         yield ["acks", cursor_id]
+    for topic_id, producers in holdings.producers.items():
+        yield ["producers", topic_id, len(producers)]
     yield ["mark", tables.mark, tables.sealed]
     for stretch in tables.stretches:
         yield ["stretch", *stretch]
@@ -102,7 +104,7 @@ class _Examination:
                 try:
                     check_batch(value)
                     found = list(self._batch(position, value))
-                except (PersistenceError, struct.error) as error:
+                except (PersistenceError, struct.error, UnicodeDecodeError) as error:
                     self.bad[position] = str(error)
                     continue
                 yield from found
@@ -150,6 +152,8 @@ class _Examination:
                     yield from self._entry(position, value, record.offset)
             elif record.kind == RecordKind.META:
                 yield from self._row(position, value[record.offset : record.offset + record.size])
+            elif record.kind == RecordKind.SEQUENCE:
+                unpack_record(value, record.offset)
 
     def _entry(self, position: int, value: bytes, offset: int) -> Iterator[Line]:
         try:

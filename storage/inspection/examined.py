@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.inspection.box import META, Box, Content, Stretch, Tables
+from pulsarbox.storage.index import Stretch
+from pulsarbox.storage.inspection.box import META, Box, Tables
 from pulsarbox.storage.inspection.child import ChildEnded, run
 from pulsarbox.storage.inspection.examination import RESTORE
 from pulsarbox.storage.inspection.findings import Finding, damage
 from pulsarbox.storage.inspection.holdings import Holdings
+from pulsarbox.storage.meta import Content
 
 
 class ExaminedMeta:
@@ -17,6 +19,8 @@ class ExaminedMeta:
     def __init__(self, path: Path) -> None:
         self.holdings = Holdings()
         self.tables = Tables(0, 0, [], {}, set())
+        self.producers: dict[int, int] = {}
+        """Number of producers whose sequence ids are kept, by topic id."""
         self.findings: list[Finding] = []
         self.whole = True
         try:
@@ -35,6 +39,8 @@ class ExaminedMeta:
             self.holdings.apply(fields[0].encode(), fields[1].encode())
         elif kind == "acks":
             self.holdings.acks.add(fields[0])
+        elif kind == "producers":
+            self.producers[fields[0]] = fields[1]
         elif kind == "mark":
             self.tables = tables._replace(mark=fields[0], sealed=fields[1])
         elif kind == "stretch":

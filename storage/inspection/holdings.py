@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete, unpack_records
+from pulsarbox.storage.record import CursorRecord, unpack_records
 
 
 class Ledger(NamedTuple):
@@ -26,6 +26,8 @@ class Holdings:
         self.ledgers: dict[int, Ledger] = {}
         self.cursors: dict[int, tuple[int, str]] = {}
         self.acks: set[int] = set()
+        self.producers: dict[int, set[str]] = {}
+        """Names whose sequence ids are kept, by topic id."""
         self.partitioned: dict[str, int] = {}
 
     def apply(self, key: bytes, value: bytes | None, *, replayed: bool = False) -> None:
@@ -79,8 +81,19 @@ class Holdings:
         elif kind == "cursor":
             topic_id, cursor_id = (int(part, 16) for part in rest.split("/"))
             _put(self.cursors, cursor_id, None if row is None else (topic_id, str(row["name"])))
+        elif kind == "sequence":
+            self._apply_sequence(rest, row)
         elif kind == "partitions":
             _put(self.partitioned, rest, None if row is None else int(row["partitions"]))
+
+    def _apply_sequence(self, rest: str, row: Any) -> None:
+        number, _, producer = rest.partition("/")
+        producers = self.producers.setdefault(int(number, 16), set())
+        if row is None:
+            producers.discard(producer)
+        else:
+            int(row["highest"]), int(row["published"])
+            producers.add(producer)
 
 
 def _put(table: dict[Any, Any], key: object, value: object | None) -> None:
@@ -93,7 +106,7 @@ def _put(table: dict[Any, Any], key: object, value: object | None) -> None:
 def _check_acks(cursor_id: int, value: bytes) -> None:
     try:
         for _, record in unpack_records(value):
-            if not isinstance(record, MarkDelete | Acked | BatchAcked) or record.cursor_id != cursor_id:
+            if not isinstance(record, CursorRecord) or record.cursor_id != cursor_id:
                 raise PersistenceError(f"acknowledgements of cursor {cursor_id:x} hold {type(record).__name__}")
     except Exception as error:
         raise ValueError(f"acknowledgements of cursor {cursor_id:x} cannot be read: {error}") from error

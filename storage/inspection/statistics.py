@@ -8,10 +8,10 @@ from typing import Any
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.inspection.box import META, Box, Tables, Vanished, number_of, read_tables
-from pulsarbox.storage.inspection.box import unpack_row as unpack_meta_row
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.tail import Tail
+from pulsarbox.storage.meta import unpack_row as unpack_meta_row
 
 _ROUNDS_MAX = 5
 
@@ -74,11 +74,11 @@ class _Gathering:
         for name in self.names:
             content = self.tables.contents.get(number_of(name))
             if content is not None:
-                self.extents[name] = content.first, content.last
+                self.extents[name] = content.first_position, content.last_position
             if name in self.skip:
                 continue
             # A volume that the tables know is read only where the checkpoint has not come past it.
-            if content is not None and (content.last <= self.tables.mark or number_of(name) >= PACKED):
+            if content is not None and (content.last_position <= self.tables.mark or number_of(name) >= PACKED):
                 continue
             yield ["at", name, 0]
             try:
@@ -116,6 +116,7 @@ class _Gathering:
                 "partitioned_topics": len(self.holdings.partitioned),
                 "partitions": sum(self.holdings.partitioned.values()),
                 "subscriptions": len(self.holdings.cursors),
+                "producers": sum(len(names) for names in self.holdings.producers.values()),
                 "ledgers": len(self.holdings.ledgers),
                 "rows": self.holdings.rows,
                 "damaged_rows": self.damaged_rows,

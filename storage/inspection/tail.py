@@ -1,14 +1,17 @@
 """The log of one volume for those who want its numbers or its rows: nothing is verified beyond what reading needs."""
 
+import json
 import struct
 from collections.abc import Iterator
 
 from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.catalog import sequence_key
 from pulsarbox.storage.format import DELETED, META_HEADER, RecordKind
 from pulsarbox.storage.inspection.box import Environment
 from pulsarbox.storage.inspection.child import Line
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import StoredEntries, batches, entry_ids, records
+from pulsarbox.storage.record import SequenceId, unpack_record
 
 
 class Tail:
@@ -53,3 +56,9 @@ class Tail:
                 body = offset + header_size
                 key = value[body : body + key_size]
                 self.rows.append((key, None if flags & DELETED else value[body + key_size : body + body_size]))
+            elif kind == RecordKind.SEQUENCE and position > self.mark:
+                record = unpack_record(value, offset)
+                assert isinstance(record, SequenceId)
+                row = {"highest": record.highest, "published": record.published}
+                packed = None if record.forgotten else json.dumps(row).encode()
+                self.rows.append((sequence_key(record.topic_id, record.producer).encode(), packed))

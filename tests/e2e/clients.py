@@ -90,3 +90,7 @@ def until(condition: Callable[[], bool], seconds: float = PATIENCE_MS / 1000) ->
     while not condition():
         assert time.monotonic() < deadline, "did not come true in time"
         time.sleep(0.01)
+
+
+def admin_path(topic: str) -> str:
+    return topic.replace("://", "/")

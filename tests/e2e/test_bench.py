@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.bench import Target, arguments_of, bench, compare
+from benchmarks.raw_driver import count_receipts
 from benchmarks.rows import ROWS, Figure
+from pulsarbox.protocol.receipts import ReceiptEncoder
 from tests.e2e.conftest import Running
 from tests.tools.go import GoError
 
@@ -26,14 +28,16 @@ def test_rows_are_measured_shown_and_written(
         pytest.skip(str(error))
     words = ["--rounds", "1", "--scale", "0.001", "--json", str(tmp_path / "bench.json"), "--versus", box.url]
     words += ["--rows", "publish-single", "publish-1000-topics", "roundtrip", "catchup-shared"]
+    words += ["many-1", "many-1000"]
     bench(arguments_of(words), Target("url", box.url), command)
     shown = capsys.readouterr().out
     assert "one in flight" in shown
     assert "catch-up single, Shared" in shown
     told = json.loads((tmp_path / "bench.json").read_text())
     assert [sorted(target["values"]) for target in told["targets"]] == [
-        ["catchup-shared", "publish-1000-topics", "publish-single", "roundtrip"]
+        ["catchup-shared", "many-1", "many-1000", "publish-1000-topics", "publish-single", "roundtrip"]
     ] * 2
+    assert all(sorted(target["values"]["many-1000"]) == ["driver_us", "rate", "share"] for target in told["targets"])
 
 
 def test_who_is_better_depends_on_the_figure() -> None:
@@ -41,6 +45,18 @@ def test_who_is_better_depends_on_the_figure() -> None:
     assert compare(targets, [200.0, 100.0], Figure("rate", "msg/s", more_is_better=True)) == ["2.00", "a"]
     assert compare(targets, [200.0, 100.0], Figure("p50_ms", "ms")) == ["2.00", "b"]
     assert compare(targets, [None, 100.0], Figure("p50_ms", "ms")) == ["-", ""]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_receipts_are_counted_however_they_arrive(size: int) -> None:
+    # Numbers whose varints look like the first bytes of a receipt, as far as they can.
+    awkward = [0, 7, 8, 58, 0x387, 0x1D07, 0x1D0388, 2**63 + 0x1D0388]
+    each = [ReceiptEncoder(a).encode(b, c, d, d) for a in awkward for b in awkward for c in awkward for d in awkward]
+    stream, rest, found = b"".join(each), b"", 0
+    for at in range(0, len(stream), size):
+        count, rest = count_receipts(rest + stream[at : at + size])
+        found += count
+    assert found == len(each)
 
 
 def test_a_job_says_what_to_do_and_how_much() -> None:

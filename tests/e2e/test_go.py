@@ -18,7 +18,7 @@ SCENARIOS = [
 ]
 
 
-NOT_YET = {"delayed": "delays are not kept", "key-shared": "Key_Shared is refused"}
+NOT_YET = {"delayed": "delays are not kept"}
 
 
 def scenarios() -> list[Any]:
@@ -38,6 +38,6 @@ def program() -> Path:
 @pytest.mark.timeout(700)  # the first test builds
 @pytest.mark.parametrize("scenario", scenarios())
 def test_the_go_client(program: Path, box: Running, scenario: str) -> None:
-    command = [str(program), "-url", box.url, scenario]
+    command = [str(program), "-url", box.url, "-web-url", box.web_url, scenario]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, is_quiet, not_yet, numbered, receive, send_all, take, until
+from tests.e2e.clients import EARLIEST, is_quiet, numbered, receive, send_all, take, until
 
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 
@@ -111,18 +111,6 @@ def test_a_producer_name_is_used_once(client: Any, topic: str) -> None:
     client.create_producer(topic, producer_name="p")
     with pytest.raises(pulsar.ProducerBusy):
         client.create_producer(topic, producer_name="p")
-
-
-@not_yet("access modes other than Shared are refused")
-def test_an_exclusive_producer_keeps_others_away(client: Any, topic: str) -> None:
-    exclusive = pulsar.ProducerAccessMode.Exclusive
-    first = client.create_producer(topic, access_mode=exclusive)
-    with pytest.raises(pulsar.ProducerFenced):
-        client.create_producer(topic, access_mode=exclusive)
-    with pytest.raises(pulsar.ProducerBusy):
-        client.create_producer(topic)
-    first.close()
-    client.create_producer(topic, access_mode=exclusive).send(b"mine")
 
 
 def test_a_listener_is_called(client: Any, topic: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, is_quiet, not_yet, numbered, receive, send_all, take, until
+from tests.e2e.clients import EARLIEST, admin_path, is_quiet, not_yet, numbered, receive, send_all, take, until
 from tests.e2e.conftest import Running
 
 SHARED = pulsar.ConsumerType.Shared
@@ -138,7 +138,6 @@ def test_the_messages_of_a_shared_consumer_that_leaves_go_to_the_other(client: A
     assert sorted(take(stays, 40), key=int) == numbered(40)
 
 
-@not_yet("Key_Shared is refused")
 def test_keys_keep_their_consumer(client: Any, topic: str) -> None:
     consumers = [client.subscribe(topic, "s", KEY_SHARED) for _ in range(2)]
     producer = client.create_producer(topic)
@@ -162,10 +161,12 @@ def test_keys_keep_their_consumer(client: Any, topic: str) -> None:
     assert [key for key, several in owners.items() if len(several) > 1] == []
 
 
-def test_failover_hands_over_to_the_next(client: Any, topic: str) -> None:
-    first = client.subscribe(topic, "s", FAILOVER, consumer_name="a")
-    second = client.subscribe(topic, "s", FAILOVER, consumer_name="b")
-    producer = client.create_producer(topic)
+def test_failover_hands_over_to_the_next(box: Running, client: Any, topic: str) -> None:
+    box.admin("PUT", f"{admin_path(topic)}/partitions", "1")
+    partition = f"{topic}-partition-0"  # there the first by name is active
+    first = client.subscribe(partition, "s", FAILOVER, consumer_name="a")
+    second = client.subscribe(partition, "s", FAILOVER, consumer_name="b")
+    producer = client.create_producer(partition)
     send_all(producer, numbered(5))
     assert take(first, 5) == numbered(5)
     assert is_quiet(second)

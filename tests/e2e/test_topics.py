@@ -9,7 +9,18 @@ import pulsar
 import pytest
 from pulsar.schema import JsonSchema, Record, String
 
-from tests.e2e.clients import EARLIEST, connect, is_quiet, not_yet, numbered, read_to_end, receive, send_all, take
+from tests.e2e.clients import (
+    EARLIEST,
+    admin_path,
+    connect,
+    is_quiet,
+    not_yet,
+    numbered,
+    read_to_end,
+    receive,
+    send_all,
+    take,
+)
 from tests.e2e.conftest import Running
 
 
@@ -18,10 +29,6 @@ class Reading(Record):  # type: ignore[misc]  # the client has no types
 
     device = String()
     value = String()
-
-
-def admin_path(topic: str) -> str:
-    return topic.replace("://", "/")
 
 
 @pytest.fixture
@@ -108,3 +115,15 @@ def test_a_schema_that_does_not_fit_is_refused(client: Any, topic: str) -> None:
     client.create_producer(topic, schema=JsonSchema(Reading))
     with pytest.raises(pulsar.IncompatibleSchema):
         client.create_producer(topic, schema=pulsar.schema.StringSchema())
+
+
+def test_keys_of_a_non_persistent_topic_keep_their_consumer(client: Any, topic: str) -> None:
+    fleeting = topic.replace("persistent", "non-persistent")
+    kind = pulsar.ConsumerType.KeyShared
+    # With these names the ring gives key2, key5 and key7 to alpha, as a Pulsar of version 4.2.4 does.
+    alpha, beta = (client.subscribe(fleeting, "s", kind, consumer_name=name) for name in ("alpha", "beta"))
+    producer = client.create_producer(fleeting)
+    for number in range(8):
+        producer.send(b"%d" % number, partition_key=f"key{number}")
+    assert take(alpha, 3) == [b"2", b"5", b"7"]
+    assert take(beta, 5) == [b"0", b"1", b"3", b"4", b"6"]

@@ -14,6 +14,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, MessageIdD
 from pulsarbox.storage.engine import Reclaimed
 from tests.powercut import marks
 from tests.powercut.core_box import SUBSCRIPTIONS, TOPICS, CoreBox, body_of
+from tests.powercut.lives import lives
 from tests.unit.broker.playbook import Client
 
 KIB = 1 << 10
@@ -39,10 +40,8 @@ class CoreWorkload:
 
     def run(self, steps: int) -> None:
         """All of it."""
-        while steps > 0:
-            life = min(steps, self._dice.randint(15, 60))
+        for life in lives(steps, self._dice):
             self._live(life)
-            steps -= life
 
     def _live(self, steps: int) -> None:
         self._box = CoreBox(self._path, self._options, self._reclaimed)

@@ -30,6 +30,7 @@ from pulsarbox.storage.record import (
     pack_meta,
 )
 from tests.powercut import marks
+from tests.powercut.lives import lives
 from tests.unit.storage.batches import entry_of
 
 KIB = 1 << 10
@@ -65,10 +66,8 @@ class Workload:
 
     def run(self, steps: int) -> None:
         """All of it."""
-        while steps > 0:
-            life = min(steps, self._dice.randint(15, 60))
+        for life in lives(steps, self._dice):
             self._live(life)
-            steps -= life
 
     def _live(self, steps: int) -> None:
         """One life of the store, from recovery to close."""

@@ -13,6 +13,7 @@ from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.frames import Frame, FrameDecoder, max_frame_size
+from pulsarbox.storage.catalog import partitions_key
 from pulsarbox.storage.engine import Checkpoint, ReadRequest, Reclaimed
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
@@ -90,6 +91,10 @@ class BoxEnd:
             self.cnx.writable(self.box.world.now)
 
 
+PARTITIONED = parse_topic("persistent://public/default/three")
+"""The topic of which the workload uses a partition."""
+
+
 class SimulatedBroker(Broker):
     """The broker, with a way to give it outboxes of another class."""
 
@@ -141,6 +146,8 @@ class Box:
         endpoints = Endpoints("pulsar://box:6650", "http://box:8080")
         self.broker = SimulatedBroker(self.settings, recovery, endpoints, self.world.now)
         commits = self.broker.core.commits
+        if not self.broker.topics.partitions(PARTITIONED):
+            commits.put_row(partitions_key(str(PARTITIONED)), {"partitions": 2, "properties": {}})
         commits.tail_cache.limit = self._limits.cache
         commits.housekeeping.checkpoint_every = self._limits.checkpoint
         commits._max_batch = 20_000

@@ -69,7 +69,7 @@ class Checker:
         """These entries went to a consumer in one go: each of them was ``delivered``."""
 
     def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
-        """A SEND was answered; None as the position is an error."""
+        """A SEND was answered; None as the position is an error, ``NOWHERE`` a duplicate."""
 
     def settled_nothing(self, conn: ConnView, sequence_id: int) -> None:
         """A receipt for nothing that was sent."""

@@ -14,6 +14,7 @@ from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
 from tests.simulation.model import Model
 from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
 from tests.simulation.views import (
+    NOWHERE,
     ConnView,
     ConsumerView,
     MessageKey,
@@ -35,7 +36,7 @@ class NothingLost(Checker):
 
     def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
         """See Checker."""
-        if position is not None:
+        if position is not None and position != NOWHERE:
             self.receipts.setdefault(producer.topic.name, {})[position] = pending.keys
 
     def read_back(self, topic: str, entries: dict[Position, list[MessageKey]]) -> None:
@@ -85,6 +86,41 @@ class Order(Checker):
             skipped = topic.order[index]
             known = skipped in consumer.sub.left and skipped not in consumer.sub.unsure
             self.check(not known, "an entry is left out:", skipped, "before", position, consumer.sub.name)
+
+
+class Once(Checker):
+    """With deduplication the log has every message once and in order, over crashes too; without it no duplicates."""
+
+    rule = "once"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._seen: dict[str, int] = {}
+        self._last: dict[tuple[str, str], int] = {}
+
+    def turn(self) -> None:
+        """See Checker."""
+        if self.model.box.settings.brokerDeduplicationEnabled:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        for topic in self.model.topics.values():
+            for position in topic.order[self._seen.get(topic.name, 0) :]:
+                for key in topic.entries[position].keys:
+                    last = self._last.get((topic.name, key.producer), -1)
+                    self.check(key.sequence > last, "a message is stored twice:", position, key)
+                    self.check(key.sequence == last + 1, "a message is left out:", last + 1, "before", position, key)
+                    self._last[topic.name, key.producer] = key.sequence
+            self._seen[topic.name] = len(topic.order)
+
+    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
+        """See Checker."""
+        if position == NOWHERE:
+            self.check(self.model.box.settings.brokerDeduplicationEnabled, "a duplicate without deduplication")
+            self._read_on()
+            for key in pending.keys:
+                last = self._last.get((producer.topic.name, key.producer), -1)
+                self.check(key.sequence <= last, "a duplicate of what is not stored:", key)
 
 
 class Permits(Checker):
@@ -163,7 +199,7 @@ class Visibility(Checker):
 
     def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
         """See Checker."""
-        if position is not None:
+        if position is not None and position != NOWHERE:
             entry = producer.topic.entries.get(position)
             self.check(entry is not None, "a receipt before it is durable:", position)
             self.check(entry is not None and entry.keys == pending.keys, "a receipt for another entry:", position)
@@ -345,6 +381,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Visibility,
     NothingLost,
     Order,
+    Once,
     Permits,
     OneHolder,
     OneActive,

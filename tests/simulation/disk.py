@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from pulsarbox.broker.housekeeping import CheckRoom, Chore
+from pulsarbox.broker.housekeeping import CheckRoom, Chore, carry_out
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
@@ -244,25 +244,21 @@ class SimulatedDisk:
             error = StoreFull("the disk is full") if full else PersistenceError("the disk is slow")
         results: list[Reclaimed | None] = []
 
-        def carry_out() -> None:
+        def finish() -> None:
             if error is None:
                 results.append(self._carry_out_chore(chore))
 
         delay = world.soon(world.faults.chore_delay)
-        self._carry_out(carry_out, delay * 0.8)
+        self._carry_out(finish, delay * 0.8)
         self._answer(lambda: done(chore, error, results[0] if results else None), delay)
 
     def _carry_out_chore(self, chore: Chore) -> Reclaimed | None:
+        reclaimed = carry_out(chore, self.engine)
         if isinstance(chore, Checkpoint):
-            self.engine.checkpoint(chore)
             self._count("checkpoint")
-            return None
-        if isinstance(chore, CheckRoom):
-            self.engine.check_room()
+        elif isinstance(chore, CheckRoom):
             self._count("found room")
-            return None
-        reclaimed = self.engine.reclaim()
-        if reclaimed is not None:
+        elif reclaimed is not None:
             self._count(reclaimed.what)
         return reclaimed
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.selectors.selector import key_hash
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from pulsarbox.storage.record import Position
@@ -34,6 +35,7 @@ class OneActive(Checker):
         if consumer is None or consumer.sub.type not in (EXCLUSIVE, FAILOVER):
             return
         core = consumer.core
+        self.check(not consumer.subscription.taking_over, "delivered before the delay is over:", consumer.sub.name)
         right = self._active(consumer.sub, consumers_of(consumer.subscription))
         self.check(right is core, "delivered to one that is not active:", consumer.sub.name, core.name, position)
         if consumer.sub.type == FAILOVER:
@@ -45,18 +47,24 @@ class OneActive(Checker):
             for consumer in conn.consumers.values():
                 sub = consumer.sub
                 core = self.model.subscription(sub)
-                if sub.type == FAILOVER and core is not None and isinstance(core.dispatcher, SingleActiveDispatcher):
+                if sub.type != FAILOVER or core is None or core.taking_over:
+                    continue
+                if isinstance(core.dispatcher, SingleActiveDispatcher):
                     is_active = self._active(sub, core.dispatcher._consumers) is consumer.core
                     told = conn.notices.get(consumer.consumer_id)
                     self.check(told is is_active, "told", told, "but it is", is_active, sub.name, consumer.core.name)
 
     @staticmethod
     def _active(sub: SubView, consumers: list[Consumer]) -> Consumer:
-        """Of the lowest priority level the first by name; on a partition the n-th, counted round."""
+        """Of the lowest priority level: on a partition the n-th by name, counted round; else by a ring of hashes."""
         first = sorted(consumers, key=lambda each: (each.priority_level, each.name))
         first = [each for each in first if each.priority_level == first[0].priority_level]
-        partition = sub.topic.name.rpartition("-partition-")[2]
-        return first[(int(partition) if partition.isdigit() else 0) % len(first)]
+        topic, _, partition = sub.topic.name.rpartition("-partition-")
+        if topic:
+            return first[int(partition) % len(first)]
+        place = key_hash(sub.topic.name.encode())
+        points = {key_hash(f"{each.name}{i}".encode()): each for each in first for i in range(100)}
+        return points[min(points, key=lambda point: (point < place, point))]
 
 
 class Turns(Checker):

@@ -10,10 +10,10 @@ import pytest
 from pulsarbox.broker.acknowledging import Acknowledging
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch import key_shared, single_active
 from pulsarbox.broker.dispatch.chunks import ChunkOwners
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
-from pulsarbox.broker.dispatch.replay import At
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.standstill import Reason
@@ -41,34 +41,34 @@ def an_exclusive_subscription_takes_a_second_consumer(patch: pytest.MonkeyPatch)
 
 @mutant("one-active")
 def failover_looks_at_names_only(patch: pytest.MonkeyPatch) -> None:
-    original = SingleActiveDispatcher._choose
+    def choose_active(ranked: list[Consumer], **_: Any) -> Consumer | None:
+        return min(ranked, key=lambda each: each.name, default=None)
 
-    def choose(self: SingleActiveDispatcher, now: Now) -> bool:
-        self._consumers.sort(key=lambda each: each.name)
-        levels = [each.priority_level for each in self._consumers]
-        for each in self._consumers:
-            each.priority_level = 0
-        try:
-            return original(self, now)
-        finally:
-            for each, level in zip(self._consumers, levels, strict=True):
-                each.priority_level = level
-
-    patch.setattr(SingleActiveDispatcher, "_choose", choose)
+    patch.setattr(single_active, "choose_active", choose_active)
 
 
 @mutant("one-active")
 def failover_tells_only_newcomers(patch: pytest.MonkeyPatch) -> None:
-    original = SingleActiveDispatcher.remove
+    original = SingleActiveDispatcher._take_over
 
-    def remove(self: SingleActiveDispatcher, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
-        self._notify = lambda consumer: None  # type: ignore[method-assign]
-        try:
-            original(self, consumer, now, lost=lost)
-        finally:
-            del self._notify
+    def take_over(self: SingleActiveDispatcher, now: Now) -> None:
+        with pytest.MonkeyPatch.context() as for_now:
+            for_now.setattr(single_active, "notify", lambda consumer, active: None)
+            original(self, now)
 
-    patch.setattr(SingleActiveDispatcher, "remove", remove)
+    patch.setattr(SingleActiveDispatcher, "_take_over", take_over)
+
+
+@mutant("one-active")
+def failover_does_not_wait_before_it_takes_over(patch: pytest.MonkeyPatch) -> None:
+    original = SingleActiveDispatcher.flow
+
+    def flow(self: SingleActiveDispatcher, consumer: Consumer, now: Now) -> None:
+        timer, self._take_over_at = self._take_over_at, None
+        original(self, consumer, now)
+        self._take_over_at = timer
+
+    patch.setattr(SingleActiveDispatcher, "flow", flow)
 
 
 # Shared
@@ -143,13 +143,11 @@ def an_entry_goes_past_a_waiting_one_of_its_key(patch: pytest.MonkeyPatch) -> No
     original = KeySharedDispatcher._share
 
     def share(self: KeySharedDispatcher, entries: list[Entry]) -> None:
-        queues, self._queues = self._queues, {}
-        try:
-            original(self, entries)
-        finally:
-            for slot, queue in self._queues.items():
-                queues.setdefault(slot, queue)
-            self._queues = queues
+        counts, self._counts = self._counts, {}
+        original(self, entries)
+        for slot, count in self._counts.items():
+            counts[slot] = counts.get(slot, 0) + count
+        self._counts = counts
 
     patch.setattr(KeySharedDispatcher, "_share", share)
 
@@ -167,16 +165,7 @@ def a_stirred_consumer_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("key-order")
 def what_a_leaver_held_is_put_behind_what_waits(patch: pytest.MonkeyPatch) -> None:
-    original = KeySharedDispatcher._wait
-
-    def wait(self: KeySharedDispatcher, at: At, slot: int) -> None:
-        if at not in self._waiting and slot in self._queues:
-            self._waiting[at] = slot
-            self._queues[slot].append(at)
-        else:
-            original(self, at, slot)
-
-    patch.setattr(KeySharedDispatcher, "_wait", wait)
+    patch.setattr(key_shared, "position_of", lambda waiting: 0)
 
 
 @mutant("key-owner")
@@ -192,13 +181,16 @@ def who_had_a_key_keeps_it(patch: pytest.MonkeyPatch) -> None:
 
 
 @mutant("liveness", "why")
-def keys_that_drain_for_a_leaver_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    original = KeySharedDispatcher._place_all
+def what_is_parked_stays_so_when_consumers_change(patch: pytest.MonkeyPatch) -> None:
+    original = KeySharedDispatcher._place_again
 
-    def place_all(self: KeySharedDispatcher, slots: Any) -> None:
-        original(self, [slot for slot in slots if slot not in self._holders])
+    def place_again(self: KeySharedDispatcher, *consumers: Consumer) -> None:
+        parked, self._parked = self._parked, {}
+        original(self, *consumers)
+        for slot, waiting in parked.items():
+            self._parked.setdefault(slot, []).extend(waiting)
 
-    patch.setattr(KeySharedDispatcher, "_place_all", place_all)
+    patch.setattr(KeySharedDispatcher, "_place_again", place_again)
 
 
 @mutant("liveness", "why")
@@ -206,24 +198,17 @@ def a_drained_key_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
     original = KeySharedDispatcher._released
 
     def released(self: KeySharedDispatcher, consumer: Consumer, held: Any) -> None:
-        queue = self._queues.pop(held.slot, None)
+        parked = self._parked.pop(held.slot, None)
         original(self, consumer, held)
-        if queue is not None:
-            self._queues[held.slot] = queue
+        if parked is not None:
+            self._parked[held.slot] = parked
 
     patch.setattr(KeySharedDispatcher, "_released", released)
 
 
 @mutant("liveness", "why")
-def ranges_that_nobody_had_stay_without_consumer(patch: pytest.MonkeyPatch) -> None:
-    original = KeySharedDispatcher._came
-
-    def came(self: KeySharedDispatcher, consumer: Consumer) -> None:
-        unowned, self._unowned = self._unowned, set()
-        original(self, consumer)
-        self._unowned = unowned
-
-    patch.setattr(KeySharedDispatcher, "_came", came)
+def what_is_acknowledged_while_it_waits_keeps_others_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KeySharedDispatcher, "acknowledged_unheld", lambda self, at: None)
 
 
 # Counts and limits
@@ -231,12 +216,13 @@ def ranges_that_nobody_had_stay_without_consumer(patch: pytest.MonkeyPatch) -> N
 
 @mutant("tally", "unacked-limits", "liveness")
 def acknowledged_messages_stay_on_the_tally(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Unacked, "add", lambda self, messages: _add(self, max(messages, 0)))
+    original = Unacked._count
 
+    def count(self: Unacked, consumer: Consumer) -> None:
+        if consumer.unacked > consumer.counted:
+            original(self, consumer)
 
-def _add(tally: Unacked, messages: int) -> None:
-    tally.messages += messages
-    tally._broker.messages += messages
+    patch.setattr(Unacked, "_count", count)
 
 
 @mutant("tally")

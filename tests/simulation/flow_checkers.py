@@ -129,6 +129,10 @@ def _draining(standing: Standing) -> bool:
     return any(standing.drains(dispatcher, holders, slot) for slot in standing.slots(dispatcher))
 
 
+def _taking_over(standing: Standing) -> bool:
+    return standing.core.taking_over
+
+
 def _chunks(standing: Standing) -> bool:
     dispatcher = standing.dispatcher
     return isinstance(dispatcher, SharedDispatcher) and bool(standing.pinned(dispatcher) & set(standing.waiting))
@@ -142,6 +146,7 @@ _TRUE = {
     Reason.KEY_BLOCKED: _key_blocked,
     Reason.DRAINING: _draining,
     Reason.CHUNKS: _chunks,
+    Reason.TAKING_OVER: _taking_over,
 }
 """Whether a reason is true. Others are none while nothing is being read, moved or delayed."""
 

@@ -20,6 +20,7 @@ from tests.simulation import acknowledgements
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.history import brief
 from tests.simulation.views import (
+    NOWHERE,
     ConnView,
     ConsumerView,
     EntryView,
@@ -55,6 +56,7 @@ class Model:
         """How many there were, by the type of the subscription."""
         self.unloads = 0
         self.trims = 0
+        self.duplicates = 0
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
         self._sending: Pending | None = None
@@ -499,7 +501,9 @@ class Model:
                 checker.parcel(consumer, positions)
 
     def _send_receipt(self, conn: ConnView, body: Any) -> None:
-        self._settle_send(conn, body, position_of(body.message_id))
+        position = position_of(body.message_id)
+        self.duplicates += position == NOWHERE
+        self._settle_send(conn, body, position)
 
     def _send_error(self, conn: ConnView, body: Any) -> None:
         self._settle_send(conn, body, None)

@@ -54,6 +54,9 @@ class SimulatedProducer(Client):
         """How many different keys it uses."""
         self._chunking = world.random.choice((0.0, 0.1, 0.5))
         self._unsettled: deque[Sending] = deque()
+        self._repeats = box.settings.brokerDeduplicationEnabled
+        """It sends again what has a receipt, or may still get one, too."""
+        self._last_settled: Sending | None = None
 
     def connected(self) -> None:
         """See Client."""
@@ -96,6 +99,10 @@ class SimulatedProducer(Client):
             self._closing = self.request("CLOSE_PRODUCER", producer_id=self._producer_id)
         elif chance < 0.02:
             self.give_up()
+        elif self._repeats and chance < 0.05 and self._unsettled:
+            self._send(self._unsettled[-1])
+        elif self._repeats and chance < 0.1 and self._last_settled is not None:
+            self._send(self._last_settled)
         elif len(self._unsettled) < WINDOW:
             for _ in range(random.choice((1, 1, 2, 5))):
                 if self._chunking and self.world.chance(self._chunking):
@@ -169,6 +176,6 @@ class SimulatedProducer(Client):
 
     def _settled(self, sequence_id: int) -> None:
         if self._unsettled and self._unsettled[0].first == sequence_id:
-            self._unsettled.popleft()
+            self._last_settled = self._unsettled.popleft()
         elif self._unsettled and sequence_id > self._unsettled[0].first:
             raise Violation("order", f"{self.name}: a receipt for {sequence_id} before {self._unsettled[0].first}")

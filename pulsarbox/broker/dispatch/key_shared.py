@@ -11,13 +11,14 @@ consumer gets nothing of it until they are acknowledged, given back, or their ho
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from heapq import heappop, heappush
-from operator import itemgetter
+from itertools import chain, islice
+from operator import attrgetter
+from typing import NamedTuple
 
 from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
-from pulsarbox.broker.dispatch.replay import At
+from pulsarbox.broker.dispatch.replay import KEPT_READS, At
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
@@ -28,6 +29,18 @@ from pulsarbox.storage.record import Entry
 
 ANY = 1 << 31
 """More messages than one read brings."""
+
+
+class Waiting(NamedTuple):
+    """An entry that cannot be sent now, or is to be sent again."""
+
+    at: At
+    slot: int
+    entry: Entry | None
+    """The entry itself; None where it has to be found again."""
+
+
+position_of = attrgetter("at")
 
 
 class Holder:
@@ -74,6 +87,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self.selector = selector
         self._draining = draining
         self._max_read = settings.dispatcherMaxReadBatchSize
+        self._max_kept = KEPT_READS * self._max_bytes
         self._per_consumer = settings.keySharedLookAheadMsgInReplayThresholdPerConsumer
         self._per_subscription = settings.keySharedLookAheadMsgInReplayThresholdPerSubscription
         self._owners: dict[int, Consumer | None] = {}
@@ -81,19 +95,20 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._holders: dict[int, Holder] = {}
         self._ready: dict[Consumer, None] = {}
         """Consumers that can be sent to, as far as is known."""
-        self._waiting: dict[At, int] = {}
-        """Positions that wait to be sent, and their slots."""
-        self._queues: dict[int, deque[At]] = {}
-        """The same by slot, in order."""
-        self._heaps: dict[Consumer, list[tuple[At, int]]] = {}
-        """For each consumer the slots of its own that wait and do not drain, by their first position. What does not
-        hold any more is recognised when it is taken."""
         self._stirred: dict[Consumer, None] = {}
-        """Consumers that may be able to take something of their heap."""
-        self._unowned: set[int] = set()
-        """Slots that wait and belong to nobody."""
+        """Those of them that may be able to take something that waits."""
+        self._queues: dict[Consumer, deque[Waiting]] = {}
+        """What waits for a consumer to take it, in order."""
+        self._parked: dict[int, list[Waiting]] = {}
+        """What waits for a slot that drains or belongs to nobody."""
+        self._counts: dict[int, int] = {}
+        """Entries that wait in either, by slot."""
+        self._waiting = 0
+        """All of them."""
+        self._kept_bytes = 0
+        """Of those that are at hand."""
         self._unheld = False
-        """Something was acknowledged while it waited."""
+        """Some of them may be acknowledged."""
 
     # Consumers
 
@@ -101,41 +116,41 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         losers = self.selector.add(consumer)
         if self._draining:
             consumer.released = self._released
-        self._owners.clear()
-        for loser in losers:
-            self._place_all(slot for _, slot in self._heaps.pop(loser, ()))
-        if self._unowned:
-            unowned, self._unowned = self._unowned, set()
-            self._place_all(unowned)
+        self._place_again(*losers)
 
     def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
         consumer.released = None
         self.selector.remove(consumer)
-        self._owners.clear()
         self._ready.pop(consumer, None)
-        self._stirred.pop(consumer, None)
-        heap = self._heaps.pop(consumer, ())
-        slots = {each.slot for each in held.values()}
-        for slot in slots:
-            self._holders.pop(slot, None)
+        for each in held.values():
+            self._holders.pop(each.slot, None)
+        self._place_again(consumer)
         self._wait_again(held)
-        # Those that drained for the sake of who has gone may have come back to the consumer that was waited for.
-        drained = {slot for slot in self._queues if slot in self._holders}
-        self._place_all(slots | drained | {slot for _, slot in heap})
+
+    def _place_again(self, *consumers: Consumer) -> None:
+        """Slots have moved away from consumers: what waits for them, or for nobody in particular, may go elsewhere."""
+        self._owners.clear()
+        moved = [each for consumer in consumers for each in self._queues.pop(consumer, ())]
+        for parked in self._parked.values():
+            moved += parked
+        self._parked.clear()
+        for consumer in consumers:
+            self._stirred.pop(consumer, None)
+        self._place(moved)
 
     def _may_be_ready(self, consumer: Consumer) -> None:
         if consumer.ready:
             self._ready[consumer] = None
-            if consumer in self._heaps:
+            if consumer in self._queues:
                 self._stirred[consumer] = None
 
     def _forget(self) -> None:
         self._holders.clear()
-        self._waiting.clear()
-        self._queues.clear()
-        self._heaps.clear()
         self._stirred.clear()
-        self._unowned.clear()
+        self._queues.clear()
+        self._parked.clear()
+        self._counts.clear()
+        self._waiting = self._kept_bytes = 0
 
     # Slots
 
@@ -159,8 +174,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             holder.entries -= 1
             if not holder.entries:
                 del self._holders[held.slot]
-                if held.slot in self._queues:
-                    self._place(held.slot)
+                if held.slot in self._parked:
+                    self._place(self._parked.pop(held.slot))
 
     def acknowledged(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.acknowledged."""
@@ -173,76 +188,86 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def acknowledged_unheld(self, at: At) -> None:
         """See Dispatcher.acknowledged_unheld: it makes room for looking ahead."""
-        slot = self._waiting.pop(at, None)
-        if slot is not None:
-            self._unheld = True
-            self._replay.take(at)
-            queue = self._queues[slot]
-            was_first = queue[0] == at
-            queue.remove(at)
-            if not queue:
-                del self._queues[slot]
-            elif was_first:
-                self._place(slot)
-
-    def _place(self, slot: int) -> None:
-        """A slot waits: where its consumer finds it, unless it drains."""
-        owner = self._owner(slot)
-        if owner is None:
-            self._unowned.add(slot)
-        elif not self._drains(slot, owner):
-            heappush(self._heaps.setdefault(owner, []), (self._queues[slot][0], slot))
-            if owner in self._ready:
-                self._stirred[owner] = None
-
-    def _place_all(self, slots: Iterable[int]) -> None:
-        for slot in slots:
-            if slot in self._queues:
-                self._place(slot)
+        self._unheld = bool(self._waiting)
 
     # What waits
 
-    def _wait(self, at: At, slot: int) -> None:
-        """An entry cannot be sent now, or is to be sent again."""
-        if at in self._waiting:
-            return
-        self._waiting[at] = slot
-        queue = self._queues.get(slot)
-        if queue is None:
-            self._queues[slot] = deque((at,))
-            self._place(slot)
-        elif at > queue[-1]:
-            queue.append(at)
-        else:
-            first = queue[0]
-            self._queues[slot] = deque(sorted((*queue, at)))
-            if at < first:
-                self._place(slot)
-
     def _wait_again(self, given_back: Mapping[At, Held]) -> None:
-        """In order, so that what is added is nearly always the newest of its slot."""
-        for at, held in sorted(given_back.items(), key=itemgetter(0)):
-            self._wait(at, held.slot)
+        for held in given_back.values():
+            self._waits(held.slot)
+        self._place([Waiting(at, held.slot, None) for at, held in given_back.items()])
 
-    def _drop_first(self, slot: int) -> None:
-        """The oldest entry of a slot waits no longer."""
-        queue = self._queues[slot]
-        del self._waiting[queue.popleft()]
-        if queue:
-            self._place(slot)
+    def _wait(self, entry: Entry, slot: int, owner: Consumer | None) -> None:
+        """An entry that was just read cannot be sent now. It is newer than all that waits."""
+        kept = None
+        if self._kept_bytes < self._max_kept:
+            kept = entry
+            self._kept_bytes += len(entry[11])
+        waiting = Waiting((entry[0], entry[1]), slot, kept)
+        self._waits(slot)
+        if owner is None or self._drains(slot, owner):
+            self._parked.setdefault(slot, []).append(waiting)
         else:
-            del self._queues[slot]
+            self._queues.setdefault(owner, deque()).append(waiting)
+            if owner in self._ready:
+                self._stirred[owner] = None
+
+    def _place(self, entries: Iterable[Waiting]) -> None:
+        """Let entries wait where they belong."""
+        by_owner: dict[Consumer, list[Waiting]] = {}
+        for each in entries:
+            owner = self._owner(each.slot)
+            if owner is None or self._drains(each.slot, owner):
+                self._parked.setdefault(each.slot, []).append(each)
+            else:
+                by_owner.setdefault(owner, []).append(each)
+        for owner, added in by_owner.items():
+            self._queues[owner] = deque(sorted((*self._queues.get(owner, ()), *added), key=position_of))
+            if owner in self._ready:
+                self._stirred[owner] = None
+
+    def _waits(self, slot: int) -> None:
+        """One more entry waits."""
+        self._waiting += 1
+        self._counts[slot] = self._counts.get(slot, 0) + 1
+
+    def _drop_acknowledged(self) -> None:
+        """Entries that were acknowledged while they waited wait no longer."""
+        self._unheld = False
+        is_acked = self._cursor.is_acked
+        left: list[Waiting] = []
+        for each in chain(*self._queues.values(), *self._parked.values()):
+            if is_acked(*each.at):
+                self._waits_no_longer(each)
+            else:
+                left.append(each)
+        self._queues.clear()
+        self._parked.clear()
+        self._place(left)
+
+    def _waits_no_longer(self, waiting: Waiting) -> None:
+        """An entry is sent, or need not be."""
+        slot = waiting.slot
+        self._waiting -= 1
+        if waiting.entry is not None:
+            self._kept_bytes -= len(waiting.entry[11])
+        count = self._counts[slot]
+        if count == 1:
+            del self._counts[slot]
+        else:
+            self._counts[slot] = count - 1
 
     # Sending
 
     def _reread(self, now: Now) -> None:
         """See MultipleConsumersDispatcher."""
-        self._stirred.update((consumer, None) for consumer in self._heaps if consumer in self._ready)
+        self._stirred.update((consumer, None) for consumer in self._queues if consumer in self._ready)
         self.dispatch(now)
 
     def _send_all(self, now: Now) -> str:
         unacked = self._unacked
-        self._unheld = False
+        if self._unheld:
+            self._drop_acknowledged()
         while not unacked.at_limit():
             if self._stirred:
                 consumer, _ = self._stirred.popitem()
@@ -253,7 +278,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 continue
             if not self._anybody():
                 return Reason.NO_PERMITS
-            ahead = min(self._per_consumer * len(self._consumers), self._per_subscription) - len(self._waiting)
+            ahead = min(self._per_consumer * len(self._consumers), self._per_subscription) - self._waiting
             if ahead <= 0:
                 return Reason.KEY_BLOCKED
             entries = self._source.take(min(self._max_read, ahead), ANY, now)
@@ -274,50 +299,46 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     def _share(self, entries: list[Entry]) -> None:
         """Give each of the entries to the consumer of its key, or let it wait."""
         parcels: dict[Consumer, Parcel] = {}
-        queues, slot_of = self._queues, self.selector.slot
+        counts, slot_of = self._counts, self.selector.slot
         for entry in entries:
             slot = slot_of(sticky_hash(entry))
             owner = self._owner(slot)
-            if owner is not None and slot not in queues and not self._drains(slot, owner):
+            if owner is not None and slot not in counts and not self._drains(slot, owner):
                 parcel = parcels.get(owner)
                 if parcel is None and owner.ready:
                     parcel = parcels[owner] = Parcel(self._unacked.room(owner))
                 if parcel is not None and parcel.room > 0:
                     parcel.add(entry, slot)
                     continue
-            self._replay.keep(entry)
-            self._wait((entry[0], entry[1]), slot)
+            self._wait(entry, slot, owner)
         for owner, parcel in parcels.items():
             if self._unacked.at_limit():
-                for entry, slot in zip(parcel.entries, parcel.slots, strict=True):
-                    self._replay.keep(entry)
-                    self._wait((entry[0], entry[1]), slot)
+                for slot in parcel.slots:
+                    self._waits(slot)
+                at_hand = zip(parcel.entries, parcel.slots, strict=True)
+                self._place(Waiting((entry[0], entry[1]), slot, None) for entry, slot in at_hand)
             else:
                 self._send(owner, parcel)
 
     def _send_waiting(self, consumer: Consumer) -> bool:
         """Send what waits for a consumer, as far as it is at hand; asks for the others. Whether any was sent."""
-        heap = self._heaps.get(consumer)
+        queue = self._queues.get(consumer)
         parcel = Parcel(self._unacked.room(consumer))
         size = 0
-        while heap and len(parcel.entries) < self._max_read and parcel.room > 0 and size < self._max_bytes:
-            at, slot = heap[0]
-            queue = self._queues.get(slot)
-            if queue is None or queue[0] != at or self._owner(slot) is not consumer or self._drains(slot, consumer):
-                heappop(heap)  # it is sent, or stands elsewhere now
-                continue
-            if not self._replay.is_gone(at):
-                entry = self._replay.take(at)
+        while queue and len(parcel.entries) < self._max_read and parcel.room > 0 and size < self._max_bytes:
+            waiting = queue[0]
+            if not self._replay.is_gone(waiting.at):
+                entry = waiting.entry or self._replay.take(waiting.at)
                 if entry is None:
                     if not parcel.entries:
-                        self._replay.read(at, self._waiting)
+                        self._replay.read(waiting.at, {each.at for each in islice(queue, self._max_read)})
                     break
-                parcel.add(entry, slot)
+                parcel.add(entry, waiting.slot)
                 size += len(entry[11])
-            heappop(heap)
-            self._drop_first(slot)
-        if not heap:
-            self._heaps.pop(consumer, None)
+            queue.popleft()
+            self._waits_no_longer(waiting)
+        if not queue:
+            self._queues.pop(consumer, None)
         if parcel.entries:
             self._send(consumer, parcel)
         return bool(parcel.entries)
@@ -347,9 +368,5 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def draining_slots(self) -> dict[int, Consumer]:
         """Slots of which entries wait until somebody who has them no longer has acknowledged, and who that is."""
-        found = {}
-        for slot in self._queues:
-            owner, holder = self._owner(slot), self._holders.get(slot)
-            if owner is not None and holder is not None and holder.consumer is not owner:
-                found[slot] = holder.consumer
-        return found
+        holders = self._holders
+        return {slot: holders[slot].consumer for slot in self._parked if slot in holders}

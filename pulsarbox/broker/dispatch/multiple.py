@@ -78,7 +78,6 @@ class MultipleConsumersDispatcher:
             self.rewind()
         self._came(consumer)
         self._consumers.append(consumer)
-        consumer.tally = self._unacked
         self._may_be_ready(consumer)
         self.dispatch(now)
 
@@ -86,7 +85,6 @@ class MultipleConsumersDispatcher:
         """See Dispatcher.remove."""
         self._consumers.remove(consumer)
         held = consumer.release_all()
-        consumer.tally = None
         if lost and self._count_lost:
             for position in held:
                 self._cursor.redelivered(position)
@@ -116,12 +114,12 @@ class MultipleConsumersDispatcher:
         """See Dispatcher.rewind."""
         for consumer in self._consumers:
             consumer.release_all()
-            consumer.blocked = False
-            self._may_be_ready(consumer)
-        self._unacked.reset()
+        self._unacked.reset(self._consumers)
         self._replay.clear()
         self._forget()
         self._source.rewind()
+        for consumer in self._consumers:
+            self._may_be_ready(consumer)
 
     def flow(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.flow."""

@@ -1,16 +1,21 @@
 """Exclusive and Failover: one consumer gets everything, in order.
 
-With Failover the active consumer is the one of the lowest priority level, among equals the first by name; on partition
-i of a partitioned topic the i-th of them, counted round. The others are told that they wait.
+With Failover the others wait. Another active consumer is chosen at once, and takes over after a delay: until then
+nothing is sent, and the acknowledgements of the last one still count. Then all are told which of them is active. Who
+comes and is not chosen is told at once. Sources: PersistentDispatcherSingleActiveConsumer of Pulsar 4.2, failover.py.
 """
 
 from collections.abc import Iterable
 
 from pulsarbox.broker.consumer import BodyOf, Consumer
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason, Standstill
+from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
 from pulsarbox.errors import ConsumerBusy
+from pulsarbox.names import TopicName
 from pulsarbox.protocol import replies
 from pulsarbox.storage.cursor import ManagedCursor
 
@@ -25,16 +30,27 @@ class SingleActiveDispatcher:
     """Dispatcher of an Exclusive or a Failover subscription."""
 
     def __init__(
-        self, cursor: ManagedCursor, source: EntrySource, batch: int, *, failover: bool, partition: int
+        self, cursor: ManagedCursor, source: EntrySource, core: Core, *, failover: bool, topic: TopicName
     ) -> None:
+        settings = core.settings
         self._cursor = cursor
         self._source = source
-        self._batch = batch
+        self._timers = core.timers
+        self._batch = settings.dispatcherMaxReadBatchSize
         self._failover = failover
-        self._partition = max(partition, 0)
+        self._delay = settings.activeConsumerFailoverDelayTimeMillis / 1000 if failover else 0.0
+        self._consistent_hashing = settings.activeConsumerFailoverConsistentHashing
+        self._topic = topic
         self._consumers: list[Consumer] = []
+        self._take_over_at: Timer | None = None
+        """While there is one, the active consumer waits for it."""
         self.active: Consumer | None = None
         self.standstill = Standstill()
+
+    @property
+    def taking_over(self) -> bool:
+        """Whether the active consumer waits for the delay to end: it is sent nothing yet."""
+        return self._take_over_at is not None
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.add."""
@@ -42,9 +58,9 @@ class SingleActiveDispatcher:
             self._consumers[0].cnx.check_alive(now)
             raise ConsumerBusy("Exclusive consumer is already connected")
         self._consumers.append(consumer)
-        self._consumers.sort(key=lambda each: (each.priority_level, each.name))
+        self._consumers.sort(key=rank)
         if not self._choose(now) and self._failover:
-            self._notify(consumer)
+            notify(consumer, self.active)
 
     def remove(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """See Dispatcher.remove."""
@@ -54,7 +70,7 @@ class SingleActiveDispatcher:
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
         """Everything unacknowledged is sent again, in order, whichever entries are asked for."""
-        if consumer is self.active:
+        if consumer is self.active and not self.taking_over:
             self.rewind()
             self.dispatch(now)
 
@@ -70,6 +86,9 @@ class SingleActiveDispatcher:
         consumer = self.active
         if consumer is None:
             self.standstill.stopped(Reason.NO_CONSUMER, now)
+            return
+        if self._take_over_at is not None:
+            self.standstill.stopped(Reason.TAKING_OVER, now)
             return
         outbox = consumer.outbox
         body_of: BodyOf | None = consumer.cnx.body_of
@@ -110,22 +129,36 @@ class SingleActiveDispatcher:
 
     def _choose(self, now: Now) -> bool:
         """Let the right consumer be the active one; whether that is a change."""
-        chosen = None
-        if self._consumers:
-            first = [each for each in self._consumers if each.priority_level == self._consumers[0].priority_level]
-            chosen = first[self._partition % len(first)]
+        chosen = choose_active(
+            self._consumers,
+            topic=str(self._topic),
+            partition=self._topic.partition_index,
+            consistent_hashing=self._consistent_hashing,
+        )
         if chosen is self.active:
             return False
         self.active = chosen
+        if chosen is None:
+            self.rewind()
+        elif not self._delay:
+            self._take_over(now)
+        elif self._take_over_at is None:
+            self._take_over_at = self._timers.at(now.monotonic + self._delay, self._take_over)
+        return True
+
+    def _take_over(self, now: Now) -> None:
+        """Start with the active consumer, whoever that is by now."""
+        self._take_over_at = None
+        if self.active is None:
+            return  # the subscription may be of another type meanwhile, its source that of another dispatcher
         self.rewind()
         if self._failover:
             for consumer in self._consumers:
-                self._notify(consumer)
+                notify(consumer, self.active)
         self.dispatch(now)
-        return True
 
-    def _notify(self, consumer: Consumer) -> None:
-        if consumer.cnx.protocol_version >= FAILOVER_NOTICE_VERSION:
-            consumer.outbox.send(
-                replies.active_consumer_change(consumer.consumer_id, is_active=consumer is self.active)
-            )
+
+def notify(consumer: Consumer, active: Consumer | None) -> None:
+    """Tell a consumer whether it is the active one, if its client knows of that."""
+    if consumer.cnx.protocol_version >= FAILOVER_NOTICE_VERSION:
+        consumer.outbox.send(replies.active_consumer_change(consumer.consumer_id, is_active=consumer is active))

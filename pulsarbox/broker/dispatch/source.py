@@ -61,7 +61,7 @@ class EntrySource:
         ledger_id, entry_id = self.position
         tail = self._ledger.tail.get(ledger_id)
         enough = 0
-        check = bool(cursor.ranges) or (ledger_id, entry_id) <= cursor.mark_delete
+        last_acked = cursor.last_acked
         while len(taken) < max_entries and max_messages > 0:
             if ahead:
                 entry: Entry | None = ahead.popleft()
@@ -75,7 +75,7 @@ class EntrySource:
                 tail = self._ledger.tail.get(ledger_id)
                 continue
             ledger_id, entry_id = entry[0], entry[1] + 1
-            if check and cursor.is_acked(ledger_id, entry_id - 1):
+            if (ledger_id, entry_id - 1) <= last_acked and cursor.is_acked(ledger_id, entry_id - 1):
                 continue
             if not taken:
                 enough = entry[5] + self._max_bytes

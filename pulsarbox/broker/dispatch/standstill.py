@@ -30,6 +30,8 @@ class Reason:
     """What is left is not due yet."""
     THROTTLED: Final = "throttled"
     """A dispatch rate is used up."""
+    TAKING_OVER: Final = "taking-over"
+    """Another consumer of a Failover subscription has become the active one, a moment ago."""
     RESETTING: Final = "resetting"
     """The cursor is being moved: consumers are told to come back."""
     READING: Final = "reading"

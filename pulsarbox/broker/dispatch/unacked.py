@@ -5,7 +5,7 @@ Whoever reaches one gets nothing more until it has acknowledged half of it (``ma
 something that hold more than their share of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.clock import Now
@@ -59,10 +59,12 @@ class Unacked:
         """The broker's limit has held this subscription back, and it may do so still."""
         self.messages = 0
 
-    def add(self, messages: int) -> None:
-        """So many more, or less."""
-        self.messages += messages
-        self._broker.messages += messages
+    def _count(self, consumer: Consumer) -> None:
+        """The consumer holds more or less than it did. Once a command, not once a message."""
+        change = consumer.unacked - consumer.counted
+        consumer.counted = consumer.unacked
+        self.messages += change
+        self._broker.messages += change
 
     def room(self, consumer: Consumer) -> int:
         """Messages that the consumer may be sent; the last entry may go beyond."""
@@ -80,6 +82,7 @@ class Unacked:
 
     def sent(self, consumer: Consumer) -> None:
         """Messages were sent to the consumer."""
+        self._count(consumer)
         if self._max_consumer and consumer.unacked >= self._max_consumer:
             consumer.blocked = True
         if self._max and self.messages >= self._max:
@@ -88,6 +91,7 @@ class Unacked:
 
     def released(self, consumer: Consumer) -> bool:
         """The consumer holds less than before; whether it, or the subscription, goes on now."""
+        self._count(consumer)
         freed = False
         if consumer.blocked and consumer.unacked <= self._max_consumer // 2:
             consumer.blocked = False
@@ -104,6 +108,9 @@ class Unacked:
         """After ``released``, when it is known who can be sent to: the broker's limit may hold no longer."""
         self._broker.released(now)
 
-    def reset(self) -> None:
+    def reset(self, consumers: Iterable[Consumer]) -> None:
         """Nobody holds anything."""
+        for consumer in consumers:
+            consumer.blocked = False
+            self._count(consumer)
         self._blocked = False

@@ -28,7 +28,8 @@ def ping(cnx: ServerCnx, command: CommandPing, now: Now) -> None:
 
 
 def pong(cnx: ServerCnx, command: CommandPong, now: Now) -> None:
-    """The client gives one; that it came is all there is to it."""
+    """The client gives one."""
+    cnx.sign_of_life(now)
 
 
 def auth_response(cnx: ServerCnx, command: CommandAuthResponse, now: Now) -> None:

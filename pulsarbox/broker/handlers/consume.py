@@ -6,6 +6,7 @@ from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, K
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
+from pulsarbox.broker.subscription_types import check_type_enabled
 from pulsarbox.broker.topic import AnySubscription, PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
@@ -18,6 +19,7 @@ from pulsarbox.errors import (
     SubscriptionNotFound,
 )
 from pulsarbox.names import parse_topic
+from pulsarbox.protocol import PulsarApi_pb2 as pulsar_api
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandAck,
@@ -58,6 +60,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
             _opened(cnx, command, consumer, now)
             return
         assert isinstance(topic, PersistentTopic)
+        check_type_enabled(cnx.broker.core.settings, name, command.subType)
         existing = topic.subscriptions.get(command.subscription)
         if existing is not None or command.durable:
             _attach(cnx, command, _durable(cnx, command, topic, existing, now), now)
@@ -144,10 +147,13 @@ def _consumer(
         now=now,
     )
     if command.HasField("keySharedMeta"):
-        meta = command.keySharedMeta
-        ranges = tuple((each.start, each.end) for each in meta.hashRanges)
-        consumer.key_shared = KeySharedMeta(KeySharedMode(meta.keySharedMode), ranges, meta.allowOutOfOrderDelivery)
+        consumer.key_shared = _key_shared(command.keySharedMeta)
     return consumer
+
+
+def _key_shared(meta: pulsar_api.KeySharedMeta) -> KeySharedMeta:
+    ranges = tuple((each.start, each.end) for each in meta.hashRanges)
+    return KeySharedMeta(KeySharedMode(meta.keySharedMode), ranges, meta.allowOutOfOrderDelivery)
 
 
 def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
@@ -222,11 +228,16 @@ def redeliver(cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages, n
     consumer.subscription.redeliver(consumer, positions, now)
 
 
-def unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, now: Now) -> None:
-    """Delete the subscription; answered when that is durable."""
-    consumer = cnx.consumers.get(command.consumer_id)
+def _open_consumer(cnx: ServerCnx, consumer_id: int) -> Consumer:
+    consumer = cnx.consumers.get(consumer_id)
     if consumer is None:
         raise MetadataError("Consumer not found")
+    return consumer
+
+
+def unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, now: Now) -> None:
+    """Delete the subscription; answered when that is durable."""
+    consumer = _open_consumer(cnx, command.consumer_id)
     consumer.subscription.unsubscribe(consumer, command.force, now)
     reply = replies.success(command.request_id)
     cnx.broker.when_durable(lambda when: cnx.outbox.send(reply), now)
@@ -236,10 +247,7 @@ def seek(cnx: ServerCnx, command: CommandSeek, now: Now) -> None:
     """Start again elsewhere: the consumers are closed and come back."""
     if not command.HasField("message_id") and not command.HasField("message_publish_time"):
         raise MetadataError("Message id and message publish time were not present")
-    consumer = cnx.consumers.get(command.consumer_id)
-    if consumer is None:
-        raise MetadataError("Consumer not found")
-    subscription = consumer.subscription
+    subscription = _open_consumer(cnx, command.consumer_id).subscription
     if not isinstance(subscription, Subscription):
         raise NotAllowed("Seek operation is not supported on a non-persistent topic")
     request_id = command.request_id
@@ -269,10 +277,7 @@ def close_consumer(cnx: ServerCnx, command: CommandCloseConsumer, now: Now) -> N
 
 def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: Now) -> None:
     """The last message of the topic that anybody can see, and the subscription's mark-delete."""
-    consumer = cnx.consumers.get(command.consumer_id)
-    if consumer is None:
-        raise MetadataError("Consumer not found")
-    subscription = consumer.subscription
+    subscription = _open_consumer(cnx, command.consumer_id).subscription
     if not isinstance(subscription, Subscription):
         raise NotAllowed("A non-persistent topic keeps no messages: it has no last one")
     ledger, partition = subscription.topic.ledger, subscription.topic.name.partition_index

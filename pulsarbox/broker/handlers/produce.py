@@ -1,29 +1,27 @@
 """PRODUCER and CLOSE_PRODUCER. SEND, the hot one, is in ``cnx``."""
 
 from pulsarbox.broker.cnx import ServerCnx, State
-from pulsarbox.broker.producer import Producer
-from pulsarbox.broker.schemas import StoredSchema, is_schema
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.producer import Access, Producer
+from pulsarbox.broker.schemas import is_schema
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
-from pulsarbox.errors import NotAllowed, NotSupported, ServiceNotReady
-from pulsarbox.names import parse_topic
+from pulsarbox.errors import NotAllowed, PulsarBoxError, ServiceNotReady
+from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol import replies
-from pulsarbox.protocol.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, ProducerAccessMode
+from pulsarbox.protocol.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
 
 
 def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
-    """Open a producer; answered when its topic, and the subscription it may ask for, are durable."""
+    """Open a producer; answered when its topic, its epoch, and the subscription it may ask for, are durable."""
     broker = cnx.broker
     name = parse_topic(command.topic)
     present = cnx.producers.get(command.producer_id)
     if present is not None:
-        cnx.outbox.send(replies.producer_success(command.request_id, present.name, -1, b""))
+        last = present.topic.last_sequence_id(present.name)
+        cnx.outbox.send(replies.producer_success(command.request_id, present.name, last, present.schema_version))
         return
-    if ("producer", command.producer_id) in cnx.opening:
+    if command.producer_id in cnx.coming:
         raise ServiceNotReady("Producer is already present on the connection")
-    if command.producer_access_mode != ProducerAccessMode.Shared:
-        mode = ProducerAccessMode.Name(command.producer_access_mode)
-        raise NotSupported(f"Producer access mode {mode} is not supported by this version: use Shared")
     if command.txn_enabled:
         raise NotAllowed("Transactions are not enabled.")
     refusal = broker.core.commits.housekeeping.refusal
@@ -31,53 +29,102 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
         # Told to come back: a client that were let in would send again what was refused, at once and for ever.
         raise ServiceNotReady(f"Nothing can be published right now: {refusal}")
     topic = broker.topics.open(name, now)
-    opened = Producer(
+    opening = _Opening(cnx, command.request_id, _producer(cnx, command, topic, now))
+    _prepare(cnx, command, name, opening.producer, now)
+    cnx.coming[command.producer_id] = opening.producer
+    try:
+        topic.producers.add(opening, now)
+    except PulsarBoxError:
+        cnx.coming.pop(command.producer_id, None)
+        raise
+
+
+def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) -> Producer:
+    return Producer(
         cnx,
         command.producer_id,
-        command.producer_name or broker.core.producer_name(),
+        command.producer_name if command.HasField("producer_name") else cnx.broker.core.producer_name(),
         topic,
-        epoch=command.epoch,
-        user_provided_name=bool(command.producer_name) and command.user_provided_producer_name,
+        access=Access(command.producer_access_mode, command.topic_epoch if command.HasField("topic_epoch") else None),
         now=now,
     )
-    schema = None
+
+
+def _prepare(cnx: ServerCnx, command: CommandProducer, name: TopicName, opened: Producer, now: Now) -> None:
+    """What a producer brings with it: its schema, and a subscription that is to miss nothing of what it sends."""
+    broker, topic = cnx.broker, opened.topic
     if command.HasField("schema") and is_schema(command.schema):
-        schema = broker.schemas.put(name, command.schema, now.wall)
+        opened.schema_version = broker.schemas.put(name, command.schema, now.wall).version_bytes
     if command.initial_subscription_name and isinstance(topic, PersistentTopic):
         if command.initial_subscription_name not in topic.subscriptions:
             if not broker.core.settings.allowAutoSubscriptionCreation:
                 raise NotAllowed("Could not create the initial subscription: it may not be created by clients")
             topic.subscribe(command.initial_subscription_name, earliest=True, properties={}, now=now)
-    topic.add_producer(opened, now)
-    cnx.opening["producer", command.producer_id] = command.request_id
-    broker.when_durable(lambda when: _opened(cnx, command.request_id, opened, schema), now)
 
 
-def _opened(cnx: ServerCnx, request_id: int, opened: Producer, schema: StoredSchema | None) -> None:
-    key = ("producer", opened.producer_id)
-    expected = cnx.opening.get(key) == request_id
-    if expected:
-        del cnx.opening[key]
-    if cnx.state is State.CLOSED or not expected or opened.closed:
-        # The connection went, or somebody closed it before it was open.
-        opened.closed = True
-        opened.topic.remove_producer(opened)
-        error = ServiceNotReady("The producer was closed before it was open")
-        cnx.outbox.send(replies.error(request_id, error.server_error, str(error)))
-        return
-    cnx.producers[opened.producer_id] = opened
-    cnx.recently_closed.pop(opened.producer_id, None)
-    version = schema.version_bytes if schema is not None else b""
-    cnx.outbox.send(replies.producer_success(request_id, opened.name, -1, version))
+class _Opening:
+    """A PRODUCER that is not answered yet, or with ``producer_ready`` false only; see ``producers.Claim``."""
+
+    def __init__(self, cnx: ServerCnx, request_id: int, opened: Producer) -> None:
+        self._cnx = cnx
+        self._request_id = request_id
+        self.producer = opened
+        self._admitted = False
+
+    def admitted(self, now: Now) -> None:
+        """See Claim.admitted."""
+        self._admitted = True
+        broker, producer = self._cnx.broker, self.producer
+        if producer.topic.is_settling(producer.name):
+            # What was sent under the name before is on its way: the answer says whether it is stored.
+            broker.core.commits.after_commit(self._open)
+        else:
+            broker.when_durable(self._open, now)
+
+    def queued(self, now: Now) -> None:
+        """See Claim.queued; the client stops its clock and waits for a second answer."""
+        self._cnx.broker.when_durable(self._tell_queued, now)
+
+    def refused(self, error: PulsarBoxError, now: Now) -> None:
+        """See Claim.refused."""
+        self.producer.closed = True
+        if self._cnx.coming.get(self.producer.producer_id) is self.producer:
+            del self._cnx.coming[self.producer.producer_id]
+        self._cnx.outbox.send(replies.error(self._request_id, error.server_error, str(error)))
+
+    def _tell_queued(self, now: Now) -> None:
+        if not self._admitted and not self.producer.closed:
+            self._succeed(None, ready=False)
+
+    def _open(self, now: Now) -> None:
+        cnx, opened = self._cnx, self.producer
+        if cnx.state is State.CLOSED or opened.closed:
+            # The connection went, somebody closed it before it was open, or took the topic.
+            opened.topic.remove_producer(opened, now)
+            self.refused(opened.fenced or ServiceNotReady("The producer was closed before it was open"), now)
+            return
+        del cnx.coming[opened.producer_id]
+        cnx.producers[opened.producer_id] = opened
+        cnx.recently_closed.pop(opened.producer_id, None)
+        self._succeed(opened.topic.producers.epoch, ready=True)
+
+    def _succeed(self, topic_epoch: int | None, *, ready: bool) -> None:
+        name, version = self.producer.name, self.producer.schema_version
+        last = self.producer.topic.last_sequence_id(name)
+        self._cnx.outbox.send(
+            replies.producer_success(self._request_id, name, last, version, topic_epoch, producer_ready=ready)
+        )
 
 
 def close_producer(cnx: ServerCnx, command: CommandCloseProducer, now: Now) -> None:
     """Close a producer; answered when all it has sent is answered. An unknown one is closed already."""
-    cnx.opening.pop(("producer", command.producer_id), None)
-    present = cnx.producers.pop(command.producer_id, None)
     reply = replies.success(command.request_id)
+    coming = cnx.coming.pop(command.producer_id, None)
+    if coming is not None:
+        coming.closed = True
+        coming.topic.remove_producer(coming, now)
+    present = cnx.producers.get(command.producer_id) or cnx.draining.get(command.producer_id)
     if present is None:
         cnx.outbox.send(reply)
     else:
-        cnx.close_recently(command.producer_id)
-        present.close(lambda: cnx.outbox.send(reply))
+        present.close(lambda: cnx.outbox.send(reply), now)

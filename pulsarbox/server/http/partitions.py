@@ -42,9 +42,10 @@ def create(call: Call) -> Answer:
 
 
 def grow(call: Call) -> Answer:
-    """Give a topic more partitions."""
+    """Give a topic more partitions; with ``force`` also where partitions lie about that it should not have."""
     topic, body = call.topic(), call.json()
-    call.broker.topics.grow(topic, _count(body.get("partitions") if isinstance(body, dict) else body), call.now)
+    count = _count(body.get("partitions") if isinstance(body, dict) else body)
+    call.broker.topics.grow(topic, count, call.now, force=call.flag("force"))
     return DONE
 
 

@@ -1,5 +1,6 @@
 // e2e talks to a broker with the official Go client, where the Python client's interface ends.
-// Usage: e2e -url pulsar://127.0.0.1:6650 SCENARIO; `e2e list` prints the names. Ends with 1 and a reason on stderr.
+// Usage: e2e -url pulsar://127.0.0.1:6650 -web-url http://127.0.0.1:8080 SCENARIO; `e2e list` prints the names. Ends
+// with 1 and a reason on stderr.
 package main
 
 import (
@@ -42,7 +43,12 @@ var scenarios = map[string]scenario{
 	"negative-ack-of-batch":  negativeAckOfBatch,
 	"cumulative-with-reply":  cumulativeWithReply,
 	"seek-to-first-of-batch": seekIntoBatch,
+	"exclusive-producer":     exclusiveProducer,
+	"wait-for-exclusive":     waitForExclusive,
+	"growth":                 growth,
 }
+
+var webURL = flag.String("web-url", "http://127.0.0.1:8080", "web service URL")
 
 func main() {
 	url := flag.String("url", "pulsar://127.0.0.1:6650", "service URL")

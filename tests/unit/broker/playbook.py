@@ -3,7 +3,7 @@
 from typing import Any
 
 from pulsarbox.broker.broker import Broker, Endpoints
-from pulsarbox.broker.housekeeping import Reclaim
+from pulsarbox.broker.housekeeping import carry_out
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
@@ -19,7 +19,6 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     MessageMetadata,
 )
-from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 
 TOPIC = "persistent://public/default/t"
@@ -95,11 +94,7 @@ class Box:
         chore = self.broker.take_chore(self.now)
         if chore is None:
             return False
-        reclaimed = None
-        if error is None and isinstance(chore, Checkpoint):
-            self.engine.checkpoint(chore)
-        elif error is None and isinstance(chore, Reclaim):
-            reclaimed = self.engine.reclaim()
+        reclaimed = carry_out(chore, self.engine) if error is None else None
         self.broker.chore_done(chore, self.now, error, reclaimed)
         return True
 
@@ -193,8 +188,16 @@ class Client:
         """Open a producer; the reply."""
         return self.request("producer", topic=topic, producer_id=producer_id, **fields)
 
-    def send(self, sequence_id: int, body: bytes = b"x", producer_id: int = 1, batch: int = 0, **metadata: Any) -> None:
-        """Publish one entry; ``batch`` messages in it where that is not 0."""
+    def send(
+        self,
+        sequence_id: int,
+        body: bytes = b"x",
+        producer_id: int = 1,
+        batch: int = 0,
+        highest: int = 0,
+        **metadata: Any,
+    ) -> None:
+        """Publish one entry; ``batch`` messages in it where that is not 0, the last one's sequence id ``highest``."""
         if batch:
             metadata["num_messages_in_batch"] = batch
         fields: dict[str, Any] = {
@@ -203,6 +206,8 @@ class Client:
             "publish_time": self.box.wall,
         } | metadata
         send = CommandSend(producer_id=producer_id, sequence_id=sequence_id, num_messages=batch or 1)
+        if highest:
+            send.highest_sequence_id = highest
         payload = encode_entry(MessageMetadata(**fields), body)
         self.raw(encode_payload_frame(BaseCommand(type=BaseCommand.SEND, send=send), payload))
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import encode_frame, encode_payload_frame
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSend
 from tests.unit.broker.playbook import TOPIC, Box
@@ -73,10 +74,11 @@ def test_a_client_that_never_connects_is_closed() -> None:
     assert client.closed
 
 
-def test_send_to_an_unknown_producer_closes_but_after_a_close_it_does_not() -> None:
-    client = Box().client()
+def test_send_to_an_unknown_producer_closes_but_after_a_close_by_the_broker_it_does_not() -> None:
+    box = Box()
+    client = box.client()
     client.producer(1)
-    client.request("close_producer", producer_id=1)
+    box.broker.topics.delete(parse_topic(TOPIC), box.now, force=True)
     client.send(0, producer_id=1)
     assert not client.closed
     client.send(0, producer_id=2)

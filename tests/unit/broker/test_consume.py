@@ -195,25 +195,6 @@ def test_exclusive_takes_one_and_the_type_may_change_when_all_have_gone() -> Non
     assert not hasattr(two.subscribe(subType=CommandSubscribe.Shared), "error")
 
 
-def test_failover_hands_over_and_says_who_is_active() -> None:
-    box = Box()
-    sent = box.client().publish(4)
-    one, two = box.client(), box.client()
-    one.subscribe(subType=CommandSubscribe.Failover, consumer_name="a")
-    two.subscribe(subType=CommandSubscribe.Failover, consumer_name="b")
-    assert one.take("active_consumer_change").is_active
-    assert not two.take("active_consumer_change").is_active
-    one.names()
-    one.flow(2)
-    two.flow(10)
-    assert one.received() == sent[:2]
-    one.ack(sent[0])
-    one.cnx.closed(box.now)
-    box.turn()
-    assert two.take("active_consumer_change").is_active
-    assert two.received() == sent[1:]
-
-
 def test_shared_takes_turns_and_gives_back_what_a_consumer_held() -> None:
     box = Box(dispatcherMaxRoundRobinBatchSize=2)
     one, two = box.client(), box.client()
@@ -239,16 +220,6 @@ def test_shared_prefers_the_lower_priority_level_while_it_has_permits() -> None:
     sent = box.client().publish(5)
     assert first.received() == sent[:3]
     assert second.received() == sent[3:]
-
-
-def test_failover_prefers_the_lower_priority_level() -> None:
-    box = Box()
-    one, two = box.client(), box.client()
-    one.subscribe(subType=CommandSubscribe.Failover, consumer_name="a", priority_level=1)
-    two.subscribe(subType=CommandSubscribe.Failover, consumer_name="b", priority_level=0)
-    assert one.take("active_consumer_change").is_active
-    assert not one.take("active_consumer_change").is_active
-    assert two.take("active_consumer_change").is_active
 
 
 def test_shared_redelivers_what_is_asked_for_with_a_count() -> None:

@@ -1,6 +1,7 @@
 """Key_Shared: ``broker.dispatch.key_shared``."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.standstill import Reason
@@ -22,7 +23,7 @@ At = tuple[int, int]
 class Party:
     """Consumers of one Key_Shared subscription, each on a connection of its own, and a producer."""
 
-    def __init__(self, box: Box, **fields: object) -> None:
+    def __init__(self, box: Box, **fields: Any) -> None:
         self.box = box
         self.fields = fields
         self.clients: dict[str, Client] = {}
@@ -31,7 +32,7 @@ class Party:
         self.keys: dict[At, str] = {}
         self._sequence = 0
 
-    def join(self, name: str, permits: int = 1000, **fields: object) -> Client:
+    def join(self, name: str, permits: int = 1000, **fields: Any) -> Client:
         client = self.clients[name] = self.box.client()
         reply = client.subscribe("s", consumer_name=name, subType=KEY_SHARED, **(self.fields | fields))
         assert not hasattr(reply, "error"), reply

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -176,6 +178,29 @@ def test_acknowledged_ledgers_are_kept_for_the_time_of_the_retention() -> None:
     assert box.broker.topics.loaded(NAME) is None, "it was trimmed without being loaded"
 
 
+def test_an_acknowledgement_of_what_is_trimmed_while_it_is_looked_up_is_no_error() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=5)
+    client = box.client()
+    client.subscribe("a", subType=1)
+    sent = publish(box, 12)
+    box = box.restart()
+    one, two = box.client(), box.client()
+    two.subscribe("a", subType=1)
+    one.subscribe("a", subType=1)
+    box.auto = False
+    ids = [MessageIdData(ledgerId=at[0], entryId=at[1]) for at in sent[:10]]
+    two.ask("ack", consumer_id=1, ack_type=CommandAck.Individual, message_id=ids[:1], request_id=1)
+    one.ask("unsubscribe", consumer_id=1, force=True, request_id=1)
+    box.broker.core.commits.ask_checkpoint()
+    while box.commit() or box.chore():
+        pass
+    assert len(ledgers_of(box)) == 1
+    box.auto = True
+    box.turn()
+    assert two.take("close_consumer").consumer_id == 1
+    assert not two.take("ackResponse").HasField("error")
+
+
 def test_an_old_ledger_of_an_unloaded_topic_is_closed_and_trimmed() -> None:
     box = Box(managedLedgerMaxLedgerRolloverTimeMinutes=10)
     client = box.client()
@@ -259,6 +284,32 @@ def test_a_deleted_topic_leaves_no_row() -> None:
     box.broker.topics.delete(NAME, box.now, force=True)
     box.turn()
     assert set(box.broker.core.catalog.keys("")) == before
+
+
+def test_a_topic_deleted_while_its_messages_wait_leaves_no_row() -> None:
+    box = Box()
+    client = box.client()
+    before = set(box.broker.core.catalog.keys(""))
+    client.producer()
+    box.auto = False
+    client.send(0)
+    box.broker.topics.delete(NAME, box.now, force=True)
+    box.broker.core.commits.ask_checkpoint()
+    box.auto = True
+    box.turn()
+    assert set(box.broker.core.catalog.keys("")) == before
+
+
+def test_each_checkpoint_has_what_was_published_since_the_one_before() -> None:
+    box = Box()
+    client = box.client()
+    client.producer()
+    for number in range(3):
+        client.send(number)
+        box.broker.core.commits.ask_checkpoint()
+        box.turn()
+        [(_, row)] = box.engine.recover().rows.items(b"ledger/")
+        assert json.loads(row)["entries"] == number + 1
 
 
 class Damaged:

@@ -1,8 +1,9 @@
 """Producers and publishing: ``broker.handlers.produce``, ``producer``, ``topic``, ``group_commit``."""
 
+import pytest
+
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
-from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
 from tests.unit.broker.playbook import TOPIC, Box
 
 
@@ -110,8 +111,11 @@ def test_a_name_that_is_taken_is_refused_and_free_again_after_close() -> None:
     box = Box()
     one, two = box.client(), box.client()
     assert one.producer(1, producer_name="n").producer_name == "n"
-    assert two.producer(1, producer_name="n").error == 16
-    one.names()
+    assert two.producer(1, producer_name="n") is None  # not before it is known that the owner is alive
+    assert one.names() == ["ping"]
+    one.ask("pong")
+    assert two.take("error").error == 16
+    assert one.producer(2, producer_name="n").error == 16  # a connection knows that of itself
     one.request("close_producer", producer_id=1)
     assert two.producer(1, producer_name="n").producer_name == "n"
 
@@ -121,18 +125,95 @@ def test_a_dead_connection_that_holds_a_name_is_closed() -> None:
     one, two = box.client(), box.client()
     one.producer(1, producer_name="n")
     two.producer(1, producer_name="n")
-    box.advance(6)
+    box.advance(4)
+    assert two.names() == []
+    box.advance(2)
     assert one.closed
-    assert two.producer(1, producer_name="n").producer_name == "n"
+    assert two.take("producer_success").producer_name == "n"
 
 
-def test_a_client_that_comes_back_with_its_generated_name_takes_over() -> None:
+def test_two_that_want_the_name_of_a_dead_connection_get_one_of_it() -> None:
+    box = Box()
+    one, two, three = box.client(), box.client(), box.client()
+    one.producer(1, producer_name="n")
+    two.producer(1, producer_name="n")
+    box.advance(1)
+    three.producer(1, producer_name="n")
+    box.advance(5)
+    assert two.take("producer_success").producer_name == "n"
+    assert two.names() == ["ping"]
+    two.ask("pong")
+    assert three.take("error").error == 16
+
+
+def test_who_waits_for_a_name_may_go_meanwhile() -> None:
+    box = Box()
+    one, two, three = box.client(), box.client(), box.client()
+    one.producer(1, producer_name="n")
+    two.producer(1, producer_name="n")
+    three.producer(1, producer_name="n")
+    assert two.producer(1, producer_name="n").error == 6
+    two.request("close_producer", producer_id=1)
+    three.cnx.closed(box.now)
+    box.advance(6)
+    assert two.names() == three.names() == []
+    assert not next(iter(box.broker.topics)).producers
+
+
+def test_a_sign_of_life_on_time_is_enough_whenever_the_keep_alive_comes() -> None:
+    box = Box(keepAliveIntervalSeconds=4)
+    one, two = box.client(), box.client()
+    one.producer(1, producer_name="n")
+    box.advance(3)
+    two.producer(1, producer_name="n")
+    one.ask("pong")
+    assert two.take("error").error == 16
+    box.advance(4)
+    one.ask("pong")
+    box.advance(3)
+    assert not one.closed
+
+
+def test_without_liveness_checks_a_taken_name_is_refused_at_once() -> None:
+    box = Box(connectionLivenessCheckTimeoutMillis=0)
+    box.client().producer(1, producer_name="n")
+    assert box.client().producer(1, producer_name="n").error == 16
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_who_comes_back_before_its_old_connection_is_noticed_to_be_dead_gets_its_name_then(given: bool) -> None:
     box = Box()
     one, two = box.client(), box.client()
-    name = one.producer(1).producer_name
-    back = two.producer(1, producer_name=name, user_provided_producer_name=False, epoch=1)
-    assert back.producer_name == name
-    assert one.take("close_producer").producer_id == 1
+    name = one.producer(1, user_provided_producer_name=given).producer_name
+    assert two.producer(1, producer_name=name, user_provided_producer_name=given, epoch=1) is None
+    box.advance(6)
+    assert two.take("producer_success").producer_name == name
+
+
+def test_an_empty_name_is_a_name_and_none_is_made_up() -> None:
+    client = Box().client()
+    assert client.producer(1, producer_name="").producer_name == ""
+    assert client.producer(2, producer_name="").error == 16
+    assert client.producer(3).producer_name
+
+
+def test_what_is_sent_behind_a_close_is_refused_and_then_costs_the_connection() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    box.auto = False
+    client.send(0)
+    client.ask("close_producer", producer_id=1, request_id=8)
+    client.ask("close_producer", producer_id=1, request_id=9)
+    client.send(1)
+    refused = client.take("send_error")
+    assert (refused.sequence_id, refused.error, refused.message) == (1, 2, "Producer is closed")
+    assert client.names() == []
+    box.commit()
+    assert client.take("send_receipt").sequence_id == 0
+    assert [client.take("success").request_id for _ in range(2)] == [8, 9]
+    client.send(2)
+    assert client.closed
 
 
 def test_close_is_answered_after_the_last_receipt() -> None:
@@ -170,7 +251,6 @@ def test_refusals() -> None:
     assert client.producer(1, "persistent://nobody/default/t").error == 11
     assert client.producer(1, "persistent://public/nothing/t").error == 11
     assert client.producer(1, "queue://public/default/t").error == 17
-    assert client.producer(1, producer_access_mode=ProducerAccessMode.Exclusive).error == 22
     assert Box(allowAutoTopicCreation=False).client().producer(1).error == 11
     assert Box(enablePersistentTopics=False).client().producer(1).error == 22
 

@@ -1,5 +1,7 @@
 """Shared, beyond what test_consume has: ``broker.dispatch.shared`` and what it stands on."""
 
+from typing import Any
+
 import pytest
 
 from pulsarbox.broker.dispatch.standstill import Reason
@@ -12,7 +14,7 @@ from tests.unit.broker.playbook import TOPIC, Box, Client
 SHARED = CommandSubscribe.Shared
 
 
-def join(box: Box, name: str, permits: int = 0, subscription: str = "s", **fields: object) -> Client:
+def join(box: Box, name: str, permits: int = 0, subscription: str = "s", **fields: Any) -> Client:
     client = box.client()
     reply = client.subscribe(subscription, consumer_name=name, subType=SHARED, **fields)
     assert not hasattr(reply, "error"), reply
@@ -51,8 +53,9 @@ def test_permits_come_back_and_the_order_of_turns_stays() -> None:
 )
 def test_who_is_next_can_be_chosen(choice: str, shares: tuple[int, int]) -> None:
     for by_property in (False, True):
-        box = Box(dispatcherMaxRoundRobinBatchSize=1, **({} if by_property else {"sharedConsumerSelection": choice}))
-        fields = (
+        settings: dict[str, Any] = {} if by_property else {"sharedConsumerSelection": choice}
+        box = Box(dispatcherMaxRoundRobinBatchSize=1, **settings)
+        fields: dict[str, Any] = (
             {"subscription_properties": [KeyValue(key="sharedConsumerSelection", value=choice)]} if by_property else {}
         )
         busy = join(box, "busy", permits=8, **fields)
@@ -74,7 +77,7 @@ def test_chunks_of_a_message_go_to_one_consumer() -> None:
         for uuid in "abc":
             producer.send(sequence, uuid=uuid, chunk_id=chunk, num_chunks_from_msg=4, total_chunk_msg_size=4)
             sequence += 1
-    got = [set(), set()]
+    got: list[set[int]] = [set(), set()]
     for i, client in enumerate((one, two)):
         got[i] = {entry % 3 for _, entry in client.received()}
     assert got[0] | got[1] == {0, 1, 2}

@@ -91,3 +91,13 @@ def test_both_ports_may_be_free_ones() -> None:
 
 def test_the_defaults_listen_on_loopback_only() -> None:
     assert Settings().bindAddress == "localhost"
+
+
+def test_types_of_subscriptions() -> None:
+    Settings(subscriptionTypesEnabled="Shared, Key_Shared")
+    with pytest.raises(ConfigError, match=re.escape('subscriptionTypesEnabled: "shared" is no type of subscription')):
+        Settings(subscriptionTypesEnabled="Exclusive,shared")
+    with pytest.raises(ConfigError, match="did you mean Shared"):
+        Settings(subscriptionTypesEnabled="shared")
+    with pytest.raises(ConfigError):
+        Settings(subscriptionTypesEnabled="")

@@ -13,6 +13,7 @@ from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.metadata import (
     broker_entry_metadata,
+    dispatch_key,
     encode_entry,
     parse_entry,
     sticky_key,
@@ -129,3 +130,22 @@ def test_sticky_key(fields: dict[str, str | bytes | bool], key: bytes | None) ->
 
 def test_sticky_key_that_is_not_utf8() -> None:
     assert sticky_key(MessageMetadata.FromString(b"\x32\x02\xc3\x28")) == b"\xc3\x28"
+
+
+@pytest.mark.parametrize(
+    ("fields", "key"),
+    [
+        ({"partition_key": "k", "ordering_key": b"o"}, b"o"),
+        ({"partition_key": "a2V5Mg==", "partition_key_b64_encoded": True}, b"key2"),
+        ({"partition_key": ""}, b""),
+        ({}, "p\u00fc-8".encode()),
+    ],
+)
+def test_every_entry_has_a_dispatch_key(fields: dict[str, str | bytes | bool], key: bytes) -> None:
+    """As seen at Pulsar 4.2.4: an empty partition key is a key."""
+    metadata = MessageMetadata(producer_name="p\u00fc", sequence_id=8, **fields)  # type: ignore[arg-type]
+    assert dispatch_key(metadata) == key
+
+
+def test_dispatch_key_of_a_name_that_is_not_utf8() -> None:
+    assert dispatch_key(MessageMetadata.FromString(b"\x0a\x02\xc3\x28\x10\x08")) == b"\xc3\x28-8"

@@ -20,6 +20,7 @@ from pulsarbox.storage.inspection.check import Report, check
 from pulsarbox.storage.inspection.dump import records_of
 from pulsarbox.storage.inspection.findings import DAMAGE, WARNING, Finding
 from pulsarbox.storage.inspection.statistics import statistics
+from pulsarbox.storage.record import Position, Redelivered, SequenceId, pack_redelivered, pack_sequence
 from tests.unit.storage.batches import batch_of, body_of
 from tests.unit.storage.directories import NEWER, TOPIC, Maker, ledger_row, make_sample, rows_of_the_sample, write
 from tests.unit.storage.engine_writer import Writer
@@ -118,6 +119,50 @@ def test_the_records(sample: Path) -> None:
     assert {one["kind"] for one in dumped(sample)} == {"entry", "meta", "mark_delete"}
     (mark,) = dumped(sample, kind="mark_delete")
     assert (mark["cursor"], mark["subscription"], mark["topic"], mark["reset"]) == (4, "sub", TOPIC, True)
+
+
+def with_sequences(path: Path, topic_id: int = 1) -> Path:
+    """A box with a row of a sequence id, and three records after it."""
+    maker = Maker(path)
+    batch = batch_of(6, [(3, 0, 1)])
+    for record in (
+        SequenceId(1, "meter", 17, 1_700_000_000_000),
+        SequenceId(1, "other", 3, 5),
+        SequenceId(1, "old", -1, 0, forgotten=True),
+    ):
+        batch.add(pack_sequence(record))
+    maker.volume(1, [batch], sealed=False)
+    key = f"sequence/{topic_id:016x}/old"
+    maker.meta({**rows_of_the_sample(), key: {"highest": 4, "published": 1}}, mark=5, sealed=0)
+    return path
+
+
+def test_sequence_ids_are_shown_and_counted(tmp_path: Path) -> None:
+    path = with_sequences(tmp_path / "data")
+    first, *_, last = dumped(path, kind="sequence")
+    assert (first["topic"], first["producer"], first["highest"], first["published"]) == (
+        TOPIC, "meter", 17, 1_700_000_000_000
+    )  # fmt: skip
+    assert (last["producer"], last["forgotten"]) == ("old", True)
+    assert len(dumped(path, kind="sequence", topic=TOPIC)) == 3
+    assert dumped(path, kind="sequence", ledger=3) == []
+    rows = [row for row in dumped(path, kind="rows") if row["key"].startswith("sequence/")]
+    assert [row["value"] for row in rows] == [{"highest": 4, "published": 1}]
+    assert statistics(path, 1)["totals"]["producers"] == 2
+
+
+def test_sequence_ids_of_no_topic_are_a_warning(tmp_path: Path) -> None:
+    good = {one.where for one in check(with_sequences(tmp_path / "good")).findings}
+    (found,) = [one for one in check(with_sequences(tmp_path / "bad", 99)).findings if one.where not in good]
+    assert (found.severity, found.where) == (WARNING, "topic 99")
+
+
+def test_redelivery_counts_are_acknowledgements_too(tmp_path: Path) -> None:
+    maker = Maker(tmp_path / "data")
+    maker.volume(1, [batch_of(6, [(3, 0, 1)])], sealed=False)
+    counts = pack_redelivered(Redelivered(4, ((Position(3, 0), 2),)))
+    maker.meta({**rows_of_the_sample(), "acks/0000000000000004/0000000000000003/00000000": counts}, mark=5, sealed=0)
+    assert not [one for one in check(tmp_path / "data").findings if "acknowledgements" in one.what]
 
 
 @pytest.mark.parametrize(

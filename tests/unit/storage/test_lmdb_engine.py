@@ -1,6 +1,7 @@
 """The LMDB engine: the suite of all engines; volumes that roll; crashes, full disks, damage and a second opener."""
 
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -185,6 +186,18 @@ def test_a_second_opener_is_told_who_holds_the_directory(small: LmdbStore) -> No
         small.open()
     with pytest.raises(DirectoryHeld, match=str(os.getpid())):
         LmdbEngine(small.path).recover()
+
+
+def test_who_only_looks_at_the_lock_does_not_keep_a_box_from_starting(small: LmdbStore) -> None:
+    small.open()
+    small.close()
+    looking = os.open(small.path / "LOCK", os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    gone = threading.Timer(0.2, os.close, (looking,))
+    gone.start()
+    small.open()
+    gone.join()
+    small.close()
 
 
 def test_an_unknown_format_refuses_to_start(small: LmdbStore) -> None:

@@ -28,15 +28,6 @@ class Crash(BaseException):
     """The machine stops here."""
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DiskStore]:
-    store = DiskStore(tmp_path / "data")
-    store.open()
-    yield store
-    store.on_step = lambda _: None
-    store.close()
-
-
 def history(store: DiskStore) -> Iterator[None]:
     """A life in which every step is taken."""
     store.commit(40)

@@ -4,8 +4,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import lmdb
 import pytest
@@ -14,18 +13,10 @@ from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.format import LOG_KEY
 from pulsarbox.storage.meta import MetaEnvironment
+from pulsarbox.storage.reserve import Reserve
 from pulsarbox.storage.volume import Volume
 from tests.unit.storage.disk_store import LEDGERS, SIZE, DiskStore, assert_nothing_is_left_over, sealed_store
 from tests.unit.storage.engine_conformance import checkpoint_at, ids, meta_batch, read_all, reclaim_all
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DiskStore]:
-    store = DiskStore(tmp_path / "data")
-    store.open()
-    yield store
-    store.on_step = lambda _: None
-    store.close()
 
 
 def test_a_full_map_begins_the_next_volume(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,6 +49,27 @@ def test_a_full_disk_is_told_to_batches_with_entries(store: DiskStore, monkeypat
         with pytest.raises(PersistenceError) as caught:
             store.now.commit(meta_batch(1))
         assert not isinstance(caught.value, StoreFull)
+
+
+def test_a_disk_that_is_full_with_the_reserve_given_up_is_not_told_as_full_to_acknowledgements(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The core tries them again at once where the disk is full, because they can be taken from the reserve."""
+    tries = 0
+
+    def append(*_: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise lmdb.DiskError("mdb_txn_commit", errno.ENOSPC)
+
+    monkeypatch.setattr(Reserve, "release", lambda _: True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Volume, "append", append)
+        with pytest.raises(PersistenceError, match="batch 1 of") as caught:
+            store.now.commit(meta_batch(1))
+    assert tries == 2
+    assert not isinstance(caught.value, StoreFull)
+    store.now.commit(meta_batch(1))
 
 
 def test_a_sealed_volume_that_is_missing_is_so_many_damaged_entries(store: DiskStore) -> None:

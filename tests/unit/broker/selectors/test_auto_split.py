@@ -117,6 +117,65 @@ def test_points_follow_from_the_name() -> None:
         assert owner is not None and owner.name == name
 
 
+KEYS = [f"key{i}" for i in range(24)]
+
+
+def keys_of(selector: StickyKeySelector[Someone]) -> dict[Someone, str]:
+    """Numbers of the keys that each consumer has."""
+    found: dict[Someone, list[str]] = {}
+    for i, key in enumerate(KEYS):
+        owner = selector.select(selector.slot(key_hash(key.encode())))
+        assert owner is not None
+        found.setdefault(owner, []).append(str(i))
+    return {owner: " ".join(numbers) for owner, numbers in found.items()}
+
+
+def test_keys_go_where_a_broker_sent_them() -> None:
+    """Seen at Pulsar 4.2.4, the ranges in its topic statistics."""
+    selector = ConsistentHashingSelector[Someone](100)
+    alpha, beta, gamma, delta, epsilon = (Someone(name) for name in ("alpha", "beta", "gamma", "delta", "epsilon"))
+    selector.add(alpha)
+    selector.add(beta)
+    assert keys_of(selector)[alpha] == "2 5 7 10 13 14 15 16 18 21 22 23"
+    selector.add(gamma)
+    assert keys_of(selector) == {
+        alpha: "2 5 13 14 15 16 18 21 22 23",
+        beta: "0 1 4 6 12 17",
+        gamma: "3 7 8 9 10 11 19 20",
+    }
+    ranges = selector.ranges()[alpha]
+    assert len(ranges) == 59
+    assert ranges[:4] == [(122, 1121), (1128, 1584), (5338, 6078), (7754, 7893)]
+    selector.add(delta)
+    selector.add(epsilon)
+    assert keys_of(selector) == {
+        alpha: "5 13 14 18 22 23",
+        beta: "0 1 4 6 12",
+        gamma: "3 8 9 10 11 19",
+        delta: "15 21",
+        epsilon: "2 7 16 17 20",
+    }
+    selector.remove(alpha)
+    selector.remove(beta)
+    assert keys_of(selector) == {
+        gamma: "1 3 5 8 9 10 11 14 19 22 23",
+        delta: "0 6 12 13 15 21",
+        epsilon: "2 4 7 16 17 18 20",
+    }
+
+
+def test_keys_of_one_name_go_where_a_broker_sent_them() -> None:
+    selector = ConsistentHashingSelector[Someone](100)
+    first, second, third = (Someone("same") for _ in range(3))
+    for each in (first, second, third):
+        selector.add(each)
+    assert keys_of(selector) == {
+        first: "1 8 9 12 14 15 18 19 21",
+        second: "0 2 4 5 10 11 16 17 20 22 23",
+        third: "3 6 7 13",
+    }
+
+
 def test_consumers_of_one_name_are_numbered() -> None:
     selector = ConsistentHashingSelector[Someone](100)
     first, second, third = Someone("same"), Someone("same"), Someone("same")

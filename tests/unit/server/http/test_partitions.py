@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from pulsarbox.config import Settings
+from pulsarbox.names import parse_topic
+from pulsarbox.storage.catalog import partitions_key
 from tests.unit.server.http.harness import Box, with_box
 
 DOMAINS = pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
@@ -96,6 +98,11 @@ def test_growing() -> None:
         missing = await box.post("/persistent/public/default/x/partitions", 2)
         assert missing.status == 409
         assert missing.reason == "Topic persistent://public/default/x is not the partitioned topic."
+        one = await box.post(f"{P}-partition-0/partitions", 4)
+        assert (one.status, one.reason) == (412, "Partitioned Topic Name should not contain '-partition-'")
+        many = await box.post(f"{P}/partitions", 10_001)
+        assert many.status == 422
+        assert many.reason == "Desired partitions 10001 can't be greater than the maximum partitions per topic 10000."
         assert (await box.get(f"{P}/partitions")).value["partitions"] == 3
 
     with_box(scenario)
@@ -162,3 +169,25 @@ def test_asking_for_a_missing_topic(settings: Settings, checking: bool, partitio
         assert (nowhere.status, nowhere.reason) == (404, "Namespace not found")
 
     with_box(scenario, settings)
+
+
+@DOMAINS
+def test_growing_over_partitions_that_lie_about_needs_force(domain: str) -> None:
+    async def scenario(box: Box) -> None:
+        path, now = f"/{domain}/public/default/p", box.shell.now()
+        await box.put(f"{path}/partitions", 4)
+        stray = box.broker.topics.open(parse_topic(f"{domain}://public/default/p-partition-3"), now)
+        # As it may stand in a directory of an earlier version, which let clients make such topics.
+        row = {"partitions": 2, "properties": {}}
+        box.broker.core.commits.put_row(partitions_key(f"{domain}://public/default/p"), row)
+        box.broker.topics.delete(parse_topic(f"{domain}://public/default/p-partition-2"), now, force=True)
+        box.broker.topics.open(parse_topic(f"{domain}://public/default/p-partition-3x"), now)
+        refused = await box.post(f"{path}/partitions", 4)
+        assert refused.status == 409
+        assert refused.reason.startswith("Exist unexpected topic partition")
+        assert refused.reason.endswith(f"maximum index 2) {stray.name} ")
+        assert (await box.post(f"{path}/partitions?force=true", 4)).status == 204
+        assert (await box.get(f"{path}/partitions")).value["partitions"] == 4
+        assert box.broker.topics.find(stray.name, now) is stray
+
+    with_box(scenario)

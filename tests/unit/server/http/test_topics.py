@@ -5,9 +5,10 @@ from urllib.parse import quote
 
 import pytest
 
-from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.handlers.produce import producer as produce
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.names import parse_topic
+from pulsarbox.protocol.PulsarApi_pb2 import CommandProducer
 from tests.unit.server.http.harness import Box, with_box
 
 DOMAINS = pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
@@ -127,7 +128,7 @@ def test_a_topic_in_use_stays_unless_forced() -> None:
         assert topic is not None
         now = box.shell.now()
         cnx = box.broker.connected(box.broker.new_outbox(), "127.0.0.1:5000", now)
-        topic.add_producer(Producer(cnx, 1, "p", topic, epoch=0, user_provided_name=True, now=now), now)
+        produce(cnx, CommandProducer(topic="t", producer_id=1, request_id=1), now)
         got = await box.delete("/persistent/public/default/t")
         assert got.status == 412
         assert got.reason.endswith("has 1 connected producers/consumers: 0 consumers, 1 producers")

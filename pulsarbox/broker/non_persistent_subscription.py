@@ -1,0 +1,108 @@
+"""A subscription of a non-persistent topic: messages go to a consumer with room, or are lost."""
+
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.compatibility import check_compatible
+from pulsarbox.broker.dispatch.direct import (
+    DirectDispatcher,
+    DirectKeyShared,
+    DirectRoundRobin,
+    DirectSingleActive,
+    has_room,
+)
+from pulsarbox.broker.dispatch.selectors.choice import make_selector
+from pulsarbox.clock import Now
+from pulsarbox.errors import MetadataError, PulsarBoxError
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
+from pulsarbox.storage.record import Entry
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.non_persistent import NonPersistentTopic
+
+
+class NonPersistentSubscription:
+    """A subscription that forgets. It lives as long as its consumers, who all have the type of the first."""
+
+    durable = False
+
+    def __init__(self, topic: "NonPersistentTopic", name: str) -> None:
+        self.topic = topic
+        self.name = name
+        self.consumers: list[Consumer] = []
+        self.type = CommandSubscribe.Exclusive
+        self.dropped = 0
+        """Messages that found no consumer with room."""
+        self._dispatcher: DirectDispatcher = DirectRoundRobin()
+        """Of the first consumer's type as soon as there is one."""
+
+    def __str__(self) -> str:
+        """As Pulsar names a subscription in errors."""
+        return f"NonPersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
+
+    def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
+        """Take a consumer. Raises ConsumerBusy, ConsumerAssignError where it does not fit to those that are here."""
+        if self.consumers:
+            check_compatible(self.consumers[0], self.type, consumer, sub_type)
+        else:
+            self._dispatcher = self._make_dispatcher(sub_type, consumer)
+            self.type = sub_type
+        try:
+            self._dispatcher.add(consumer, now)
+        except PulsarBoxError:
+            self._forget_if_empty()
+            raise
+        self.consumers.append(consumer)
+
+    def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, consumer: Consumer) -> DirectDispatcher:
+        settings = self.topic.core.settings
+        if sub_type == CommandSubscribe.Shared:
+            return DirectRoundRobin()
+        if sub_type == CommandSubscribe.Key_Shared:
+            return DirectKeyShared(make_selector(consumer.key_shared.mode, settings))
+        return DirectSingleActive(
+            self.topic.name,
+            failover=sub_type == CommandSubscribe.Failover,
+            consistent_hashing=settings.activeConsumerFailoverConsistentHashing,
+        )
+
+    def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
+        """The consumer has gone. Nothing depends on how."""
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+            self._dispatcher.remove(consumer)
+            self._forget_if_empty()
+
+    def _forget_if_empty(self) -> None:
+        if not self.consumers and self.topic.subscriptions.get(self.name) is self:
+            del self.topic.subscriptions[self.name]
+
+    def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
+        """The consumer can take ``permits`` more messages."""
+        consumer.permits += permits
+
+    def dispatch(self, now: Now) -> None:
+        """Nothing waits here."""
+
+    def send(self, entry: Entry, metadata: MessageMetadata) -> None:
+        """Give a message to the consumer whose turn it is, or drop it."""
+        consumer = self._dispatcher.choose(metadata)
+        if consumer is None or not has_room(consumer):
+            self.dropped += entry.num_messages
+            return
+        consumer.deliver([entry], {}, {}, consumer.cnx.body_of)
+        # Nothing is ever given back, so that there is no limit of unacknowledged messages either.
+        consumer.held.clear()
+        consumer.unacked = 0
+
+    def close(self, now: Now, asked_by: Consumer | None = None) -> None:
+        """Let all consumers go; they are told, but for the one that asked for it."""
+        for consumer in list(self.consumers):
+            self.remove_consumer(consumer, now)
+            consumer.disconnect(now, tell=consumer is not asked_by)
+
+    def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
+        """Let the consumers go. Raises MetadataError where the consumer is not the only one, unless forced."""
+        if not force and self.consumers != [consumer]:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+        self.close(now, asked_by=consumer)

@@ -1,0 +1,90 @@
+"""Bugs in deduplication, for ``test_mutants``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.deduplication import Deduplication
+from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.producer import Producer
+from pulsarbox.storage.recovery import Store
+from pulsarbox.storage.sequences import SequenceIds
+from tests.simulation.mutants import mutant
+
+
+@mutant("once")
+def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Deduplication, "is_new", lambda self, producer, send, metadata: True)
+
+
+@mutant("once", "recovered")
+def sequence_ids_are_not_in_the_journal(patch: pytest.MonkeyPatch) -> None:
+    original = SequenceIds.take_changes
+
+    def take_changes(self: SequenceIds, wall: int) -> list[bytes]:
+        original(self, wall)
+        return []
+
+    patch.setattr(SequenceIds, "take_changes", take_changes)
+
+
+@mutant("once", "recovered")
+def checkpoints_leave_sequence_ids_out(patch: pytest.MonkeyPatch) -> None:
+    original = GroupCommit._checkpoint
+
+    def checkpoint(self: GroupCommit, position: int) -> None:
+        self._dirty_sequences.clear()
+        original(self, position)
+
+    patch.setattr(GroupCommit, "_checkpoint", checkpoint)
+
+
+@mutant("once", "recovered")
+def unloading_forgets_sequence_ids(patch: pytest.MonkeyPatch) -> None:
+    original = Store.unload
+
+    def unload(self: Store, stored: Any) -> None:
+        stored.sequences._dirty.clear()
+        original(self, stored)
+
+    patch.setattr(Store, "unload", unload)
+
+
+@mutant("once", "recovered")
+def a_failed_commit_counts_as_persisted(patch: pytest.MonkeyPatch) -> None:
+    original = SequenceIds.roll_back
+
+    def roll_back(self: SequenceIds) -> None:
+        self.confirm()
+        original(self)
+
+    patch.setattr(SequenceIds, "roll_back", roll_back)
+
+
+@mutant("once", "recovered")
+def a_failed_commit_keeps_its_sequence_ids(patch: pytest.MonkeyPatch) -> None:
+    """In the log alone: it shows when the log is read again."""
+    original = GroupCommit.failed
+
+    def failed(self: GroupCommit, batch: Any, now: Any, error: Exception) -> None:
+        kept = [part for part in batch.parts if part[0] == 7]
+        original(self, batch, now, error)
+        for part in kept:
+            self.open.batch.add(part)
+
+    patch.setattr(GroupCommit, "failed", failed)
+
+
+@mutant("order")
+def receipts_of_duplicates_overtake(patch: pytest.MonkeyPatch) -> None:
+    original = Producer.published
+
+    def published(self: Producer, messages: int, size: int) -> None:
+        original(self, messages, size)
+        if not size:  # a duplicate
+            commits = self.cnx.broker.core.commits
+            commits.open.receipts.reverse()
+
+    patch.setattr(Producer, "published", published)
