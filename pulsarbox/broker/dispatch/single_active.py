@@ -142,8 +142,10 @@ class SingleActiveDispatcher:
             self.rewind()
         elif not self._delay:
             self._take_over(now)
-        elif self._take_over_at is None:
-            self._take_over_at = self._timers.at(now.monotonic + self._delay, self._take_over)
+        else:
+            if self._take_over_at is None:
+                self._take_over_at = self._timers.at(now.monotonic + self._delay, self._take_over)
+            self.standstill.stopped(Reason.TAKING_OVER, now)
         return True
 
     def _take_over(self, now: Now) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
+from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from tests.unit.broker.playbook import TOPIC, Box, Client
@@ -196,3 +197,14 @@ def test_topics_without_partitions_have_a_ring(ring_everywhere: bool) -> None:
         assert expected is not None
         active = [name for name, client in clients.items() if (told(client) or [False])[-1]]
         assert active == [expected.name]
+
+
+def test_the_delay_is_the_reason_why_nothing_is_sent() -> None:
+    box = partitioned()
+    box.client().publish(2, PARTITION_0)
+    join(box, "a")
+    topic = box.broker.topics.find(parse_topic(PARTITION_0), box.now)
+    [subscription] = topic.subscriptions.values()  # type: ignore[union-attr]
+    assert subscription.why().reason == Reason.TAKING_OVER
+    box.advance(1.1)
+    assert subscription.why().reason == Reason.END_OF_LOG
