@@ -91,7 +91,7 @@ class Turns(Checker):
         above = [each.name for each in ready if each.priority_level < core.priority_level]
         self.check(not above, "priorities are ignored:", sub.name, core.name, above)
         equals = {each for each in ready if each.priority_level == core.priority_level}
-        if topic.chunks:
+        if topic.chunks and any(topic.entries[position].chunk_of for position in (*sub.left, *positions)):
             return  # a turn may be used up by chunks of others
         how = settings.sharedConsumerSelection
         messages = sum(core.held[position].messages for position in positions)

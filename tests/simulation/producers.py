@@ -52,10 +52,12 @@ class SimulatedProducer(Client):
         self._closing = 0
         self._keyed = world.random.choice((1, 2, 4, KEYS))
         """How many different keys it uses."""
-        self._chunking = world.random.choice((0.0, 0.1, 0.5))
+        self._chunking = world.random.choice((0.0, 0.0, 0.1, 0.5))
         self._unsettled: deque[Sending] = deque()
         self._repeats = box.settings.brokerDeduplicationEnabled
         """It sends again what has a receipt, or may still get one, too."""
+        if self._repeats:
+            self._chunking = 0.0  # of a message in chunks only the last one is recognised when it comes again
         self._last_settled: Sending | None = None
 
     def connected(self) -> None:
