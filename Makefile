@@ -6,6 +6,7 @@ SHELL := /usr/bin/env bash
 BIN := .venv/bin
 ARGS ?=
 SEEDS ?= 200
+EVENTS ?=
 N ?=
 URL ?=
 VERSUS ?=
@@ -59,8 +60,8 @@ demo: env-dev ## This machine's telemetry through a box that is killed in the mi
 	@$(BIN)/python examples/demo.py $(ARGS)
 
 .PHONY: simulate
-simulate: env-dev ## Simulate SEEDS=200 histories of the core (ARGS="--seed 1000 --steps 5000")
-	@$(BIN)/python -m tests.simulation.run --seeds $(SEEDS) $(ARGS)
+simulate: env-dev ## Simulate SEEDS=200 histories of the core, or EVENTS=1000000 (ARGS="--engine both --steps 10000")
+	@$(BIN)/python -m tests.simulation.run $(if $(EVENTS),--events $(EVENTS),--seeds $(SEEDS)) $(ARGS)
 
 .PHONY: lint
 lint: env-dev ## Check style, types and the direction of imports
