@@ -238,7 +238,7 @@ def a_leaver_stays_on_the_tally_of_the_broker(patch: pytest.MonkeyPatch) -> None
 
 @mutant("unacked-limits", "liveness")
 def a_limit_is_never_released(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Unacked, "released", lambda self, consumer: False)
+    patch.setattr(Unacked, "released", lambda self, consumer: bool(self._count(consumer)))
 
 
 @mutant("unacked-limits")
@@ -302,7 +302,7 @@ def a_lost_connection_does_not_count(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ServerCnx, "closed", closed)
 
 
-@mutant("tally", "liveness")
+@mutant("tally", "backlog", "liveness")
 def what_others_hold_cannot_be_acknowledged_away(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Acknowledging, "_holder", lambda self, position: None)
 
