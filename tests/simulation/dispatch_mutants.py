@@ -206,11 +206,6 @@ def a_drained_key_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KeySharedDispatcher, "_released", released)
 
 
-@mutant("liveness", "why")
-def what_is_acknowledged_while_it_waits_keeps_others_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(KeySharedDispatcher, "acknowledged_unheld", lambda self, at: None)
-
-
 # Counts and limits
 
 
