@@ -15,7 +15,7 @@ from tests.differences.playing import Difference, Story, Target, differences, pl
 from tests.differences.scenario import SCENARIOS, Scenario
 from tests.tools.box import Box
 
-THEMES: Final = ("access", "keyshared", "exclusive", "failover", "shared")
+THEMES: Final = ("access", "keyshared", "exclusive", "failover", "shared", "producers", "positions")
 LOOKS: Final = (1.0, 2.0, 4.0)
 """How patient the looks at one scenario are: what differs is looked at again, because a broker may have been slow."""
 
