@@ -15,7 +15,19 @@ from tests.differences.playing import Difference, Story, Target, differences, pl
 from tests.differences.scenario import SCENARIOS, Scenario
 from tests.tools.box import Box
 
-THEMES: Final = ("access", "keyshared", "exclusive", "failover", "shared", "producers", "positions")
+THEMES: Final = (
+    "access",
+    "keyshared",
+    "exclusive",
+    "failover",
+    "shared",
+    "producers",
+    "positions",
+    "redelivery",
+    "batches",
+    "limits",
+    "nonpersistent",
+)
 LOOKS: Final = (1.0, 2.0, 4.0)
 """How patient the looks at one scenario are: what differs is looked at again, because a broker may have been slow."""
 

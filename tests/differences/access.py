@@ -202,10 +202,14 @@ def topic_stats(broker: Broker) -> Steps:
     a.producer(topic, mode="Exclusive", name="one")
     b.producer(topic, mode="WaitForExclusive", name="two")
     broker.settle()
-    yield "producers", [
-        {name: each.get(name, "absent") for name in ("producerName", "accessMode", "producerId")}
-        for each in broker.stats(topic).get("publishers", [])
-    ]
-    yield "waitingPublishers, topicEpoch", [
-        broker.stats(topic).get(name, "absent") for name in ("waitingPublishers", "topicEpoch")
-    ]
+    yield (
+        "producers",
+        [
+            {name: each.get(name, "absent") for name in ("producerName", "accessMode", "producerId")}
+            for each in broker.stats(topic).get("publishers", [])
+        ],
+    )
+    yield (
+        "waitingPublishers, topicEpoch",
+        [broker.stats(topic).get(name, "absent") for name in ("waitingPublishers", "topicEpoch")],
+    )

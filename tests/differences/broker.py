@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import time
 import urllib.error
 import urllib.parse
@@ -104,7 +105,7 @@ class Broker:
     def client(self, **options: Any) -> Any:
         """The official client for Python, silent."""
         options.setdefault("operation_timeout_seconds", OPERATION_SECONDS)
-        logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Fatal)
+        logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
         made = pulsar.Client(self.url, logger=logger, **options)
         self._clients.append(made)
         return made
@@ -122,19 +123,25 @@ class Broker:
     def frames(self, seconds: float = 0.0) -> Any:
         """What arrived on each connection since the last look, when nothing more comes."""
         self.settle(seconds)
-        return {wire.label: taken for wire in self._wires if (taken := wire.take())} or "nothing"
+        return {wire.label: taken for wire in self._open() if (taken := wire.take())} or "nothing"
 
     def shares(self, count: int = 0) -> Any:
         """Which payloads each consumer of each connection got since the last look; waits for ``count`` of them."""
         deadline = time.monotonic() + 5 * self.patience
-        while time.monotonic() < deadline and sum(len(v) for w in self._wires for v in w.held.values()) < count:
+        while time.monotonic() < deadline and self._held() < count:
             time.sleep(0.01)
         self.settle()
         told = {}
-        for wire in self._wires:
+        for wire in self._open():
             for number, payloads in sorted(wire.took().items()):
                 told[f"{wire.label}{number}"] = payloads
         return told or "nothing"
+
+    def _open(self) -> list[Wire]:
+        return [wire for wire in self._wires if not wire.closed]
+
+    def _held(self) -> int:
+        return sum(len(payloads) for wire in self._open() for payloads in list(wire.held.values()))
 
     def forget(self) -> None:
         """Drops what has arrived: it is of no interest."""

@@ -63,10 +63,15 @@ def readers(broker: Broker) -> Steps:
         "no such ledger": at(p.ids["m5"], ledgerId=1 << 40),
         "ledger 0": at(p.ids["m5"], ledgerId=0, entryId=0),
     }
-    for number, (what, start) in enumerate(starts.items()):
-        a.subscribe(topic, number, sub=f"r{number}", durable=False, start_message_id=start)
-        a.flow(100, number)
-        yield f"from {what}", broker.frames()
+    # The initial position is where a reader goes whose start is not to be found.
+    for name, position in (("Latest", INITIAL.Latest), ("Earliest", INITIAL.Earliest)):
+        for number, (what, start) in enumerate(starts.items()):
+            sub = f"{name}{number}"
+            a.subscribe(topic, number, sub=sub, durable=False, start_message_id=start, initialPosition=position)
+            a.flow(100, number)
+            yield f"from {what}, else {name}", broker.frames()
+            a.close_consumer(number)
+            broker.forget()
     a.subscribe(topic, 50, sub="r50", durable=False)
     a.flow(100, 50)
     yield "without a start, Earliest", broker.frames()
@@ -74,7 +79,7 @@ def readers(broker: Broker) -> Steps:
     a.flow(100, 51)
     yield "without a start, Latest", broker.frames()
     p.publish(["new"])
-    yield "one more for all", broker.frames()
+    yield "one more", broker.frames()
 
 
 @scenario
@@ -162,15 +167,17 @@ def seeks_of_several(broker: Broker) -> Steps:
     for kind in ("Shared", "Failover", "Key_Shared"):
         a.subscribe(topic, 1, kind, sub=kind, name="a")
         b.subscribe(topic, 1, kind, sub=kind, name="b")
-        broker.forget()
+        yield f"{kind}: two join", broker.frames(1.5)
         a.seek(1, p.ids["m3"])
         yield f"{kind}: one of two seeks", broker.frames()
         b.flow(100)
+        broker.settle(1.5)
         yield f"{kind}: the other asks for messages", broker.frames()
-        b.subscribe(topic, 1, kind, sub=kind, name="b")
-        b.flow(100)
+        b.subscribe(topic, 2, kind, sub=kind, name="b")
+        b.flow(100, 2)
         yield f"{kind}: the other comes back", broker.frames(1.5)
         b.close_consumer()
+        b.close_consumer(2)
         broker.forget()
     a.subscribe(topic, 5, sub="twice")
     broker.forget()

@@ -9,7 +9,7 @@ from tests.differences.wire import Wire
 def consumers(broker: Broker, topic: str, *permits: int) -> list[Wire]:
     """One consumer a connection, in order of joining."""
     wires = []
-    for number, each in enumerate(permits):
+    for number in range(len(permits)):
         wire = broker.wire("abcdefgh"[number])
         wire.subscribe(topic, 1, "Shared", name=f"n{number}")
         wires.append(wire)
@@ -177,25 +177,17 @@ def chunks(broker: Broker) -> Steps:
     topic = broker.topic()
     p = broker.wire("p")
     p.producer(topic)
-    wires = consumers(broker, topic, 100, 100)
+    consumers(broker, topic, 100, 100)
     broker.forget()
     drafts = []
     for chunk in range(3):
-        for uuid in ("u", "v"):
-            drafts.append(
-                Draft(
-                    f"{uuid}{chunk}",
-                    metadata={
-                        "uuid": uuid, "chunk_id": chunk, "num_chunks_from_msg": 3, "total_chunk_msg_size": 6,
-                    },
-                )
-            )  # fmt: skip
+        fields = {"chunk_id": chunk, "num_chunks_from_msg": 3, "total_chunk_msg_size": 6}
+        drafts += [Draft(f"{uuid}{chunk}", metadata={"uuid": uuid, **fields}) for uuid in ("u", "v")]
         drafts.append(Draft(f"plain{chunk}"))
     for draft in drafts:
         p.publish([draft])
         broker.settle()
     yield "two chunked messages and plain ones, one by one", broker.shares(9)
-    del wires
 
 
 @scenario
@@ -213,7 +205,10 @@ def leaves_with_unacked(broker: Broker) -> Steps:
     yield "m3 is given back", broker.frames()
     a.close()
     yield "the connection ends", broker.frames()
-    yield "stats", broker.subscription(topic, "msgBacklog", "unackedMessages", "msgInReplay", "consumers.availablePermits")
+    yield (
+        "stats",
+        broker.subscription(topic, "msgBacklog", "unackedMessages", "msgInReplay", "consumers.availablePermits"),
+    )
 
 
 @scenario

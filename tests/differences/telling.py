@@ -64,7 +64,7 @@ def scrub(text: str) -> str:
 
 
 def error_name(number: int) -> str:
-    return api.ServerError.Name(number)  # type: ignore[arg-type]
+    return api.ServerError.Name(number)
 
 
 def payload_text(payload: bytes) -> str:

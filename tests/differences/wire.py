@@ -40,7 +40,7 @@ class Wire:
         self._sent: dict[tuple[int, int], str] = {}
         self._sequence: dict[int, int] = {}
         self._changed = threading.Condition()
-        self._closing = False
+        self.closed = False
         self._socket = socket.create_connection(address, timeout=ANSWER_SECONDS * patience)
         self._socket.settimeout(None)
         self._thread = threading.Thread(target=self._read, name=f"wire {label}", daemon=True)
@@ -58,7 +58,7 @@ class Wire:
                 count = 0
             with self._changed:
                 if not count:
-                    if not self._closing:
+                    if not self.closed:
                         self._pending.append("connection closed")
                     self._changed.notify_all()
                     return
@@ -90,6 +90,7 @@ class Wire:
         """What has arrived since the last time, without waiting."""
         with self._changed:
             taken, self._pending = self._pending, []
+            self.held = {}
             return taken
 
     def took(self) -> dict[int, list[str]]:
@@ -140,18 +141,19 @@ class Wire:
 
     def close(self) -> None:
         """Ends the connection, as a client that goes away without a word."""
-        self._closing = True
+        self.closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join(ANSWER_SECONDS)
+        self.take()
 
     # Producers
 
     def producer(self, topic: str, number: int = 1, mode: str = "Shared", wait: bool = True, **fields: Any) -> None:
         """PRODUCER. ``fields`` are further fields of the command."""
         name = fields.pop("name", None)
-        access = api.ProducerAccessMode.Value(mode)
+        access: Any = api.ProducerAccessMode.Value(mode)
         part = api.CommandProducer(
             topic=topic, producer_id=number, request_id=0, producer_name=name, producer_access_mode=access, **fields
         )
@@ -185,7 +187,7 @@ class Wire:
         """SUBSCRIBE, from the earliest message unless ``fields``, further fields of the command, say otherwise."""
         fields.setdefault("initialPosition", api.CommandSubscribe.Earliest)
         fields["consumer_name"] = fields.pop("name", f"c{number}")
-        sub_type = api.CommandSubscribe.SubType.Value(kind)
+        sub_type: Any = api.CommandSubscribe.SubType.Value(kind)
         part = api.CommandSubscribe(
             topic=topic, subscription=sub, subType=sub_type, consumer_id=number, request_id=0, **fields
         )
