@@ -7,13 +7,14 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from tests.differences.playing import Difference, Story, Target, differences, play_to_all
 from tests.differences.scenario import SCENARIOS, Scenario
-from tests.tools.box import Box
+from tests.tools.box import PULSARBOX, Box
 
 THEMES: Final = (
     "access",
@@ -28,7 +29,7 @@ THEMES: Final = (
     "limits",
     "nonpersistent",
 )
-LOOKS: Final = (1.0, 2.0, 4.0)
+LOOKS: Final = (1.0, 2.5)
 """How patient the looks at one scenario are: what differs is looked at again, because a broker may have been slow."""
 
 
@@ -45,6 +46,14 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--b-web", metavar="URL", help="its Admin API (default: port 8080 of the same host)")
     parser.add_argument(
         "--only", nargs="+", metavar="THEME", default=[], help=f"themes or THEME.SCENARIO: {', '.join(THEMES)}"
+    )
+    parser.add_argument("--jobs", type=int, default=4, metavar="N", help="scenarios at the same time (default: 4)")
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="SETTING=VALUE",
+        help="settings of broker.conf for the box that is started; B has to run with the same ones",
     )
     parser.add_argument("--short", action="store_true", help="leave out what waits for timers of the broker")
     parser.add_argument("--list", action="store_true", help="print the names of the scenarios and end")
@@ -76,13 +85,21 @@ def targets_of(arguments: argparse.Namespace) -> Iterator[list[Target]]:
         if arguments.a:
             first = Target(arguments.a, arguments.a_web or web_of(arguments.a))
         else:
-            box = Box(Path(held.enter_context(tempfile.TemporaryDirectory())) / "data")
+            box = box_in(Path(held.enter_context(tempfile.TemporaryDirectory())), arguments.set)
             held.callback(box.kill)
             print("starting a box", file=sys.stderr)
             box.start()
             first = Target(box.url, box.web_url)
         second = [Target(arguments.b, arguments.b_web or web_of(arguments.b))] if arguments.b else []
         yield [first, *second]
+
+
+def box_in(folder: Path, settings: Sequence[str]) -> Box:
+    """A box, not started yet, with settings of its own."""
+    if not settings:
+        return Box(folder / "data")
+    (folder / "broker.conf").write_text("".join(f"{each}\n" for each in settings), encoding="utf-8")
+    return Box(folder / "data", (*PULSARBOX, "--config", str(folder / "broker.conf")))
 
 
 def web_of(url: str) -> str:
@@ -130,10 +147,10 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     told: dict[str, Any] = {}
     bad = failed = 0
-    with targets_of(arguments) as targets:
-        for number, each in enumerate(scenarios, 1):
+    with targets_of(arguments) as targets, ThreadPoolExecutor(arguments.jobs) as pool:
+        looks = pool.map(lambda each: look(each, targets), scenarios)
+        for number, (each, (stories, found)) in enumerate(zip(scenarios, looks, strict=True), 1):
             print(f"{number}/{len(scenarios)} {each.full_name}", file=sys.stderr, flush=True)
-            stories, found = look(each, targets)
             failed += sum(bool(story.error) for story in stories)
             bad += sum(not difference.reason for difference in found)
             if len(targets) == 1:

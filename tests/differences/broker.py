@@ -24,7 +24,8 @@ OPERATION_SECONDS: Final = 10
 class Broker:
     """One of the two brokers, for one scenario.
 
-    ``patience`` stretches all waiting, for a second look at what differed.
+    ``patience`` stretches all waiting, for a second look at what differed; below 1 it is for those who only want to
+    know that a scenario can be played.
     """
 
     def __init__(self, url: str, web_url: str, scenario: str, patience: float = 1.0) -> None:
@@ -65,16 +66,17 @@ class Broker:
                 return error.code, scrub(_reason(error.read().decode()))
         return 200, _parsed(text)
 
-    def stats(self, topic: str) -> Any:
-        """The stats of a topic."""
-        return self.admin("GET", f"{path_of(topic)}/stats?getPreciseBacklog=true")[1]
+    def stats(self, topic: str) -> dict[str, Any]:
+        """The stats of a topic; none if it is not there."""
+        status, stats = self.admin("GET", f"{path_of(topic)}/stats?getPreciseBacklog=true")
+        return stats if status == 200 and isinstance(stats, dict) else {}
 
-    def subscription(self, topic: str, *fields: str, sub: str = "s") -> Any:
+    def subscription(self, topic: str, *fields: str, sub: str = "s") -> dict[str, Any]:
         """Some fields of a subscription in the stats of its topic; ``consumers.x`` are the x of its consumers."""
         stats = self.stats(topic)
-        found = stats.get("subscriptions", {}).get(sub) if isinstance(stats, dict) else None
+        found = stats.get("subscriptions", {}).get(sub)
         if found is None:
-            return "no such subscription"
+            return {"subscription": "absent"}
         told = {}
         for name in fields:
             if name.startswith("consumers."):
@@ -84,14 +86,6 @@ class Broker:
             else:
                 told[name] = found.get(name, "absent")
         return told
-
-    def cursor(self, topic: str, sub: str = "s") -> Any:
-        """How far a subscription's mark-delete position is: the entry of it, or -1."""
-        status, stats = self.admin("GET", f"{path_of(topic)}/internalStats")
-        if status != 200:
-            return f"{status} {stats}"
-        found = stats.get("cursors", {}).get(sub)
-        return "no such cursor" if found is None else int(found["markDeletePosition"].partition(":")[2])
 
     # Connections
 
@@ -115,17 +109,17 @@ class Broker:
     def settle(self, seconds: float = 0.0) -> None:
         """Returns when nothing has arrived on any connection for a while, ``seconds`` at least from now."""
         quiet, begin = QUIET_SECONDS * self.patience, time.monotonic()
-        until = begin + max(seconds, quiet)
+        until = begin + max(seconds * min(1.0, self.patience), quiet)
         while (left := until - time.monotonic()) > 0:
             time.sleep(left)
             until = max(until, max((wire.last_arrival for wire in self._wires), default=0) + quiet)
 
-    def frames(self, seconds: float = 0.0) -> Any:
+    def frames(self, seconds: float = 0.0) -> dict[str, list[str]]:
         """What arrived on each connection since the last look, when nothing more comes."""
         self.settle(seconds)
-        return {wire.label: taken for wire in self._open() if (taken := wire.take())} or "nothing"
+        return {wire.label: taken for wire in self._open() if (taken := wire.take())}
 
-    def shares(self, count: int = 0) -> Any:
+    def shares(self, count: int = 0) -> dict[str, list[str]]:
         """Which payloads each consumer of each connection got since the last look; waits for ``count`` of them."""
         deadline = time.monotonic() + 5 * self.patience
         while time.monotonic() < deadline and self._held() < count:
@@ -135,7 +129,7 @@ class Broker:
         for wire in self._open():
             for number, payloads in sorted(wire.took().items()):
                 told[f"{wire.label}{number}"] = payloads
-        return told or "nothing"
+        return told
 
     def _open(self) -> list[Wire]:
         return [wire for wire in self._wires if not wire.closed]

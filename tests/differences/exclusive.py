@@ -38,6 +38,7 @@ def same_consumer_twice(broker: Broker) -> Steps:
     b.subscribe(topic)
     yield "closed, another comes", broker.frames()
     b.close()
+    broker.settle()
     a.subscribe(topic, 3, "Shared")
     yield "its connection ends, one of another type comes", broker.frames()
 

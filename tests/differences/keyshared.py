@@ -83,11 +83,14 @@ def ranges_in_stats(broker: Broker) -> Steps:
     for number, name in enumerate(("alpha", "beta", "gamma")):
         join(a, topic, number, name=name)
     broker.settle()
-    told = broker.subscription(topic, "consumers.keyHashRanges", "consumers.keyHashRangeArrays", "type")
-    for name in ("consumers.keyHashRanges", "consumers.keyHashRangeArrays"):
-        if isinstance(told, dict):
-            told[name] = {who: _short(ranges) for who, ranges in told[name].items()}
-    yield "ranges of three consumers", told
+    told = broker.subscription(topic, "type", "consumers.keyHashRanges", "consumers.keyHashRangeArrays")
+    yield (
+        "ranges of three consumers",
+        {
+            name: {who: _short(ranges) for who, ranges in each.items()} if isinstance(each, dict) else each
+            for name, each in told.items()
+        },
+    )
 
 
 def _short(ranges: Any) -> Any:

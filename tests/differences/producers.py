@@ -1,5 +1,7 @@
 """Producers: names, ids and epochs on one connection and on several; topics that grow under them."""
 
+from typing import Any
+
 from pulsarbox.protocol import PulsarApi_pb2 as api
 from tests.differences.broker import Broker, path_of
 from tests.differences.messages import Draft, numbered
@@ -25,6 +27,7 @@ def names(broker: Broker) -> Steps:
     b.producer(topic, 3, name="one")
     yield "free again", broker.frames()
     b.close()
+    broker.settle()
     a.producer(topic, 5, name="one")
     yield "its connection ended", broker.frames()
 
@@ -172,19 +175,22 @@ def access_modes_of_the_official_client(broker: Broker) -> Steps:
     topic = broker.topic()
     one, two = broker.client(), broker.client(operation_timeout_seconds=3)
     modes = pulsar.ProducerAccessMode
-    holder = one.create_producer(topic, access_mode=modes.Exclusive)
-    for mode in ("Shared", "Exclusive", "WaitForExclusive"):
+    producers: dict[str, Any] = {}
+
+    def created(client: Any, mode: str) -> str:
         try:
-            two.create_producer(topic, access_mode=getattr(modes, mode))
-            seen = "created"
+            producers[mode] = client.create_producer(topic, access_mode=getattr(modes, mode))
         except pulsar.PulsarException as error:
-            seen = str(error)
-        yield f"Exclusive, then {mode}", seen
-    fencer = two.create_producer(topic, access_mode=modes.ExclusiveWithFencing)
-    for name, each in (("the fenced one", holder), ("the one that fences", fencer)):
+            return str(error)
+        return "created"
+
+    yield "Exclusive", created(one, "Exclusive")
+    for mode in ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"):
+        yield f"Exclusive, then {mode}", created(two, mode)
+    for mode, producer in producers.items():
         try:
-            each.send(b"x")
+            producer.send(b"x")
             seen = "sent"
         except pulsar.PulsarException as error:
             seen = str(error)
-        yield f"{name} sends", seen
+        yield f"{mode} sends", seen

@@ -53,6 +53,7 @@ def disconnects(broker: Broker) -> Steps:
         a.redeliver((), 2)
         broker.settle()
         a.close()
+        broker.settle()
         b = broker.wire("b")
         b.subscribe(topic, 1, kind, name="a")
         b.flow(100)

@@ -21,13 +21,20 @@ CLIENT_VERSION: Final = "Pulsar-Java-v4.2.4"
 _TYPES: Final = {spec.name: spec for spec in COMMANDS.values()}
 
 
+class Ids(dict[str, MessageIdData]):
+    """Message ids by payload; one that never came has an id of no ledger, so that a scenario can go on."""
+
+    def __missing__(self, payload: str) -> MessageIdData:
+        return MessageIdData(ledgerId=1 << 50, entryId=0)
+
+
 class Wire:
     """One connection under a name. What it received stays until ``take`` or ``frames`` of the broker collects it."""
 
     def __init__(self, label: str, address: tuple[str, int], ledgers: Ledgers, patience: float) -> None:
         self.label = label
         self.last_arrival = time.monotonic()
-        self.ids: dict[str, MessageIdData] = {}
+        self.ids = Ids()
         """The id under which a payload was delivered or stored last."""
         self.held: dict[int, list[str]] = {}
         """The payloads that came to a consumer, in order."""
