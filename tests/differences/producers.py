@@ -84,6 +84,33 @@ def epochs(broker: Broker) -> Steps:
 
 
 @scenario
+def sequences(broker: Broker) -> Steps:
+    topic = broker.topic()
+    a, b = broker.wire("a"), broker.wire("b")
+    a.producer(topic, 1, name="one")
+    a.start_at(10)
+    a.publish(numbered(3))
+    yield "10, 11, 12", broker.frames()
+    a.start_at(11)
+    a.publish(["again", "again", "new"])
+    yield "11, 12, 13", broker.frames()
+    a.start_at(5)
+    a.publish(["old"])
+    yield "5", broker.frames()
+    a.close()
+    broker.settle()
+    b.producer(topic, 1, name="one")
+    yield "the name comes back", broker.frames()
+    b.producer(topic, 2, name="other")
+    b.start_at(5, 2)
+    b.publish(["other"], 2)
+    yield "another name, 5", broker.frames()
+    b.subscribe(topic)
+    b.flow(100)
+    yield "what is stored", broker.shares(6)
+
+
+@scenario
 def initial_subscriptions(broker: Broker) -> Steps:
     topic = broker.topic()
     a = broker.wire("a")

@@ -18,7 +18,7 @@ PATIENCE = 0.3
 """Too little to see everything, enough to run every line."""
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(700)  # the Go program may have to be built
 def test_all_scenarios_can_be_played_to_a_box(tmp_path: Path) -> None:
     box = Box(tmp_path / "data")
     try:

@@ -170,6 +170,10 @@ class Wire:
     def close_producer(self, number: int = 1, wait: bool = True) -> None:
         self.ask("CLOSE_PRODUCER", api.CommandCloseProducer(producer_id=number, request_id=0), str(number), wait)
 
+    def start_at(self, sequence: int, number: int = 1) -> None:
+        """The sequence id of a producer's next message."""
+        self._sequence[number] = sequence
+
     def publish(self, drafts: Iterable[Draft | str], number: int = 1, wait: bool = True) -> None:
         """Sends messages one by one and waits for their receipts, or for as many errors."""
         first = self._sequence.get(number, 0)
