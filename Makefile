@@ -59,7 +59,7 @@ bench-storage: env-dev ## Measure the store: packing, catch-up, restart, memory 
 	@$(BIN)/python -m benchmarks.storage $(ARGS)
 
 .PHONY: differences
-differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what differs (B=pulsar://... B_WEB=http://...)
+differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what differs (B=pulsar://... B_WEB=its web URL)
 	@$(BIN)/python -m tests.differences $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \
 		$(if $(B),--b $(B)) $(if $(B_WEB),--b-web $(B_WEB)) $(ARGS)
 
