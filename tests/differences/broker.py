@@ -18,6 +18,9 @@ from tests.tools.box import admin
 QUIET_SECONDS: Final = 0.3
 """Nothing came for so long: nothing more will come."""
 
+NO_STATS: Final = "no stats, but the status"
+"""Stands in an observation that was to be taken from the stats of a topic."""
+
 OPERATION_SECONDS: Final = 10
 
 
@@ -67,13 +70,15 @@ class Broker:
         return 200, _parsed(text)
 
     def stats(self, topic: str) -> dict[str, Any]:
-        """The stats of a topic; none if it is not there."""
+        """The stats of a topic; where there are none, the status under NO_STATS."""
         status, stats = self.admin("GET", f"{path_of(topic)}/stats?getPreciseBacklog=true")
-        return stats if status == 200 and isinstance(stats, dict) else {}
+        return stats if status == 200 and isinstance(stats, dict) else {NO_STATS: status}
 
     def subscription(self, topic: str, *fields: str, sub: str = "s") -> dict[str, Any]:
         """Some fields of a subscription in the stats of its topic; ``consumers.x`` are the x of its consumers."""
         stats = self.stats(topic)
+        if NO_STATS in stats:
+            return stats
         found = stats.get("subscriptions", {}).get(sub)
         if found is None:
             return {"subscription": "absent"}
@@ -86,6 +91,11 @@ class Broker:
             else:
                 told[name] = found.get(name, "absent")
         return told
+
+    def subscriptions(self, topic: str) -> Any:
+        """The names of the subscriptions of a topic, by the Admin API."""
+        found = self.admin("GET", f"{path_of(topic)}/subscriptions")[1]
+        return sorted(found) if isinstance(found, list) else found
 
     # Connections
 

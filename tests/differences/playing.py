@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.differences.broker import Broker
-from tests.differences.known import KNOWN
+from tests.differences.known import reason_of
 from tests.differences.scenario import Scenario
 
 
@@ -77,12 +77,7 @@ def differences(scenario: Scenario, a: Story, b: Story) -> list[Difference]:
     """The steps in which two stories differ, in the order of the first that has them."""
     seen_a, seen_b = a.named(), b.named()
     return [
-        Difference(scenario.full_name, step, of_a, of_b, reason_of(scenario.full_name, step))
+        Difference(scenario.full_name, step, of_a, of_b, reason_of(scenario.full_name, step, (of_a, of_b)))
         for step in [*seen_a, *(step for step in seen_b if step not in seen_a)]
         if (of_a := seen_a.get(step, "no such step")) != (of_b := seen_b.get(step, "no such step"))
     ]
-
-
-def reason_of(scenario: str, step: str) -> str:
-    """Why a difference is wanted; empty if it is not known."""
-    return KNOWN.get(f"{scenario}: {step}") or KNOWN.get(scenario, "")

@@ -13,7 +13,7 @@ NOTHING: Final = (1 << 64) - 1
 """-1 as an unsigned number: no ledger, no entry, no request."""
 
 _SCRUBBED: Final = (
-    (re.compile(r"/?127\.0\.0\.1:\d+"), "<address>"),
+    (re.compile(r"/?\b(127\.0\.0\.1|localhost):\d+"), "<address>"),
     (re.compile(r"\b[a-z]+-\d+-\d+\b(?=$|[\s'\",.;:)\]])"), "<generated>"),
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.,]+(Z|[+-]\d\d:?\d\d)?"), "<time>"),
     (re.compile(r"@[0-9a-f]{6,8}\b"), "@<object>"),
