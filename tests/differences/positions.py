@@ -79,7 +79,7 @@ def readers(broker: Broker) -> Steps:
     a.flow(100, 51)
     yield "without a start, Latest", broker.frames()
     p.publish(["new"])
-    yield "one more", broker.frames()
+    yield "one more", broker.shares(2)
 
 
 @scenario

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.differences.__main__ import chosen, main
-from tests.differences.known import KNOWN
+from tests.differences.broker import NO_STATS
+from tests.differences.known import KNOWN, reason_of
 from tests.differences.playing import Story, Target, differences, play
 from tests.differences.scenario import SCENARIOS
 from tests.tools.box import Box
@@ -37,6 +38,13 @@ def test_all_scenarios_can_be_played_to_a_box(tmp_path: Path) -> None:
 def test_known_differences_are_those_of_scenarios_that_exist() -> None:
     chosen([])
     assert [name for name in KNOWN if name.partition(":")[0] not in SCENARIOS] == []
+
+
+def test_what_is_known_is_marked_and_the_rest_is_not() -> None:
+    assert reason_of("redelivery.disconnects", "Shared: closed and back", ({}, {"b": []}))
+    assert not reason_of("redelivery.disconnects", "Exclusive: closed and back", ({}, {"b": []}))
+    assert reason_of("shared.chunks", "any", ({NO_STATS: 501}, {"msgBacklog": 1}))
+    assert not reason_of("shared.chunks", "any", ({NO_STATS: 500}, {"msgBacklog": 1}))
 
 
 def test_differences_are_found_by_step() -> None:
