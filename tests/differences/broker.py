@@ -6,6 +6,7 @@ import os
 import time
 import urllib.error
 import urllib.parse
+import urllib.request
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -51,7 +52,19 @@ class Broker:
         if partitions:
             self.admin("PUT", f"{path_of(name)}/partitions", partitions)
         self._topics.append(name)
+        for each in [f"{name}-partition-{number}" for number in range(partitions)] or [name]:
+            self._look_up(each)
         return name
+
+    def _look_up(self, name: str) -> None:
+        """What every client does first: Pulsar serves a topic only after somebody looked it up."""
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(
+                f"{self.web_url}/lookup/v2/topic/{path_of(name)}", timeout=20 * self.patience
+            ) as answer,
+        ):
+            answer.read()
 
     def _delete(self, name: str, partitions: int = 0) -> None:
         self.admin("DELETE", f"{path_of(name)}/partitions?force=true")

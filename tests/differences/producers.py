@@ -148,6 +148,26 @@ def topics(broker: Broker) -> Steps:
 
 
 @scenario
+def lookups(broker: Broker) -> Steps:
+    grown = broker.topic("grown", partitions=2)
+    a = broker.wire("a")
+    for what, name in {
+        "a topic that is not there": f"{grown}-absent",
+        "no such namespace": "persistent://public/nowhere/t",
+        "no such tenant": "persistent://nobody/default/t",
+        "no such domain": "nothing://public/default/t",
+        "no name at all": "",
+        "a partitioned topic": grown,
+        "a partition": f"{grown}-partition-1",
+        "a partition that is not there": f"{grown}-partition-7",
+        "a partition of nothing": f"{grown}-plain-partition-0",
+    }.items():
+        a.partitions(name)
+        a.look_up(name)
+        yield what, broker.frames()
+
+
+@scenario
 def growth(broker: Broker) -> Steps:
     topic = broker.topic(partitions=1)
     client = broker.client()

@@ -147,6 +147,12 @@ def _partitions(part: Any, payload: bytes, ledgers: Ledgers) -> str:
     return f"{part.partitions}{failed}"
 
 
+def _lookup(part: Any, payload: bytes, ledgers: Ledgers) -> str:
+    if part.HasField("error"):
+        return f"{error_name(part.error)} {scrub(part.message)!r}"
+    return api.CommandLookupTopicResponse.LookupType.Name(part.response)
+
+
 def _consumer_stats(part: Any, payload: bytes, ledgers: Ledgers) -> str:
     if part.HasField("error_code"):
         return f"{error_name(part.error_code)} {scrub(part.error_message)!r}"
@@ -169,5 +175,6 @@ _SPECIAL: Final = {
     "ACTIVE_CONSUMER_CHANGE": _active,
     "GET_LAST_MESSAGE_ID_RESPONSE": _last_message_id,
     "PARTITIONED_METADATA_RESPONSE": _partitions,
+    "LOOKUP_RESPONSE": _lookup,
     "CONSUMER_STATS_RESPONSE": _consumer_stats,
 }

@@ -242,3 +242,6 @@ class Wire:
 
     def partitions(self, topic: str) -> None:
         self.ask("PARTITIONED_METADATA", api.CommandPartitionedTopicMetadata(topic=topic, request_id=0))
+
+    def look_up(self, topic: str) -> None:
+        self.ask("LOOKUP", api.CommandLookupTopic(topic=topic, request_id=0))
