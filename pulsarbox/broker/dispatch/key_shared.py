@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.compatibility import take_slots
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.replay import KEPT_READS, At
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
@@ -112,8 +113,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     # Consumers
 
-    def _came(self, consumer: Consumer) -> None:
-        losers = self.selector.add(consumer)
+    def _came(self, consumer: Consumer, now: Now) -> None:
+        losers = take_slots(self.selector, consumer, now)
         if self._draining:
             consumer.released = self._released
         self._place_again(*losers)
