@@ -1,6 +1,6 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
 # Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash, images of
-# powercut), URL and VERSUS (the brokers of bench).
+# powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences).
 
 SHELL := /usr/bin/env bash
 BIN := .venv/bin
@@ -10,6 +10,10 @@ EVENTS ?=
 N ?=
 URL ?=
 VERSUS ?=
+A ?=
+A_WEB ?=
+B ?=
+B_WEB ?=
 export PYTHON
 
 # What mypy checks: named as packages, because through the links a scan of folders would see storage/x.py twice.
@@ -54,6 +58,11 @@ bench: env-dev ## Measure the box, or a broker, or two by turns (URL=pulsar://..
 .PHONY: bench-storage
 bench-storage: env-dev ## Measure the store: packing, catch-up, restart, memory (ARGS="--only restart --scale 0.1")
 	@$(BIN)/python -m benchmarks.storage $(ARGS)
+
+.PHONY: differences
+differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what differs (B=pulsar://... B_WEB=its web URL)
+	@$(BIN)/python -m tests.differences $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \
+		$(if $(B),--b $(B)) $(if $(B_WEB),--b-web $(B_WEB)) $(ARGS)
 
 .PHONY: demo
 demo: env-dev ## This machine's telemetry through a box that is killed in the middle

@@ -172,9 +172,9 @@ def what_a_leaver_held_is_put_behind_what_waits(patch: pytest.MonkeyPatch) -> No
 def who_had_a_key_keeps_it(patch: pytest.MonkeyPatch) -> None:
     original = KeySharedDispatcher._came
 
-    def came(self: KeySharedDispatcher, consumer: Consumer) -> None:
+    def came(self: KeySharedDispatcher, consumer: Consumer, now: Now) -> None:
         owners = dict(self._owners)
-        original(self, consumer)
+        original(self, consumer, now)
         self._owners.update(owners)
 
     patch.setattr(KeySharedDispatcher, "_came", came)

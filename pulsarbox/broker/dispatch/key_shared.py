@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.compatibility import take_slots
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.replay import KEPT_READS, At
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
@@ -112,8 +113,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     # Consumers
 
-    def _came(self, consumer: Consumer) -> None:
-        losers = self.selector.add(consumer)
+    def _came(self, consumer: Consumer, now: Now) -> None:
+        losers = take_slots(self.selector, consumer, now)
         if self._draining:
             consumer.released = self._released
         self._place_again(*losers)
@@ -231,8 +232,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._waiting += 1
         self._counts[slot] = self._counts.get(slot, 0) + 1
 
-    def _drop_acknowledged(self) -> None:
-        """Entries that were acknowledged while they waited wait no longer."""
+    def _drop_acknowledged(self) -> bool:
+        """Entries that were acknowledged while they waited wait no longer; whether there may have been any.
+
+        All that waits is looked at, so this is for when nothing else goes on.
+        """
+        if not self._unheld:
+            return False
         self._unheld = False
         is_acked = self._cursor.is_acked
         left: list[Waiting] = []
@@ -244,6 +250,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._queues.clear()
         self._parked.clear()
         self._place(left)
+        return True
 
     def _waits_no_longer(self, waiting: Waiting) -> None:
         """An entry is sent, or need not be."""
@@ -266,8 +273,6 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def _send_all(self, now: Now) -> str:
         unacked = self._unacked
-        if self._unheld:
-            self._drop_acknowledged()
         while not unacked.at_limit():
             if self._stirred:
                 consumer, _ = self._stirred.popitem()
@@ -280,9 +285,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 return Reason.NO_PERMITS
             ahead = min(self._per_consumer * len(self._consumers), self._per_subscription) - self._waiting
             if ahead <= 0:
+                if self._drop_acknowledged():
+                    continue
                 return Reason.KEY_BLOCKED
             entries = self._source.take(min(self._max_read, ahead), ANY, now)
             if not entries:
+                if self._drop_acknowledged():
+                    continue
                 return Reason.KEY_BLOCKED if self._waiting else Reason.END_OF_LOG
             self._share(entries)
         return Reason.UNACKED_LIMIT

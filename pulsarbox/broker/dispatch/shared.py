@@ -46,7 +46,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             self._levels = dict(sorted(self._levels.items()))
         level[consumer] = None
 
-    def _came(self, consumer: Consumer) -> None:
+    def _came(self, consumer: Consumer, now: Now) -> None:
         """Anybody may come."""
 
     def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
