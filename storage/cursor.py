@@ -48,7 +48,8 @@ class ManagedCursor:
         self.mark_bytes = 0
         self._moved = False
         self._reset = False
-        self._fresh: list[AckedRange] = []
+        self._fresh: list[tuple[int, int, int, int, int, int]] = []
+        """Entries as they were acknowledged out of order: what ``acknowledge`` was told of each."""
         self._fresh_batches: set[tuple[int, int]] = set()
         self._fresh_counts: set[tuple[int, int]] = set()
         self._stored_mark: tuple[Position, int, int] | None = (self.mark_delete, 0, 0)
@@ -128,36 +129,28 @@ class ManagedCursor:
             if self._batch_chunks or self._count_chunks:
                 self._settle(ledger_id, entry_id, entry_id)
             return True
-        return self._acknowledge_out_of_order(
-            AckedRange(
-                ledger_id,
-                entry_id,
-                entry_id,
-                total_messages - messages,
-                total_messages,
-                total_bytes - size,
-                total_bytes,
-            )
-        )
+        return self._acknowledge_out_of_order(ledger_id, entry_id, messages, size, total_messages, total_bytes)
 
-    def _acknowledge_out_of_order(self, acked: AckedRange) -> bool:
-        if self.is_acked(acked.ledger_id, acked.first):
+    def _acknowledge_out_of_order(
+        self, ledger_id: int, entry_id: int, messages: int, size: int, total_messages: int, total_bytes: int
+    ) -> bool:
+        mark = self.mark_delete
+        if ledger_id != mark[0]:  # else it does not follow mark-delete, or ``acknowledge`` would have seen to it
+            if (ledger_id, entry_id) < mark:
+                return False
+            if self.ledger.next(*mark) == (ledger_id, entry_id):
+                self._settle(ledger_id, entry_id, entry_id)
+                self._mark(Position(ledger_id, entry_id), total_messages, total_bytes)
+                self._absorb()
+                return True
+        elif entry_id <= mark[1]:
             return False
-        self._settle(*acked[:3])
-        if self.ledger.next(*self.mark_delete) == (acked.ledger_id, acked.first):
-            self._mark(Position(acked.ledger_id, acked.last), acked.messages_after, acked.bytes_after)
-            self._absorb()
-            return True
-        self.ranges.add(acked)
-        if not self.durable:
-            return True
-        last = self._fresh[-1] if self._fresh else None
-        if last is not None and last.ledger_id == acked.ledger_id and last.last + 1 == acked.first:
-            self._fresh[-1] = last._replace(
-                last=acked.last, messages_after=acked.messages_after, bytes_after=acked.bytes_after
-            )
-        else:
-            self._fresh.append(acked)
+        if not self.ranges.add_entry(ledger_id, entry_id, messages, size, total_messages, total_bytes):
+            return False
+        if self._batch_chunks or self._count_chunks:
+            self._settle(ledger_id, entry_id, entry_id)
+        if self.durable:
+            self._fresh.append((ledger_id, entry_id, messages, size, total_messages, total_bytes))
         return True
 
     def acknowledge_batch(self, position: Position, messages: int, unacked: int) -> bool:
@@ -256,9 +249,10 @@ class ManagedCursor:
         records = []
         if self._moved:
             records.append(self._pack_mark(self._reset))
-        fresh = [r for r in self._fresh if (r.ledger_id, r.last) > self.mark_delete]
+        mark = self.mark_delete
+        fresh = [each for each in self._fresh if each[:2] > mark]  # mark-delete has come by most of them
         if fresh:
-            records.append(pack_acked(Acked(self.cursor_id, tuple(fresh))))
+            records.append(pack_acked(Acked(self.cursor_id, _joined(fresh))))
         for each in sorted(self._fresh_batches):
             partly = self.batch_acks.get(each)
             if partly is not None:
@@ -360,6 +354,25 @@ class ManagedCursor:
             self._stored_mark = (self.mark_delete, self.mark_messages, self.mark_bytes)
         else:
             self._stored_mark = None
+
+
+def _joined(entries: list[tuple[int, int, int, int, int, int]]) -> tuple[AckedRange, ...]:
+    """Entries as ranges: ledger, entry, messages, bytes and totals of each; neighbours are one range."""
+    entries.sort()
+    ranges: list[AckedRange] = []
+    at = 0
+    while at < len(entries):
+        ledger_id, first, messages, size, total_messages, total_bytes = entries[at]
+        messages_before, bytes_before = total_messages - messages, total_bytes - size
+        last = first
+        at += 1
+        while at < len(entries) and entries[at][1] == last + 1 and entries[at][0] == ledger_id:
+            last, (*_, total_messages, total_bytes) = last + 1, entries[at]
+            at += 1
+        ranges.append(
+            AckedRange(ledger_id, first, last, messages_before, total_messages, bytes_before, total_bytes)
+        )
+    return tuple(ranges)
 
 
 def _ignore(key: ChunkKey) -> None:
