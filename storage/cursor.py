@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pulsarbox.storage.catalog import acks_chunk_key, acks_key
 from pulsarbox.storage.entry_map import EntryMap
 from pulsarbox.storage.format import RECORD_PREFIX, RecordKind
-from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.ledger import ManagedLedger, new_position
 from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from pulsarbox.storage.record import (
     Acked,
@@ -123,7 +123,10 @@ class ManagedCursor:
         """
         mark = self.mark_delete
         if ledger_id == mark[0] and entry_id == mark[1] + 1:
-            self._mark(Position(ledger_id, entry_id), total_messages, total_bytes)
+            self.mark_delete = new_position(Position, (ledger_id, entry_id))
+            self.mark_messages = total_messages
+            self.mark_bytes = total_bytes
+            self._moved = True
             if self._range_chunks:
                 self._absorb()
             if self._batch_chunks or self._count_chunks:
