@@ -206,11 +206,12 @@ class ManagedCursor:
 
     def _absorb(self) -> None:
         """Move mark-delete over the ranges that it has come to touch."""
-        while self._range_chunks:
-            acked = self.ranges.take(*self.ledger.next(*self.mark_delete))
-            if acked is None:
-                return
+        following = self.ledger.next(*self.mark_delete)
+        while (acked := self.ranges.take(*following)) is not None:
             self._mark(Position(acked.ledger_id, acked.last), acked.messages_after, acked.bytes_after)
+            following = self.ledger.next(*self.mark_delete)
+            if following.ledger_id == acked.ledger_id:
+                return  # ranges of one ledger do not touch
 
     def _drop_behind_mark(self) -> None:
         """Forget what mark-delete has passed; it goes to the end of a range that it has come into."""

@@ -82,6 +82,19 @@ class RangeSet:
         last: int = self.chunks[found[0]].ranges[found[1] * _FIELDS + _LAST]
         return last + 1 if last >= entry_id else entry_id
 
+    def runs_from(self, ledger_id: int, entry_id: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """First and last entry of each range, from the one on that the entry is in or comes before; while none changes.
+
+        For going through entries in order: asking ``covers`` of each costs a search.
+        """
+        found = self._find(ledger_id, entry_id)
+        key, i = found if found is not None else ((ledger_id, entry_id // CHUNK_ENTRIES), 0)
+        for key in self.chunks.irange(key):
+            ranges, ledger_id = self.chunks[key].ranges, key[0]
+            for at in range(i * _FIELDS, len(ranges), _FIELDS):
+                yield (ledger_id, ranges[at + _FIRST]), (ledger_id, ranges[at + _LAST])
+            i = 0
+
     def _find(self, ledger_id: int, entry_id: int) -> tuple[ChunkKey, int] | None:
         """The last range that starts at the entry or before it: its chunk, and its place there."""
         key = (ledger_id, entry_id // CHUNK_ENTRIES)
