@@ -208,10 +208,12 @@ class ManagedCursor:
         """Move mark-delete over the ranges that it has come to touch."""
         following = self.ledger.next(*self.mark_delete)
         while (acked := self.ranges.take(*following)) is not None:
-            self._mark(Position(acked.ledger_id, acked.last), acked.messages_after, acked.bytes_after)
-            following = self.ledger.next(*self.mark_delete)
-            if following.ledger_id == acked.ledger_id:
+            ledger_id, _, last, _, messages, _, size = acked
+            self._mark(new_position(Position, (ledger_id, last)), messages, size)
+            info = self.ledger.ledgers.get(ledger_id)
+            if info is not None and last + 1 < info.entries:
                 return  # ranges of one ledger do not touch
+            following = self.ledger.next(*self.mark_delete)
 
     def _drop_behind_mark(self) -> None:
         """Forget what mark-delete has passed; it goes to the end of a range that it has come into."""
