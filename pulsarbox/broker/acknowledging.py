@@ -155,6 +155,7 @@ class Acknowledging:
                     consumer.held[position] = now_held._replace(messages=count)
                 return
         if consumer.release(position) is None:
+            consumer.forgotten -= held.messages
             self._subscription.dispatcher.acknowledged_unheld(position)
         self._cursor.acknowledge(ledger_id, entry_id, held.batch_size, held.size, held.total_messages, held.total_bytes)
 

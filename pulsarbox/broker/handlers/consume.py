@@ -3,7 +3,7 @@
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.handlers.subscribe import position_of
-from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
+from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, NotAllowed, PersistenceError, PulsarBoxError
 from pulsarbox.protocol import replies
@@ -66,8 +66,8 @@ def redeliver(cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages, n
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None or not isinstance(consumer.subscription, Subscription):
         return
-    if command.HasField("consumer_epoch"):
-        consumer.epoch = command.consumer_epoch
+    if command.HasField("consumer_epoch") and consumer.subscription.type in ONE_ACTIVE:
+        consumer.tell_epoch(command.consumer_epoch)
     positions = [(each.ledgerId, each.entryId) for each in command.message_ids] or None
     consumer.subscription.redeliver(consumer, positions, now)
 
@@ -92,9 +92,11 @@ def seek(cnx: ServerCnx, command: CommandSeek, now: Now) -> None:
     if not command.HasField("message_id") and not command.HasField("message_publish_time"):
         raise MetadataError("Message id and message publish time were not present")
     subscription = _open_consumer(cnx, command.consumer_id).subscription
-    if not isinstance(subscription, Subscription):
-        raise NotAllowed("Seek operation is not supported on a non-persistent topic")
     request_id = command.request_id
+    if not isinstance(subscription, Subscription):
+        # As Pulsar does. Nothing was there before, and nothing will come again: every place is the end.
+        cnx.outbox.send(replies.success(request_id))
+        return
 
     def done(when: Now) -> None:
         cnx.outbox.send(replies.success(request_id))
@@ -134,27 +136,31 @@ def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: N
 
 
 def consumer_stats(cnx: ServerCnx, command: CommandConsumerStats, now: Now) -> None:
-    """What the broker knows of a consumer."""
+    """What the broker knows of a consumer.
+
+    Numbers mean what they mean with Pulsar: the backlog counts entries, and messages count as unacknowledged on Shared
+    and Key_Shared subscriptions only.
+    """
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
         code, text = MetadataError.server_error, "Consumer not found"
         cnx.outbox.send(replies.consumer_stats_failed(command.request_id, code, text))
         return
-    subscription = consumer.subscription
+    subscription, rates = consumer.subscription, consumer.rates(now)
     backlog = subscription.cursor.backlog_entries if isinstance(subscription, Subscription) else 0
     stats = replies.ConsumerStatsFields(
-        msg_rate_out=0.0,
-        msg_throughput_out=0.0,
-        msg_rate_redeliver=0.0,
+        msg_rate_out=rates.messages_out,
+        msg_throughput_out=rates.bytes_out,
+        msg_rate_redeliver=rates.given_back,
         consumer_name=consumer.name,
-        available_permits=max(consumer.permits, 0),
-        unacked_messages=consumer.unacked,
+        available_permits=consumer.permits,
+        unacked_messages=0 if subscription.type in ONE_ACTIVE else consumer.unacked,
         blocked_on_unacked_messages=consumer.blocked,
         address=cnx.address,
         connected_since=str(consumer.connected_since),
         type=TYPE_NAMES[subscription.type],
         msg_rate_expired=0.0,
         msg_backlog=backlog,
-        message_ack_rate=0.0,
+        message_ack_rate=rates.acknowledged,
     )
     cnx.outbox.send(replies.consumer_stats_response(command.request_id, stats))

@@ -1,11 +1,13 @@
 """SUBSCRIBE: which subscription a consumer comes to, and where a new one starts."""
 
+import logging
+
 from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.schemas import is_schema
-from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.subscription_types import check_type_enabled
 from pulsarbox.broker.topic import AnySubscription, PersistentTopic
 from pulsarbox.clock import Now
@@ -16,7 +18,13 @@ from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData
 from pulsarbox.storage.record import Position
 
-RESERVED_NAMES = frozenset({"pulsar.dedup", "__compaction"})
+log = logging.getLogger(__name__)
+
+DEDUPLICATION_NAME = "pulsar.dedup"
+REPLICATION_PREFIX = "pulsar.repl"
+"""Names under which Pulsar keeps cursors of its own."""
+LATEST = Position(2**63 - 1, 2**63 - 1)
+EARLIEST = Position(-1, -1)
 
 
 def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
@@ -24,7 +32,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     if command.consumer_id in cnx.consumers:
         cnx.outbox.send(replies.success(command.request_id))
         return
-    key = ("consumer", command.consumer_id)
+    key = _key(command)
     if key in cnx.opening:
         raise ServiceNotReady("Consumer is already present on the connection")
     name = parse_topic(command.topic)
@@ -44,7 +52,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
         check_type_enabled(cnx.broker.core.settings, name, command.subType)
         existing = topic.subscriptions.get(command.subscription)
         if existing is not None or command.durable:
-            _attach(cnx, command, _durable(cnx, command, topic, existing, now), now)
+            _join(cnx, command, _durable(cnx, command, topic, existing, now), now)
         else:
             _read_from(cnx, command, topic, now)
     except PulsarBoxError:
@@ -53,10 +61,10 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
 
 
 def _check(command: CommandSubscribe) -> None:
-    if not command.subscription:
+    if not command.subscription.strip():
         raise NamingError("Empty subscription name")
-    if command.subscription in RESERVED_NAMES:
-        raise NamingError(f"Subscription name '{command.subscription}' is reserved")
+    if command.subscription == DEDUPLICATION_NAME or command.subscription.startswith(REPLICATION_PREFIX):
+        raise NamingError("Subscription with reserved subscription name attempted")
     if command.read_compacted:
         if command.subType not in (CommandSubscribe.Exclusive, CommandSubscribe.Failover):
             raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
@@ -67,8 +75,8 @@ def _durable(
 ) -> Subscription:
     if existing is not None:
         if existing.durable != command.durable:
-            kind = "a durable" if existing.durable else "a non-durable"
-            raise NotAllowed(f"Subscription {command.subscription} exists on {topic.name} as {kind} one")
+            kind = "Durable" if existing.durable else "NonDurable"
+            raise NotAllowed(f"{kind} subscription with the same name already exists.")
         return existing
     if not cnx.broker.core.settings.allowAutoSubscriptionCreation:
         raise SubscriptionNotFound(f"Subscription {command.subscription} does not exist, and clients may not create it")
@@ -82,31 +90,33 @@ def _durable(
 
 def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic, now: Now) -> None:
     """A reader: it starts with the entry it names, so that a batch comes whole and the client picks from it."""
-    if command.HasField("start_message_id"):
-        start = position_of(command.start_message_id)
-    else:
-        start = Position(-1, -1) if command.initialPosition == CommandSubscribe.Earliest else Position(2**63, 0)
-
-    key = ("consumer", command.consumer_id)
 
     def located(mark: Position, messages: int, size: int, when: Now) -> None:
-        if cnx.opening.get(key) != command.request_id or cnx.state is State.CLOSED:
+        if cnx.opening.get(_key(command)) != command.request_id or cnx.state is State.CLOSED:
             return
         try:
             subscription = topic.subscriptions.get(command.subscription)
             if subscription is None:
                 subscription = topic.read_from(command.subscription, mark, messages, size)
-            _attach(cnx, command, subscription, when)
+            _join(cnx, command, subscription, when)
         except PulsarBoxError as error:
             lost(error)
 
     def lost(error: Exception) -> None:
-        if cnx.opening.get(key) == command.request_id:
-            del cnx.opening[key]
-        code = error.server_error if isinstance(error, PulsarBoxError) else 0
-        cnx.outbox.send(replies.error(command.request_id, code, str(error)))
+        _give_up(cnx, command, error)
 
-    topic.locate(start, located, lost, now)
+    topic.locate(_start(command, topic.ledger.last_confirmed), located, lost, now)
+
+
+def _start(command: CommandSubscribe, last: Position) -> Position:
+    """Where a reader starts; behind the last entry there is nothing to be found, and it goes to its initial position.
+
+    As Pulsar's cursor that is not durable: its mark-delete would be the position before, and may be the last entry.
+    """
+    start = position_of(command.start_message_id) if command.HasField("start_message_id") else LATEST
+    if Position(start.ledger_id, start.entry_id - 1) <= last:
+        return start
+    return EARLIEST if command.initialPosition == CommandSubscribe.Earliest else LATEST
 
 
 def position_of(message_id: MessageIdData) -> Position:
@@ -129,7 +139,7 @@ def _consumer(
         subscription,
         partition=partition,
         priority_level=command.priority_level,
-        epoch=command.consumer_epoch if command.HasField("consumer_epoch") else None,
+        epoch=command.consumer_epoch if command.HasField("consumer_epoch") and command.subType in ONE_ACTIVE else None,
         now=now,
     )
     if command.HasField("keySharedMeta"):
@@ -142,14 +152,60 @@ def _key_shared(meta: pulsar_api.KeySharedMeta) -> KeySharedMeta:
     return KeySharedMeta(KeySharedMode(meta.keySharedMode), ranges, meta.allowOutOfOrderDelivery)
 
 
+def _join(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
+    """Come to a subscription; first it is set back by time where the consumer wants that."""
+    seconds = command.start_message_rollback_duration_sec
+    if not seconds:
+        _attach(cnx, command, subscription, now)
+        return
+
+    def set_back(when: Now) -> None:
+        if cnx.opening.get(_key(command)) != command.request_id or cnx.state is State.CLOSED:
+            _leave(subscription, when)
+            return
+        try:
+            _attach(cnx, command, subscription, when)
+        except PulsarBoxError as error:
+            _give_up(cnx, command, error)
+
+    def as_it_is(error: Exception) -> None:
+        log.warning("subscription %s of %s is not set back: %s", subscription.name, subscription.topic.name, error)
+        set_back(now)  # as Pulsar does
+
+    subscription.seek_to_time(now.wall - 1000 * seconds, set_back, as_it_is, now)
+
+
 def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
     consumer = _consumer(cnx, command, subscription, subscription.topic.name.partition_index, now)
-    subscription.add_consumer(consumer, command.subType, now)
+    try:
+        subscription.add_consumer(consumer, command.subType, now)
+    except PulsarBoxError:
+        _leave(subscription, now)
+        raise
     cnx.broker.when_durable(lambda when: _opened(cnx, command, consumer, when), now)
 
 
+def _leave(subscription: Subscription, now: Now) -> None:
+    """The consumer does not come after all. A subscription that is not durable goes with its last one."""
+    if not subscription.durable and not subscription.consumers and not subscription.fenced:
+        subscription.topic.remove_subscription(subscription, now)
+
+
+def _give_up(cnx: ServerCnx, command: CommandSubscribe, error: Exception) -> None:
+    """The consumer cannot be opened: tell the client why."""
+    if cnx.opening.get(_key(command)) == command.request_id:
+        del cnx.opening[_key(command)]
+    code = error.server_error if isinstance(error, PulsarBoxError) else 0
+    cnx.outbox.send(replies.error(command.request_id, code, str(error)))
+
+
+def _key(command: CommandSubscribe) -> tuple[str, int]:
+    """Under which the connection knows that a consumer is being opened."""
+    return "consumer", command.consumer_id
+
+
 def _opened(cnx: ServerCnx, command: CommandSubscribe, consumer: Consumer, now: Now) -> None:
-    key = ("consumer", command.consumer_id)
+    key = _key(command)
     expected = cnx.opening.get(key) == command.request_id
     if expected:
         del cnx.opening[key]
