@@ -166,7 +166,7 @@ def test_a_reader_whose_start_is_not_to_be_found_goes_to_its_initial_position(in
         (at((2**64 - 1, 2**64 - 1)), sent),
         (at((ledger, 2**64 - 1)), sent),
     ]:
-        fields = {} if start is None else {"start_message_id": start}
+        fields: dict[str, Any] = {} if start is None else {"start_message_id": start}
         joined(client, durable=False, initialPosition=initial, **fields)
         assert client.received() == expected, start
         client.request("close_consumer", consumer_id=1)
@@ -252,12 +252,13 @@ def test_the_highest_epoch_goes_with_messages(kind: Any) -> None:
     client.names()
     client.flow(100)
     assert client.take("message").consumer_epoch == 3
-    for fields, expected in [
+    asked: list[tuple[dict[str, Any], int]] = [
         ({"consumer_epoch": 5}, 5),
         ({"consumer_epoch": 4}, 5),
         ({}, 5),
         ({"consumer_epoch": 9, "message_ids": [at(sent[0])]}, 9),
-    ]:
+    ]
+    for fields, expected in asked:
         client.ask("redeliverUnacknowledgedMessages", consumer_id=1, **fields)
         assert client.take("message").consumer_epoch == expected, "lower ones set back all the same"
 
