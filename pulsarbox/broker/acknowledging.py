@@ -160,6 +160,7 @@ class Acknowledging:
 
     def _apply_whole(self, consumer: Consumer, position: tuple[int, int], held: Held) -> None:
         if consumer.release(position) is None:
+            consumer.forgotten -= held.messages
             self._subscription.dispatcher.acknowledged_unheld(position)
         (_, size, total_messages, total_bytes, batch_size, _) = held
         self._cursor.acknowledge(position[0], position[1], batch_size, size, total_messages, total_bytes)

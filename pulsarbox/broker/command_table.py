@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.handlers import connection, consume, lookup, produce, schema, transactions
+from pulsarbox.broker.handlers import connection, consume, lookup, produce, schema, subscribe, transactions
 from pulsarbox.clock import Now
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
 
@@ -45,7 +45,7 @@ _ROWS = (
     (BaseCommand.WATCH_TOPIC_LIST_CLOSE, CONNECTED, LOOKUP, lookup.watch_topic_list_close),
     (BaseCommand.PRODUCER, CONNECTED, PRODUCE, produce.producer),
     (BaseCommand.CLOSE_PRODUCER, CONNECTED, PRODUCE, produce.close_producer),
-    (BaseCommand.SUBSCRIBE, CONNECTED, CONSUME, consume.subscribe),
+    (BaseCommand.SUBSCRIBE, CONNECTED, CONSUME, subscribe.subscribe),
     (BaseCommand.FLOW, CONNECTED, CONSUME, consume.flow),
     (BaseCommand.ACK, CONNECTED, CONSUME, consume.ack),
     (BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES, CONNECTED, CONSUME, consume.redeliver),

@@ -5,6 +5,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta
+from pulsarbox.broker.meter import Meter
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.producer import NO_REQUEST
 from pulsarbox.clock import Now
@@ -37,6 +38,18 @@ class Held(NamedTuple):
 new_held: Final = tuple.__new__
 """A NamedTuple's own constructor takes three times as long, and this is done for each entry that is sent."""
 
+
+class Rates(NamedTuple):
+    """Of a consumer, each a second."""
+
+    messages_out: float
+    bytes_out: float
+    given_back: float
+    """Messages that were sent and are to be sent again."""
+    acknowledged: float
+    """Messages."""
+
+
 BodyOf = Callable[[Entry], bytes]
 
 
@@ -62,7 +75,7 @@ class Consumer:
         self.subscription = subscription
         self.priority_level = priority_level
         self.epoch = epoch
-        """Consumer epoch of a client that uses it; goes with every message."""
+        """The highest consumer epoch its client has told, if it uses them; goes with every message."""
         self.key_shared = KeySharedMeta()
         """On which terms it wants keys; set before it is added to a Key_Shared subscription."""
         self.permits = 0
@@ -81,6 +94,12 @@ class Consumer:
         self.connected_since = now.wall
         self.messages_out = 0
         self.bytes_out = 0
+        self.given_back = 0
+        """Messages that were sent and are to be sent again: the client asked for that, or the cursor was set back."""
+        self.forgotten = 0
+        """Messages that went out of ``held`` for want of room, less those acknowledged without being held."""
+        self._since = now.monotonic
+        self._meter: Meter | None = None
         self._header = DeliveryEncoder(consumer_id, partition).header
 
     def __str__(self) -> str:
@@ -144,8 +163,21 @@ class Consumer:
     def release_all(self) -> dict[tuple[int, int], Held]:
         """The consumer holds nothing any more; what it held."""
         held, self.held = self.held, {}
+        self.given_back += self.unacked
         self.unacked = 0
         return held
+
+    def tell_epoch(self, epoch: int) -> None:
+        """The client asks for what is unacknowledged, and drops messages of lower epochs. An epoch never falls."""
+        if self.epoch is None or epoch > self.epoch:
+            self.epoch = epoch
+
+    def rates(self, now: Now) -> "Rates":
+        """How fast messages go out, come back and are acknowledged."""
+        if self._meter is None:
+            self._meter = Meter(self._since, len(Rates._fields))
+        acknowledged = self.messages_out - self.unacked - self.given_back - self.forgotten
+        return Rates(*self._meter.rates((self.messages_out, self.bytes_out, self.given_back, acknowledged), now))
 
     @property
     def ready(self) -> bool:

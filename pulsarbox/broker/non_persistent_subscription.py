@@ -94,6 +94,7 @@ class NonPersistentSubscription:
         # Nothing is ever given back, so that there is no limit of unacknowledged messages either.
         consumer.held.clear()
         consumer.unacked = 0
+        consumer.forgotten = consumer.messages_out
 
     def close(self, now: Now, asked_by: Consumer | None = None) -> None:
         """Let all consumers go; they are told, but for the one that asked for it."""

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 ABANDONED_SECONDS = 60.0
 """How long a subscription that is not durable waits for its consumer after a seek."""
 
+ONE_ACTIVE = frozenset({CommandSubscribe.Exclusive, CommandSubscribe.Failover})
+"""Types of which one consumer gets everything."""
 TYPE_NAMES = {0: "Exclusive", 1: "Shared", 2: "Failover", 3: "Key_Shared"}
 
 

@@ -106,7 +106,7 @@ class Topics:
             raise NotAllowed(f"Found partitioned metadata for non-partitioned topic: {name}")
         count = self.partitions(name.base)
         if not count and not (create and self._core.settings.allowAutoTopicCreation):
-            raise TopicNotFound(f"Topic {name} not found, and it may not be created by clients")
+            raise TopicNotFound(f"Topic {name} does not exist")
         if name.base != name and not count:
             raise NotAllowed(f"Partition metadata not found for the partitioned topic: {name}")
         if name.base != name and name.partition_index >= count:
@@ -300,6 +300,8 @@ class Topics:
         if count or self.exists(name):
             return count
         self._tenants.require(name.namespace)
+        if name.base != name and 0 < self.partitions(name.base) <= name.partition_index:
+            raise TopicNotFound(f"Topic {name} not found")  # as Pulsar: it cannot come into being this way
         settings = self._core.settings
         if not create:
             raise TopicNotFound(f"Topic {name} not found")

@@ -368,7 +368,8 @@ class ConsumerStatsFields(NamedTuple):
 
 
 def consumer_stats_response(request_id: int, stats: ConsumerStatsFields) -> bytes:
-    """CONSUMER_STATS_RESPONSE. A negative number of permits (one big batch can do that) is sent as 0."""
+    """CONSUMER_STATS_RESPONSE. The field of the permits has no sign: as Pulsar does, a negative number of them (one big
+    batch can do that) is sent as 2**64 less."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.CONSUMER_STATS_RESPONSE,
@@ -378,7 +379,7 @@ def consumer_stats_response(request_id: int, stats: ConsumerStatsFields) -> byte
                 msgThroughputOut=stats.msg_throughput_out,
                 msgRateRedeliver=stats.msg_rate_redeliver,
                 consumerName=stats.consumer_name,
-                availablePermits=max(0, stats.available_permits),
+                availablePermits=stats.available_permits & 0xFFFFFFFFFFFFFFFF,
                 unackedMessages=stats.unacked_messages,
                 blockedConsumerOnUnackedMsgs=stats.blocked_on_unacked_messages,
                 address=stats.address,

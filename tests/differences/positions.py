@@ -105,6 +105,33 @@ def initial_positions(broker: Broker) -> Steps:
 
 
 @scenario
+def rollbacks(broker: Broker) -> Steps:
+    topic, _ = written(broker)
+    a, b = broker.wire("a"), broker.wire("b")
+    for kind in ("Exclusive", "Shared"):
+        a.subscribe(topic, 1, kind, sub=kind, initialPosition=INITIAL.Latest)
+        yield f"{kind}: without", broker.frames()
+        b.subscribe(topic, 2, kind, sub=kind, start_message_rollback_duration_sec=3600)
+        b.flow(100, 2)
+        yield f"{kind}: with, while another is there", broker.frames()
+        a.close_consumer()
+        b.close_consumer(2)
+        b.subscribe(topic, 3, kind, sub=kind, start_message_rollback_duration_sec=3600)
+        b.flow(100, 3)
+        yield f"{kind}: with, alone", broker.frames()
+        b.ack([b.ids["m3"]])
+        b.close_consumer(3)
+        b.subscribe(topic, 4, kind, sub=kind, start_message_rollback_duration_sec=3600)
+        b.flow(100, 4)
+        yield f"{kind}: with, after an acknowledgement", broker.frames()
+        b.close_consumer(4)
+        broker.forget()
+    a.subscribe(topic, 5, sub="r", durable=False, start_message_id=LATEST, start_message_rollback_duration_sec=3600)
+    a.flow(100, 5)
+    yield "a reader", broker.frames()
+
+
+@scenario
 def seeks(broker: Broker) -> Steps:
     topic, p = written(broker)
     a = broker.wire("a")

@@ -13,6 +13,8 @@ NOTHING: Final = (1 << 64) - 1
 """-1 as an unsigned number: no ledger, no entry, no request."""
 
 _SCRUBBED: Final = (
+    # How Pulsar writes a connection.
+    (re.compile(r"\[id: 0x[0-9a-f]+, L:\S+ - R:\S+\] \[SR:[^\]]*\]"), "<address>"),
     (re.compile(r"/?\b(127\.0\.0\.1|localhost):\d+"), "<address>"),
     (re.compile(r"\b[a-z]+-\d+-\d+\b(?=$|[\s'\",.;:)\]])"), "<generated>"),
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.,]+(Z|[+-]\d\d:?\d\d)?"), "<time>"),

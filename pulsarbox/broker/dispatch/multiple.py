@@ -103,6 +103,7 @@ class MultipleConsumersDispatcher:
             held = consumer.release(position)
             if held is not None:
                 given_back[position] = held
+                consumer.given_back += held.messages
                 self._cursor.redelivered(position)
         self._wait_again(given_back)
         if self._unacked.released(consumer):

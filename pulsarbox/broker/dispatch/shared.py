@@ -7,6 +7,7 @@ nobody above can take anything.
 from collections import OrderedDict
 from collections.abc import Mapping
 from itertools import islice, repeat
+from typing import Final
 
 from pulsarbox.broker.consumer import NO_SLOT, Consumer, Held
 from pulsarbox.broker.core import Core
@@ -22,6 +23,8 @@ from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
 
 CHUNK = EntryFlag.CHUNK
+NO_TURN: Final = -(1 << 62)
+"""Consumers that have had no turn count up from here."""
 
 
 class SharedDispatcher(MultipleConsumersDispatcher):
@@ -33,7 +36,11 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._max_read = core.settings.dispatcherMaxReadBatchSize
         self._choose = choose
         self._levels: dict[int, OrderedDict[Consumer, None]] = {}
-        """Consumers that can be sent to, as far as is known, by priority level."""
+        """Consumers that can be sent to, as far as is known, by priority level; in each in the order of their turns."""
+        self._last_turn: dict[Consumer, int] = {}
+        """The number of each one's last turn. Who has had none has a negative one, in the order of coming."""
+        self._turns = 0
+        self._arrivals = NO_TURN
         self._waiting = Positions()
         self._chunks = ChunkOwners()
         self._pinned: dict[Consumer, Positions] = {}
@@ -44,13 +51,27 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         if level is None:
             level = self._levels[consumer.priority_level] = OrderedDict()
             self._levels = dict(sorted(self._levels.items()))
+        if consumer in level:
+            return
+        last_turn = self._last_turn
+        mine = last_turn[consumer]
+        if not level or mine >= last_turn[next(reversed(level))]:
+            level[consumer] = None
+            return
         level[consumer] = None
+        if mine < last_turn[next(iter(level))]:
+            level.move_to_end(consumer, last=False)
+        else:
+            self._levels[consumer.priority_level] = OrderedDict.fromkeys(sorted(level, key=last_turn.__getitem__))
 
     def _came(self, consumer: Consumer, now: Now) -> None:
-        """Anybody may come."""
+        """Anybody may come, and is next."""
+        self._arrivals += 1
+        self._last_turn[consumer] = self._arrivals
 
     def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
         self._levels[consumer.priority_level].pop(consumer, None)
+        del self._last_turn[consumer]
         self._waiting.add_all(held)
         self._waiting.add_all(self._pinned.pop(consumer, ()))
         self._chunks.forget(consumer)
@@ -79,6 +100,8 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             if entries:
                 self._deliver(consumer, entries, repeat(NO_SLOT))
             self._levels[consumer.priority_level].move_to_end(consumer)
+            self._turns += 1
+            self._last_turn[consumer] = self._turns
         return Reason.UNACKED_LIMIT
 
     def _send_pinned(self) -> bool:

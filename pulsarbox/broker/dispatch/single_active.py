@@ -77,8 +77,7 @@ class SingleActiveDispatcher:
     def rewind(self) -> None:
         """See Dispatcher.rewind."""
         for consumer in self._consumers:
-            consumer.held.clear()
-            consumer.unacked = 0
+            consumer.release_all()
         self._source.rewind()
 
     def dispatch(self, now: Now) -> None:
@@ -102,7 +101,8 @@ class SingleActiveDispatcher:
             sent = True
             held = consumer.held
             while len(held) > MAX_HELD:
-                consumer.release(next(iter(held)))
+                dropped = consumer.release(next(iter(held)))
+                consumer.forgotten += dropped.messages if dropped is not None else 0
         self.standstill.stopped(reason, now, sent=sent)
 
     def flow(self, consumer: Consumer, now: Now) -> None:

@@ -402,22 +402,3 @@ def test_refusals() -> None:
         assert client.request(field, consumer_id=9, **extra).error == 1
     assert client.request("ack", consumer_id=9, ack_type=0).error == 1
     assert client.request("consumerStats", consumer_id=9).error_code == 1
-
-
-def test_a_durable_and_a_non_durable_subscription_cannot_share_a_name() -> None:
-    box = Box()
-    one, two = consuming(box), box.client()
-    assert two.subscribe(durable=False).error == 22
-    one.request("unsubscribe", consumer_id=1)
-    two.subscribe("r", durable=False)
-    assert one.subscribe("r").error == 22
-
-
-def test_consumer_stats() -> None:
-    box = Box()
-    box.client().publish(5)
-    client = consuming(box)
-    client.flow(2)
-    client.received()
-    stats = client.request("consumerStats", consumer_id=1)
-    assert (stats.unackedMessages, stats.msgBacklog, stats.type) == (2, 5, "Exclusive")

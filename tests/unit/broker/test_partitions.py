@@ -123,3 +123,10 @@ def test_what_is_no_topic_of_its_own_cannot_be_used_as_one() -> None:
         assert refused.error == 22
         assert refused.message == f"Partition metadata not found for the partitioned topic: {other}"
     assert not box.broker.topics.exists(parse_topic(other))
+
+
+def test_a_partition_beyond_the_last_is_not_found() -> None:
+    client = partitioned(2).client()
+    reply = client.request("partitionMetadata", topic=f"{TOPIC}-partition-7")
+    assert (reply.error, reply.message) == (11, f"Topic {TOPIC}-partition-7 not found")
+    assert partitions(client, f"{TOPIC}-partition-1") == 0

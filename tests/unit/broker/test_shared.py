@@ -264,3 +264,20 @@ def test_a_limit_of_the_consumer_that_holds_what_another_acknowledges() -> None:
     assert one.received() == sent[:2]
     assert not two.ack(sent[0]).HasField("error")
     assert one.received() == sent[2:]
+
+
+def test_who_had_the_last_turn_longest_ago_is_next_whenever_it_has_permits_again() -> None:
+    box = Box()
+    a, b, c = (box.client() for _ in range(3))
+    for client in (a, b, c):
+        client.subscribe(subType=CommandSubscribe.Shared)
+    a.flow(10)
+    sent = box.client().publish(2)
+    assert a.received() == sent
+    c.flow(10)
+    b.flow(1)
+    assert [len(box.client().publish(1)) for _ in range(5)] == [1] * 5
+    assert [len(client.received()) for client in (a, b, c)] == [2, 1, 2]
+    ids = [MessageIdData(ledgerId=sent[0][0], entryId=sent[0][1])]
+    a.ask("redeliverUnacknowledgedMessages", consumer_id=1, message_ids=ids)
+    assert (a.names(), c.names()) == ([], ["message"]), "a had the last one"

@@ -49,7 +49,7 @@ EXAMPLES = [
     ("GET_LAST_MESSAGE_ID_RESPONSE", replies.get_last_message_id_response(7, LAST, replies.message_id(3, 4, 1)),
      {"request_id": 7, "last_message_id": LAST}),
     ("CONSUMER_STATS_RESPONSE", replies.consumer_stats_response(7, STATS),
-     {"availablePermits": 0, "unackedMessages": 4}),
+     {"availablePermits": 2**64 - 3, "unackedMessages": 4}),
     ("CONSUMER_STATS_RESPONSE", replies.consumer_stats_failed(7, *WRONG), {"error_code": 11}),
     ("GET_SCHEMA_RESPONSE", replies.get_schema_response(7, SCHEMA, b"v"), {"schema": SCHEMA, "schema_version": b"v"}),
     ("GET_SCHEMA_RESPONSE", replies.get_schema_failed(7, *WRONG), {"error_code": 11, "error_message": WRONG[1]}),
