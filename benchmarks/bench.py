@@ -1,5 +1,5 @@
-"""Measures a broker, or two against each other, through the official Go client, and what many topics cost, through
-a driver that is lighter than any client (raw_driver.py).
+"""Measures a broker, or two against each other, through the official Go client, and what many topics, holes, and
+consumers that come and go cost, through drivers that are lighter than any client (raw_driver.py, raw_subscriptions.py).
 
 ``make bench`` starts a box of its own; ``make bench URL=pulsar://... VERSUS=pulsar://...`` takes what runs. Two are
 measured by turns, row by row, in rounds, because a machine has moods; medians are shown. Client and broker share the
@@ -59,9 +59,6 @@ def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-RAW_DRIVER: Final = (sys.executable, "-m", "benchmarks.raw_driver")
-
-
 def driver(kind: str) -> list[str]:
     """The program that measures a row: the Go one where it can be had."""
     if kind != "python":
@@ -86,11 +83,9 @@ def measure(command: Sequence[str], job: dict[str, Any]) -> dict[str, float] | N
 
 def measure_row(target: Target, row: Row, job: dict[str, Any], command: Sequence[str]) -> dict[str, float] | None:
     """What the row's driver says, and how its rate compares with that of another row of the same round."""
-    if not row.raw:
-        return measure(command, job)
     if target.pid is not None:
-        job["pid"] = target.pid  # the driver looks at its processor time while it publishes, and no longer
-    measured = measure(RAW_DRIVER, job)
+        job["pid"] = target.pid  # the driver looks at its processor time while it measures, and no longer
+    measured = measure((sys.executable, "-m", row.raw) if row.raw else command, job)
     base = target.values.get(row.share_of, {}).get("rate")
     if measured is not None and base:
         measured["share"] = measured["rate"] / base[-1]

@@ -4,6 +4,7 @@ It reads the same job from stdin and prints the same figures. The client is slow
 less about the broker; they can be compared with each other only.
 """
 
+import itertools
 import json
 import multiprocessing
 import random
@@ -37,9 +38,10 @@ def make_producer(client: Any, job: Job, topic: str | None = None) -> Any:
     )
 
 
-def subscribe(client: Any, job: Job, name: str) -> Any:
-    kind = pulsar.ConsumerType.Shared if job.get("shared") else pulsar.ConsumerType.Exclusive
-    return client.subscribe(job["topic"], name, kind, initial_position=pulsar.InitialPosition.Earliest)
+def subscribe(client: Any, job: Job, name: str, **options: Any) -> Any:
+    kinds = {"shared": pulsar.ConsumerType.Shared, "key_shared": pulsar.ConsumerType.KeyShared}
+    kind = kinds.get(job.get("type", ""), pulsar.ConsumerType.Exclusive)
+    return client.subscribe(job["topic"], name, kind, initial_position=pulsar.InitialPosition.Earliest, **options)
 
 
 def percentiles(samples: list[float]) -> dict[str, float]:
@@ -66,7 +68,7 @@ def publish_to(producers: list[Any], job: Job) -> list[float]:
     body, done, count = noise(job), threading.Event(), job["messages"]
     waits: list[float] = []
 
-    def send(producer: Any) -> None:
+    def send(producer: Any, number: int) -> None:
         sent = time.perf_counter()
 
         def receipted(result: Any, _: Any) -> None:
@@ -74,10 +76,11 @@ def publish_to(producers: list[Any], job: Job) -> list[float]:
             if len(waits) == count:
                 done.set()
 
-        producer.send_async(body, receipted)
+        key = f"key-{number % job['keys']}" if job.get("keys") else None
+        producer.send_async(body, receipted, partition_key=key)
 
     for number in range(count):
-        send(producers[number % len(producers)])
+        send(producers[number % len(producers)], number)
     if job.get("batched"):
         for producer in producers:
             producer.flush()
@@ -161,10 +164,25 @@ def paced_row(job: Job) -> dict[str, float]:
 
 
 def catchup_row(job: Job) -> dict[str, float]:
+    """Consumers, each on a connection of its own, take a backlog together."""
     publish(job)
+    done, left = threading.Event(), itertools.count(job["messages"] - 1, -1)
+
+    def take(consumer: Any, message: Any) -> None:
+        consumer.acknowledge(message)
+        if next(left) == 0:
+            done.set()
+
+    clients = [connect(job) for _ in range(job.get("consumers", 1))]
     begin = time.perf_counter()
-    receive(job, "late", job["messages"])
-    return {"rate": job["messages"] / (time.perf_counter() - begin)}
+    for client in clients:
+        subscribe(client, job, "late", message_listener=take)
+    if not done.wait(job["limit_seconds"]):
+        raise TimeoutError(f"{next(left) + 1} messages did not come")
+    rate = job["messages"] / (time.perf_counter() - begin)
+    for client in clients:
+        client.close()
+    return {"rate": rate}
 
 
 def fanout_row(job: Job) -> dict[str, float]:

@@ -7,8 +7,8 @@ Like raw_driver.py it costs a fraction of what an official client does, reads it
   many entries without a hole: ``share`` is the one rate by the other.
 - ``join-leave``: consumers join a Key_Shared subscription, one after another, and leave it again, while messages are
   published at a steady rate and acknowledged as they come; one consumer stays. ``max_ms`` is the longest that a receipt
-  on another topic took meanwhile, ``quiet_ms`` the longest in the seconds before; ``wrong`` counts messages that did not
-  come as the next of their key, ``lost`` those that did not come at all.
+  on another topic took meanwhile, ``quiet_ms`` the longest in the seconds before; ``wrong`` counts messages that did
+  not come as the next of their key, ``lost`` those that did not come at all.
 """
 
 import json
@@ -18,7 +18,18 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from benchmarks.raw_driver import READ_BYTES, SILENCE_SECONDS, DriverError, Job, Link, busy, message, pong, prepare, publish
+from benchmarks.raw_driver import (
+    READ_BYTES,
+    SILENCE_SECONDS,
+    DriverError,
+    Job,
+    Link,
+    busy,
+    message,
+    pong,
+    prepare,
+    publish,
+)
 from pulsarbox.protocol.commands import encode_frame
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, CommandSubscribe, MessageIdData
 
@@ -91,26 +102,34 @@ class Subscriber(Link):
                 if consumer not in self._used:
                     continue
                 if self._on_message(consumer, message_id, payload):
-                    ack = acks.get(consumer)
-                    if ack is None:
-                        ack = acks[consumer] = BaseCommand(type=BaseCommand.ACK)
-                        ack.ack.consumer_id, ack.ack.ack_type = consumer, CommandAck.Individual
-                    ack.ack.message_id.append(message_id)
+                    acks.setdefault(consumer, BaseCommand(type=BaseCommand.ACK)).ack.message_id.append(message_id)
                 self._used[consumer] += 1
                 if self._used[consumer] * 2 >= self._queue:
                     told.append(self._flow(consumer, self._used[consumer]))
                     self._used[consumer] = 0
-            elif command.type == BaseCommand.SUCCESS:
-                self.waiting -= 1
-                consumer, opened = divmod(command.success.request_id, 2)
-                if opened and consumer in self._used:  # a broker knows of no consumer before it has said so
-                    told.append(self._flow(consumer, self._queue))
-            elif command.type == BaseCommand.PING:
-                self.socket.sendall(pong())
-            elif command.type == BaseCommand.ERROR:
-                raise DriverError(command.error.message)
+            else:
+                self._answered(command, told)
+        for consumer, ack in acks.items():
+            ack.ack.consumer_id, ack.ack.ack_type = consumer, CommandAck.Individual
         if acks or told:
             self._tell([*acks.values(), *told])
+
+    def pump_until_answered(self) -> None:
+        """Go on until no request is left without its answer."""
+        while self.waiting:
+            self.pump()
+
+    def _answered(self, command: BaseCommand, told: list[BaseCommand]) -> None:
+        """Anything but a message has come."""
+        if command.type == BaseCommand.SUCCESS:
+            self.waiting -= 1
+            consumer, opened = divmod(command.success.request_id, 2)
+            if opened and consumer in self._used:  # a broker knows of no consumer before it has said so
+                told.append(self._flow(consumer, self._queue))
+        elif command.type == BaseCommand.PING:
+            self.socket.sendall(pong())
+        elif command.type == BaseCommand.ERROR:
+            raise DriverError(command.error.message)
 
 
 # Holes
@@ -143,8 +162,7 @@ def catch_up(job: Job, name: str, count: int, acked: Callable[[int], bool] = lam
         link.pump()
     rate = seen / (time.perf_counter() - begin)
     link.unsubscribe(1)
-    while link.waiting:
-        link.pump()
+    link.pump_until_answered()
     link.socket.close()
     return rate
 

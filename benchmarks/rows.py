@@ -13,7 +13,11 @@ class Figure:
     more_is_better: bool = False
 
 
+RAW_DRIVER: Final = "benchmarks.raw_driver"
+RAW_SUBSCRIPTIONS: Final = "benchmarks.raw_subscriptions"
+
 RATE: Final = Figure("rate", "msg/s", more_is_better=True)
+IN_RATE: Final = Figure("in_rate", "msg/s in", more_is_better=True)
 SHARE: Final = Figure("share", "of 1 topic", more_is_better=True)
 # Of a processor, for a message.
 BROKER: Final = Figure("broker_us", "us broker")
@@ -31,8 +35,8 @@ class Row:
     title: str
     figures: tuple[Figure, ...]
     job: dict[str, Any] = field(default_factory=dict)
-    raw: bool = False
-    """Measured by raw_driver.py, which speaks the bare protocol."""
+    raw: str = ""
+    """The module that measures it, where that is one that speaks the bare protocol."""
     share_of: str = ""
     """The row whose rate this one's is compared with."""
 
@@ -55,11 +59,11 @@ ROWS: Final = (
         {"row": "many", "messages": 60_000, "topics": 10_000, "pending": 1, "limit_seconds": 300.0}),
     # 1,000 in flight over all producers, on one connection.
     Row("many-1", "bare protocol, single, 1 topic", (RATE, BROKER, DRIVER),
-        {"row": "many", "messages": 60_000, "topics": 1}, raw=True),
+        {"row": "many", "messages": 60_000, "topics": 1}, raw=RAW_DRIVER),
     Row("many-1000", "bare protocol, single, 1,000 topics", (RATE, SHARE, BROKER, DRIVER),
-        {"row": "many", "messages": 60_000, "topics": 1_000}, raw=True, share_of="many-1"),
+        {"row": "many", "messages": 60_000, "topics": 1_000}, raw=RAW_DRIVER, share_of="many-1"),
     Row("many-10000", "bare protocol, single, 10,000 topics", (RATE, SHARE, BROKER, DRIVER),
-        {"row": "many", "messages": 60_000, "topics": 10_000}, raw=True, share_of="many-1"),
+        {"row": "many", "messages": 60_000, "topics": 10_000}, raw=RAW_DRIVER, share_of="many-1"),
     Row("roundtrip", "one in flight", (P50, P99), {"row": "roundtrip", "messages": 1500}),
     Row("paced-batched", "end to end, 10,000/s batched", (P50, P99, P999),
         {"row": "paced", "messages": 50_000, "rate": 10_000, "batched": True}),
@@ -67,9 +71,23 @@ ROWS: Final = (
         {"row": "paced", "messages": 5_000, "rate": 1_000}),
     Row("catchup-batched", "catch-up batched, Exclusive", (RATE,),
         {"row": "catchup", "messages": 200_000, "batched": True}),
-    Row("catchup-single", "catch-up single, Exclusive", (RATE,), {"row": "catchup", "messages": 60_000}),
-    Row("catchup-shared", "catch-up single, Shared", (RATE,), {"row": "catchup", "messages": 60_000, "shared": True}),
-    Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, Figure("in_rate", "msg/s in", more_is_better=True)),
+    Row("catchup-single", "catch-up single, Exclusive", (RATE, BROKER), {"row": "catchup", "messages": 60_000}),
+    *(Row(f"catchup-{kind}{suffix}", f"catch-up single, {title}{number}", (RATE, BROKER),
+          {"row": "catchup", "messages": 60_000, "type": kind, "keys": keys, "consumers": consumers})
+      for kind, title, keys in (("shared", "Shared", 0), ("key_shared", "Key_Shared", 1000))
+      for suffix, number, consumers in (("", "", 1), ("-4", ", by 4", 4))),
+    # 2 million entries, a million of them acknowledged.
+    Row("holes", "catch-up behind holes",
+        (RATE, Figure("share", "of no holes", more_is_better=True), BROKER, Figure("plain_us", "us no holes")),
+        {"row": "holes", "messages": 2_000_000, "size": 100, "limit_seconds": 600.0}, raw=RAW_SUBSCRIPTIONS),
+    Row("join-leave", "1,000 consumers join and leave",
+        (Figure("seconds", "s"), Figure("max_ms", "ms max"), P99,
+         Figure("quiet_ms", "ms before"), Figure("wrong", "out of order"), Figure("lost", "lost")),
+        {"row": "join-leave", "messages": 1_000, "consumers": 1_000, "seconds": 10, "keys": 1000, "rate": 2000},
+        raw=RAW_SUBSCRIPTIONS),
+    Row("fanout-single", "fan-out to 10 subscriptions, single", (RATE, IN_RATE),
+        {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
+    Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),
         {"row": "fanout", "messages": 30_000, "subscriptions": 10, "batched": True}),
 )  # fmt: skip
 

@@ -92,8 +92,8 @@ class RangeSet:
         """
         found = self._find(ledger_id, entry_id)
         key, i = found if found is not None else ((ledger_id, entry_id // CHUNK_ENTRIES), 0)
-        for key in self.chunks.irange(key):
-            ranges, ledger_id = self.chunks[key].ranges, key[0]
+        for each in self.chunks.irange(key):
+            ranges, ledger_id = self.chunks[each].ranges, each[0]
             for at in range(i * _FIELDS, len(ranges), _FIELDS):
                 yield (ledger_id, ranges[at + _FIRST]), (ledger_id, ranges[at + _LAST])
             i = 0

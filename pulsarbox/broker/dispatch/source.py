@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,28 @@ RETRY_SECONDS = 1.0
 
 NO_RUN: Final = ((1 << 64, 0), (1 << 64, 0))
 """Behind the last run of acknowledged entries."""
+
+
+class AckedAhead:
+    """Whether entries that are asked about in order are acknowledged. It is good until any other one is."""
+
+    __slots__ = ("_cursor", "_run", "_runs")
+
+    def __init__(self, cursor: ManagedCursor) -> None:
+        self._cursor = cursor
+        self._runs: Iterator[tuple[tuple[int, int], tuple[int, int]]] | None = None
+        self._run = NO_RUN
+
+    def has(self, at: tuple[int, int]) -> bool:
+        """Whether this entry is; a look at the next run, where ``is_acked`` would search."""
+        if at <= self._cursor.mark_delete:
+            return True
+        if self._runs is None:
+            self._runs = self._cursor.ranges.runs_from(*at)
+            self._run = next(self._runs, NO_RUN)
+        while self._run[1] < at:
+            self._run = next(self._runs, NO_RUN)
+        return self._run[0] <= at
 
 
 class EntrySource:
@@ -65,9 +87,7 @@ class EntrySource:
         ledger_id, entry_id = self.position
         tail = self._ledger.tail.get(ledger_id)
         enough = 0
-        mark, last_acked = cursor.mark_delete, cursor.last_acked
-        runs = None
-        run = NO_RUN
+        acked, last_acked = AckedAhead(cursor), cursor.last_acked
         while len(taken) < max_entries and max_messages > 0:
             if ahead:
                 entry: Entry | None = ahead.popleft()
@@ -79,20 +99,12 @@ class EntrySource:
                     break
                 ledger_id, entry_id = following
                 tail = self._ledger.tail.get(ledger_id)
-                runs = None
+                acked = AckedAhead(cursor)
                 continue
             at = entry[0], entry[1]
             ledger_id, entry_id = entry[0], entry[1] + 1
-            if at <= last_acked:
-                if at <= mark:
-                    continue
-                if runs is None:
-                    runs = cursor.ranges.runs_from(*at)
-                    run = next(runs, NO_RUN)
-                while run[1] < at:
-                    run = next(runs, NO_RUN)
-                if run[0] <= at:
-                    continue
+            if at <= last_acked and acked.has(at):
+                continue
             if not taken:
                 enough = entry[5] + self._max_bytes
             taken.append(entry)
