@@ -50,14 +50,14 @@ class Link:
         url = urlsplit(job["url"])
         self.socket = socket.create_connection((url.hostname, url.port or 6650), timeout=SILENCE_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._decoder = FrameDecoder(MAX_FRAME)
+        self.decoder = FrameDecoder(MAX_FRAME)
         self._frames: list[BaseCommand] = []
         self._request = 0
         self.names: dict[int, str] = {}
         """The producers that are open, by their ids."""
         self.sent = self.receipted = 0
         self._stream = memoryview(b"")
-        self._ends: list[int] = []
+        self._ends: list[int] = [0]
         """Where each message ends in the stream."""
         self._at = 0
         self._read_buffer = bytearray(READ_BYTES)
@@ -79,7 +79,7 @@ class Link:
                 data = self.socket.recv(READ_BYTES)
                 if not data:
                     raise DriverError("the broker closed the connection")
-                self._frames = [parse_command(command) for command, _ in self._decoder.feed(data)]
+                self._frames = [parse_command(command) for command, _ in self.decoder.feed(data)]
             answer = self._frames.pop(0)
             if answer.type == BaseCommand.PING:
                 self.socket.sendall(pong())
@@ -160,10 +160,12 @@ def pong() -> bytes:
     return encode_frame(command)
 
 
-def message(link: Link, producer: int, sequence: int, body: bytes) -> bytes:
+def message(link: Link, producer: int, sequence: int, body: bytes, key: str | None = None) -> bytes:
     """The frame of a SEND."""
     now = time.time_ns() // 1_000_000
     metadata = MessageMetadata(producer_name=link.names[producer], sequence_id=sequence, publish_time=now)
+    if key is not None:
+        metadata.partition_key = key
     send = BaseCommand(type=BaseCommand.SEND)
     send.send.producer_id, send.send.sequence_id = producer, sequence
     return encode_payload_frame(send, encode_payload(metadata.SerializeToString(), body))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pulsarbox.storage.catalog import acks_chunk_key, acks_key
 from pulsarbox.storage.entry_map import EntryMap
 from pulsarbox.storage.format import RECORD_PREFIX, RecordKind
-from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.ledger import ManagedLedger, new_position
 from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from pulsarbox.storage.record import (
     Acked,
@@ -48,7 +48,8 @@ class ManagedCursor:
         self.mark_bytes = 0
         self._moved = False
         self._reset = False
-        self._fresh: list[AckedRange] = []
+        self._fresh: list[tuple[int, int, int, int, int, int]] = []
+        """Entries as they were acknowledged out of order: what ``acknowledge`` was told of each."""
         self._fresh_batches: set[tuple[int, int]] = set()
         self._fresh_counts: set[tuple[int, int]] = set()
         self._stored_mark: tuple[Position, int, int] | None = (self.mark_delete, 0, 0)
@@ -122,42 +123,37 @@ class ManagedCursor:
         """
         mark = self.mark_delete
         if ledger_id == mark[0] and entry_id == mark[1] + 1:
-            self._mark(Position(ledger_id, entry_id), total_messages, total_bytes)
+            self.mark_delete = new_position(Position, (ledger_id, entry_id))
+            self.mark_messages = total_messages
+            self.mark_bytes = total_bytes
+            self._moved = True
             if self._range_chunks:
                 self._absorb()
             if self._batch_chunks or self._count_chunks:
                 self._settle(ledger_id, entry_id, entry_id)
             return True
-        return self._acknowledge_out_of_order(
-            AckedRange(
-                ledger_id,
-                entry_id,
-                entry_id,
-                total_messages - messages,
-                total_messages,
-                total_bytes - size,
-                total_bytes,
-            )
-        )
+        return self._acknowledge_out_of_order(ledger_id, entry_id, messages, size, total_messages, total_bytes)
 
-    def _acknowledge_out_of_order(self, acked: AckedRange) -> bool:
-        if self.is_acked(acked.ledger_id, acked.first):
+    def _acknowledge_out_of_order(
+        self, ledger_id: int, entry_id: int, messages: int, size: int, total_messages: int, total_bytes: int
+    ) -> bool:
+        mark = self.mark_delete
+        if ledger_id != mark[0]:  # else it does not follow mark-delete, or ``acknowledge`` would have seen to it
+            if (ledger_id, entry_id) < mark:
+                return False
+            if self.ledger.next(*mark) == (ledger_id, entry_id):
+                self._settle(ledger_id, entry_id, entry_id)
+                self._mark(Position(ledger_id, entry_id), total_messages, total_bytes)
+                self._absorb()
+                return True
+        elif entry_id <= mark[1]:
             return False
-        self._settle(*acked[:3])
-        if self.ledger.next(*self.mark_delete) == (acked.ledger_id, acked.first):
-            self._mark(Position(acked.ledger_id, acked.last), acked.messages_after, acked.bytes_after)
-            self._absorb()
-            return True
-        self.ranges.add(acked)
-        if not self.durable:
-            return True
-        last = self._fresh[-1] if self._fresh else None
-        if last is not None and last.ledger_id == acked.ledger_id and last.last + 1 == acked.first:
-            self._fresh[-1] = last._replace(
-                last=acked.last, messages_after=acked.messages_after, bytes_after=acked.bytes_after
-            )
-        else:
-            self._fresh.append(acked)
+        if not self.ranges.add_entry(ledger_id, entry_id, messages, size, total_messages, total_bytes):
+            return False
+        if self._batch_chunks or self._count_chunks:
+            self._settle(ledger_id, entry_id, entry_id)
+        if self.durable:
+            self._fresh.append((ledger_id, entry_id, messages, size, total_messages, total_bytes))
         return True
 
     def acknowledge_batch(self, position: Position, messages: int, unacked: int) -> bool:
@@ -210,11 +206,14 @@ class ManagedCursor:
 
     def _absorb(self) -> None:
         """Move mark-delete over the ranges that it has come to touch."""
-        while self._range_chunks:
-            acked = self.ranges.take(*self.ledger.next(*self.mark_delete))
-            if acked is None:
-                return
-            self._mark(Position(acked.ledger_id, acked.last), acked.messages_after, acked.bytes_after)
+        following = self.ledger.next(*self.mark_delete)
+        while (acked := self.ranges.take(*following)) is not None:
+            ledger_id, _, last, _, messages, _, size = acked
+            self._mark(new_position(Position, (ledger_id, last)), messages, size)
+            info = self.ledger.ledgers.get(ledger_id)
+            if info is not None and last + 1 < info.entries:
+                return  # ranges of one ledger do not touch
+            following = self.ledger.next(*self.mark_delete)
 
     def _drop_behind_mark(self) -> None:
         """Forget what mark-delete has passed; it goes to the end of a range that it has come into."""
@@ -256,9 +255,10 @@ class ManagedCursor:
         records = []
         if self._moved:
             records.append(self._pack_mark(self._reset))
-        fresh = [r for r in self._fresh if (r.ledger_id, r.last) > self.mark_delete]
+        mark = self.mark_delete
+        fresh = [each for each in self._fresh if each[:2] > mark]  # mark-delete has come by most of them
         if fresh:
-            records.append(pack_acked(Acked(self.cursor_id, tuple(fresh))))
+            records.append(pack_acked(Acked(self.cursor_id, _joined(fresh))))
         for each in sorted(self._fresh_batches):
             partly = self.batch_acks.get(each)
             if partly is not None:
@@ -360,6 +360,25 @@ class ManagedCursor:
             self._stored_mark = (self.mark_delete, self.mark_messages, self.mark_bytes)
         else:
             self._stored_mark = None
+
+
+def _joined(entries: list[tuple[int, int, int, int, int, int]]) -> tuple[AckedRange, ...]:
+    """Entries as ranges: ledger, entry, messages, bytes and totals of each; neighbours are one range."""
+    entries.sort()
+    ranges: list[AckedRange] = []
+    at = 0
+    while at < len(entries):
+        ledger_id, first, messages, size, total_messages, total_bytes = entries[at]
+        messages_before, bytes_before = total_messages - messages, total_bytes - size
+        last = first
+        at += 1
+        while at < len(entries) and entries[at][1] == last + 1 and entries[at][0] == ledger_id:
+            last, (*_, total_messages, total_bytes) = last + 1, entries[at]
+            at += 1
+        ranges.append(
+            AckedRange(ledger_id, first, last, messages_before, total_messages, bytes_before, total_bytes)
+        )
+    return tuple(ranges)
 
 
 def _ignore(key: ChunkKey) -> None:

@@ -195,7 +195,7 @@ class ManagedLedger:
         """The position after this one, be there an entry yet or not; from an unknown ledger, the first one after."""
         info = self.ledgers.get(ledger_id)
         if info is not None and (entry_id + 1 < info.entries or ledger_id == self._order[-1]):
-            return Position(ledger_id, entry_id + 1)
+            return new_position(Position, (ledger_id, entry_id + 1))
         i = bisect_right(self._order, ledger_id)
         while i < len(self._order) - 1 and self.ledgers[self._order[i]].entries == 0:
             i += 1

@@ -23,6 +23,9 @@ CHUNK_ENTRIES: Final = 1024
 ChunkKey = tuple[int, int]
 """Ledger, and number of the chunk in it."""
 
+new_range: Final = tuple.__new__
+"""Quicker than the constructor of a NamedTuple."""
+
 _FIELDS: Final = len(AckedRange._fields)
 _FIRST, _LAST, _MESSAGES_BEFORE, _MESSAGES_AFTER, _BYTES_BEFORE, _BYTES_AFTER = range(1, _FIELDS)
 
@@ -82,6 +85,19 @@ class RangeSet:
         last: int = self.chunks[found[0]].ranges[found[1] * _FIELDS + _LAST]
         return last + 1 if last >= entry_id else entry_id
 
+    def runs_from(self, ledger_id: int, entry_id: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """First and last entry of each range, from the one on that the entry is in or comes before; while none changes.
+
+        For going through entries in order: asking ``covers`` of each costs a search.
+        """
+        found = self._find(ledger_id, entry_id)
+        key, i = found if found is not None else ((ledger_id, entry_id // CHUNK_ENTRIES), 0)
+        for key in self.chunks.irange(key):
+            ranges, ledger_id = self.chunks[key].ranges, key[0]
+            for at in range(i * _FIELDS, len(ranges), _FIELDS):
+                yield (ledger_id, ranges[at + _FIRST]), (ledger_id, ranges[at + _LAST])
+            i = 0
+
     def _find(self, ledger_id: int, entry_id: int) -> tuple[ChunkKey, int] | None:
         """The last range that starts at the entry or before it: its chunk, and its place there."""
         key = (ledger_id, entry_id // CHUNK_ENTRIES)
@@ -115,6 +131,55 @@ class RangeSet:
                 i = bisect_right(chunk.starts, first % CHUNK_ENTRIES) if key[1] == low else 0
                 while i < len(chunk.starts) and chunk.ranges[i * _FIELDS + _FIRST] <= last + 1:
                     self._grow(found, self._pop((key, i)))
+
+    def add_entry(
+        self, ledger_id: int, entry_id: int, messages: int, size: int, total_messages: int, total_bytes: int
+    ) -> bool:
+        """Put one entry in, of ``messages`` and ``size`` bytes; the totals include it. False where it is in a range.
+
+        What ``covers`` and ``add`` do, for the acknowledgements that come out of order: most of them find neighbours in
+        their chunk, and are done with one look.
+        """
+        key = (ledger_id, entry_id // CHUNK_ENTRIES)
+        start = entry_id % CHUNK_ENTRIES
+        chunk = self.chunks.get(key)
+        i = bisect_right(chunk.starts, start) if chunk is not None else 0
+        if chunk is None or not i or start == CHUNK_ENTRIES - 1:
+            if self.covers(ledger_id, entry_id):
+                return False
+            before = (total_messages - messages, total_messages, total_bytes - size, total_bytes)
+            self.add(AckedRange(ledger_id, entry_id, entry_id, *before))
+            return True
+        starts, ranges = chunk.starts, chunk.ranges
+        at = i * _FIELDS  # of the range behind it
+        last = ranges[at - _FIELDS + _LAST]
+        if last >= entry_id:
+            return False
+        self._touch(key)
+        touches_next = i < len(starts) and starts[i] == start + 1
+        if last == entry_id - 1:
+            if touches_next:
+                ranges[at - _FIELDS + _LAST] = ranges[at + _LAST]
+                ranges[at - _FIELDS + _MESSAGES_AFTER] = ranges[at + _MESSAGES_AFTER]
+                ranges[at - _FIELDS + _BYTES_AFTER] = ranges[at + _BYTES_AFTER]
+                del ranges[at : at + _FIELDS], starts[i]
+            else:
+                ranges[at - _FIELDS + _LAST] = entry_id
+                ranges[at - _FIELDS + _MESSAGES_AFTER] = total_messages
+                ranges[at - _FIELDS + _BYTES_AFTER] = total_bytes
+        elif touches_next:
+            starts[i] = start
+            ranges[at + _FIRST] = entry_id
+            ranges[at + _MESSAGES_BEFORE] = total_messages - messages
+            ranges[at + _BYTES_BEFORE] = total_bytes - size
+        else:
+            starts.insert(i, start)
+            before = (total_messages - messages, total_messages, total_bytes - size, total_bytes)
+            ranges[at:at] = array("Q", (ledger_id, entry_id, entry_id, *before))
+        self.entries += 1
+        self.messages += messages
+        self.size += size
+        return True
 
     def take(self, ledger_id: int, first: int) -> AckedRange | None:
         """Take out the range that starts at ``first``, None where none does."""
@@ -187,7 +252,7 @@ class RangeSet:
         key, i = place
         at = i * _FIELDS
         chunk = self.chunks[key]
-        acked = AckedRange(*chunk.ranges[at : at + _FIELDS])
+        acked = new_range(AckedRange, chunk.ranges[at : at + _FIELDS])
         self.entries -= acked.last - acked.first + 1
         self.messages -= acked.messages_after - acked.messages_before
         self.size -= acked.bytes_after - acked.bytes_before

@@ -115,6 +115,10 @@ def disk_bytes(path: Path) -> int:
         return 0
 
 
+NOTHING_TO_INDEX_BYTES = 1 << 20
+"""Log without entries after which the index is said to cover it: opening the volume reads what it does not cover."""
+
+
 class FlushAt(NamedTuple):
     """The rows of the index are due when this much of the log is only known to memory."""
 
@@ -402,6 +406,8 @@ class Volume:
     def _due_flush(self) -> IndexFlush | None:
         """The flush under way, or a new one where enough has gathered."""
         due = self._runs.entries >= self._flush_at.entries or self._unindexed_bytes >= self._flush_at.bytes
+        if not self._runs.entries and self._unindexed_bytes >= NOTHING_TO_INDEX_BYTES:
+            due = True  # only the mark is written
         if self._flush is None and due:
             self._flush = IndexFlush(self._runs, self.last_position)
             self._runs = UnindexedRuns()

@@ -53,12 +53,15 @@ class Acknowledging:
             if self._side_by_side:
                 ids = ()  # as Pulsar does: it means nothing where others hold what lies before
         unknown: list[MessageIdData] = []
-        held_of = consumer.held.get
+        held_of, individual = consumer.held.get, apply == self._apply_individual
         for message_id in ids:
             position = (message_id.ledgerId, message_id.entryId)
             held = held_of(position)
             if held is not None:
-                apply(consumer, message_id, held)
+                if individual and not message_id.ack_set:
+                    self._apply_whole(consumer, position, held)
+                else:
+                    apply(consumer, message_id, held)
                 continue
             holder = self._holder(position)
             if holder is not None:
@@ -140,8 +143,7 @@ class Acknowledging:
         self._subscription.dispatcher.acknowledged(consumer, now)
 
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
-        ledger_id, entry_id = message_id.ledgerId, message_id.entryId
-        position = (ledger_id, entry_id)
+        position = (message_id.ledgerId, message_id.entryId)
         if message_id.ack_set:
             unacked = ack_set_bits(list(message_id.ack_set))
             if unacked and not self._batch_indexes:
@@ -154,10 +156,14 @@ class Acknowledging:
                     consumer.unacked -= now_held.messages - count
                     consumer.held[position] = now_held._replace(messages=count)
                 return
+        self._apply_whole(consumer, position, held)
+
+    def _apply_whole(self, consumer: Consumer, position: tuple[int, int], held: Held) -> None:
         if consumer.release(position) is None:
             consumer.forgotten -= held.messages
             self._subscription.dispatcher.acknowledged_unheld(position)
-        self._cursor.acknowledge(ledger_id, entry_id, held.batch_size, held.size, held.total_messages, held.total_bytes)
+        (_, size, total_messages, total_bytes, batch_size, _) = held
+        self._cursor.acknowledge(position[0], position[1], batch_size, size, total_messages, total_bytes)
 
     def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = Position(message_id.ledgerId, message_id.entryId)

@@ -36,6 +36,8 @@ class SimulatedConsumer(Client):
         """Entries seen before, for seeks and for acknowledgements out of the blue."""
         self._window = world.random.choice((1, 5, 20, 100))
         self._used = 0
+        self._stingy = sub_type in SIDE_BY_SIDE and world.chance(0.3)
+        """It asks for more in its own time, not when messages come: what is its own has to wait for it."""
         self._calm_acts = 0
         self._refused_until = 0.0
         """Nothing happens for long while somebody else has its place: that would be most of a run's events."""
@@ -110,6 +112,10 @@ class SimulatedConsumer(Client):
             self.past.append(position)
         self._used += left.bit_count()
         self.took(position, keys)
+        if self.calm or not self._stingy:
+            self._ask_for_more()
+
+    def _ask_for_more(self) -> None:
         if self._used * 2 >= self._window:
             self.send("FLOW", consumer_id=1, messagePermits=self._used)
             self._used = 0
@@ -127,6 +133,8 @@ class SimulatedConsumer(Client):
         if not self.calm and self.world.chance(self._restless):
             self.close()
             return
+        if self.calm or self.world.chance(0.3):
+            self._ask_for_more()
         chance = self.world.random.random()
         self._calm_acts += self.calm
         if self._calm_acts == 20:  # acknowledgements that were not answered may be lost with a failed read

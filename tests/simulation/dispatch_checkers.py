@@ -86,12 +86,14 @@ class Turns(Checker):
         core, topic = consumer.core, sub.topic
         self.check(len(positions) <= settings.dispatcherMaxRoundRobinBatchSize, "a turn of", len(positions), sub.name)
         if all(topic.entries[position].chunk_of for position in positions):
+            self._forget(core)
             return  # they go where the chunks before them went
         ready = {each for each in consumers_of(consumer.subscription) if each.ready and each is not core}
         above = [each.name for each in ready if each.priority_level < core.priority_level]
         self.check(not above, "priorities are ignored:", sub.name, core.name, above)
         equals = {each for each in ready if each.priority_level == core.priority_level}
         if topic.chunks and any(topic.entries[position].chunk_of for position in (*sub.left, *positions)):
+            self._forget(core)
             return  # a turn may be used up by chunks of others
         how = settings.sharedConsumerSelection
         messages = sum(core.held[position].messages for position in positions)
@@ -105,6 +107,12 @@ class Turns(Checker):
             for others in self._overtaken.values():
                 others.discard(core)
             self._overtaken[core] = equals
+
+    def _forget(self, consumer: Consumer) -> None:
+        """Nothing is known any more of whose turn it is on the consumer's subscription."""
+        self._overtaken = {
+            each: others for each, others in self._overtaken.items() if each.subscription is not consumer.subscription
+        }
 
     def outbox_taken(self, end: Any) -> None:
         """See Checker."""

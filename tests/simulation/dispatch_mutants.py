@@ -172,9 +172,9 @@ def what_a_leaver_held_is_put_behind_what_waits(patch: pytest.MonkeyPatch) -> No
 def who_had_a_key_keeps_it(patch: pytest.MonkeyPatch) -> None:
     original = KeySharedDispatcher._came
 
-    def came(self: KeySharedDispatcher, consumer: Consumer) -> None:
+    def came(self: KeySharedDispatcher, consumer: Consumer, now: Now) -> None:
         owners = dict(self._owners)
-        original(self, consumer)
+        original(self, consumer, now)
         self._owners.update(owners)
 
     patch.setattr(KeySharedDispatcher, "_came", came)
@@ -206,11 +206,6 @@ def a_drained_key_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KeySharedDispatcher, "_released", released)
 
 
-@mutant("liveness", "why")
-def what_is_acknowledged_while_it_waits_keeps_others_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(KeySharedDispatcher, "acknowledged_unheld", lambda self, at: None)
-
-
 # Counts and limits
 
 
@@ -238,7 +233,7 @@ def a_leaver_stays_on_the_tally_of_the_broker(patch: pytest.MonkeyPatch) -> None
 
 @mutant("unacked-limits", "liveness")
 def a_limit_is_never_released(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Unacked, "released", lambda self, consumer: False)
+    patch.setattr(Unacked, "released", lambda self, consumer: bool(self._count(consumer)))
 
 
 @mutant("unacked-limits")
@@ -302,7 +297,7 @@ def a_lost_connection_does_not_count(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ServerCnx, "closed", closed)
 
 
-@mutant("tally", "liveness")
+@mutant("tally", "backlog", "liveness")
 def what_others_hold_cannot_be_acknowledged_away(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Acknowledging, "_holder", lambda self, position: None)
 

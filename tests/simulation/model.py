@@ -216,6 +216,7 @@ class Model:
                 sub.seeks -= 1
                 sub.rewound = True
                 sub.adopt()
+                sub.doubt_deliveries()
             self._unheard.clear()
             for sub in self.subs():
                 if sub.unsure:

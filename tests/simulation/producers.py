@@ -62,6 +62,8 @@ class SimulatedProducer(Client):
 
     def connected(self) -> None:
         """See Client."""
+        if not self.named and not self._unsettled and self.world.chance(0.5):
+            self._assigned, self._last_settled = "", None  # another producer, with a name of its own
         self._open()
 
     def lost(self) -> None:

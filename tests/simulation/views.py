@@ -209,6 +209,11 @@ class SubView:
         self.newest.clear()
         self.chunk_takers.clear()
 
+    def doubt_deliveries(self) -> None:
+        """It may have started again: of nothing that is there can be said that it is delivered for the first time."""
+        self.forget_deliveries()
+        self.seen.update(self.topic.entries)
+
     def delivered(self, entry: EntryView, consumer: ConsumerView) -> None:
         """An entry went to a consumer."""
         if self.side_by_side:

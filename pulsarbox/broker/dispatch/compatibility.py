@@ -1,6 +1,11 @@
 """Which consumers a subscription can have at the same time, stored or not."""
 
+from collections.abc import Iterable
+
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
+from pulsarbox.broker.dispatch.selectors.sticky_ranges import RangeConflict
+from pulsarbox.clock import Now
 from pulsarbox.errors import ConsumerBusy
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 
@@ -31,3 +36,17 @@ def check_compatible(
         forbidden = "does not allow out of order delivery while the connecting consumer allows it."
         text = allowed if here.allow_out_of_order else forbidden
         raise ConsumerBusy(f"Subscription is of different type. Active subscription {text}")
+
+
+def take_slots(selector: StickyKeySelector[Consumer], consumer: Consumer, now: Now) -> Iterable[Consumer]:
+    """Give a consumer its slots; those that lost some to it.
+
+    Raises ConsumerAssignError. Where another consumer has a range that this one wants, that one's connection is asked
+    for a sign of life: if it has gone, the next attempt succeeds.
+    """
+    try:
+        return selector.add(consumer)
+    except RangeConflict as conflict:
+        if isinstance(conflict.holder, Consumer):
+            conflict.holder.cnx.check_alive(now)
+        raise

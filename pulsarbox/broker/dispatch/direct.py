@@ -7,9 +7,9 @@ from bisect import insort
 from typing import Protocol
 
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.compatibility import take_slots
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, key_hash
-from pulsarbox.broker.dispatch.selectors.sticky_ranges import RangeConflict
 from pulsarbox.broker.dispatch.single_active import notify
 from pulsarbox.clock import Now
 from pulsarbox.errors import ConsumerBusy
@@ -121,12 +121,7 @@ class DirectKeyShared:
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See DirectDispatcher.add."""
-        try:
-            self._selector.add(consumer)
-        except RangeConflict as conflict:
-            if isinstance(conflict.holder, Consumer):
-                conflict.holder.cnx.check_alive(now)
-            raise
+        take_slots(self._selector, consumer, now)
 
     def remove(self, consumer: Consumer) -> None:
         """See DirectDispatcher.remove."""

@@ -40,7 +40,7 @@ class MultipleConsumersDispatcher:
         """Send what can be sent; the Reason why it is no more."""
         raise NotImplementedError
 
-    def _came(self, consumer: Consumer) -> None:
+    def _came(self, consumer: Consumer, now: Now) -> None:
         """A consumer has come. Raises, and changes nothing, where it cannot be taken."""
         raise NotImplementedError
 
@@ -76,7 +76,7 @@ class MultipleConsumersDispatcher:
         """See Dispatcher.add."""
         if not self._consumers:
             self.rewind()
-        self._came(consumer)
+        self._came(consumer, now)
         self._consumers.append(consumer)
         self._may_be_ready(consumer)
         self.dispatch(now)

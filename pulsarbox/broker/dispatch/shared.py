@@ -64,7 +64,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         else:
             self._levels[consumer.priority_level] = OrderedDict.fromkeys(sorted(level, key=last_turn.__getitem__))
 
-    def _came(self, consumer: Consumer) -> None:
+    def _came(self, consumer: Consumer, now: Now) -> None:
         """Anybody may come, and is next."""
         self._arrivals += 1
         self._last_turn[consumer] = self._arrivals

@@ -6,6 +6,7 @@ comes and is not chosen is told at once. Sources: PersistentDispatcherSingleActi
 """
 
 from collections.abc import Iterable
+from itertools import islice
 
 from pulsarbox.broker.consumer import BodyOf, Consumer
 from pulsarbox.broker.core import Core
@@ -20,7 +21,8 @@ from pulsarbox.protocol import replies
 from pulsarbox.storage.cursor import ManagedCursor
 
 MAX_HELD = 50_000
-"""Entries of one consumer that acknowledgements find without a read. A reader that never acknowledges costs no more."""
+"""Entries of one consumer that acknowledgements find without a read, or a few more. A reader that never acknowledges
+costs no more."""
 
 FAILOVER_NOTICE_VERSION = 12
 """Protocol version from which a client understands ACTIVE_CONSUMER_CHANGE."""
@@ -99,10 +101,11 @@ class SingleActiveDispatcher:
                 break
             consumer.deliver(entries, self._cursor.batch_acks, {}, body_of)
             sent = True
-            held = consumer.held
-            while len(held) > MAX_HELD:
-                dropped = consumer.release(next(iter(held)))
-                consumer.forgotten += dropped.messages if dropped is not None else 0
+            excess = len(consumer.held) - MAX_HELD
+            if excess > MAX_HELD // 10:  # many at a time: to find the first ones, a dict goes over all that were before
+                for position in list(islice(consumer.held, excess)):
+                    dropped = consumer.release(position)
+                    consumer.forgotten += dropped.messages if dropped is not None else 0
         self.standstill.stopped(reason, now, sent=sent)
 
     def flow(self, consumer: Consumer, now: Now) -> None:

@@ -4,6 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from pulsarbox.broker.core import Core
 from pulsarbox.clock import Now
@@ -16,6 +17,9 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 """Pause after a read that failed."""
+
+NO_RUN: Final = ((1 << 64, 0), (1 << 64, 0))
+"""Behind the last run of acknowledged entries."""
 
 
 class EntrySource:
@@ -61,7 +65,9 @@ class EntrySource:
         ledger_id, entry_id = self.position
         tail = self._ledger.tail.get(ledger_id)
         enough = 0
-        last_acked = cursor.last_acked
+        mark, last_acked = cursor.mark_delete, cursor.last_acked
+        runs = None
+        run = NO_RUN
         while len(taken) < max_entries and max_messages > 0:
             if ahead:
                 entry: Entry | None = ahead.popleft()
@@ -73,10 +79,20 @@ class EntrySource:
                     break
                 ledger_id, entry_id = following
                 tail = self._ledger.tail.get(ledger_id)
+                runs = None
                 continue
+            at = entry[0], entry[1]
             ledger_id, entry_id = entry[0], entry[1] + 1
-            if (ledger_id, entry_id - 1) <= last_acked and cursor.is_acked(ledger_id, entry_id - 1):
-                continue
+            if at <= last_acked:
+                if at <= mark:
+                    continue
+                if runs is None:
+                    runs = cursor.ranges.runs_from(*at)
+                    run = next(runs, NO_RUN)
+                while run[1] < at:
+                    run = next(runs, NO_RUN)
+                if run[0] <= at:
+                    continue
             if not taken:
                 enough = entry[5] + self._max_bytes
             taken.append(entry)

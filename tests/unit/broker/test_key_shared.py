@@ -353,3 +353,14 @@ def test_what_a_limit_stopped_goes_on_when_another_consumer_releases_it() -> Non
     assert beta.received() == sent[1:2], "the limit is reached"
     alpha.ack(sent[0])
     assert beta.received() == sent[2:]
+
+
+def test_a_range_of_a_connection_that_is_dead_goes_to_who_tries_again() -> None:
+    meta = KeySharedMeta(keySharedMode=KeySharedMode.STICKY)
+    meta.hashRanges.add(start=0, end=65535)
+    party = Party(Box(connectionLivenessCheckTimeoutMillis=1000), keySharedMeta=meta)
+    party.join("dead")
+    again = party.box.client()
+    assert again.subscribe("s", subType=KEY_SHARED, keySharedMeta=meta).error == 19
+    party.box.advance(1.1)
+    assert not hasattr(again.subscribe("s", subType=KEY_SHARED, keySharedMeta=meta), "error")

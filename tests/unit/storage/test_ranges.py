@@ -71,6 +71,30 @@ def test_adding_joins_what_touches_and_keeps_the_totals(pairs: list[tuple[int, i
         assert not ranges.covers(0, entry(i)) and not ranges.covers(2, entry(i))
 
 
+def plain_range(first: int, last: int) -> AckedRange:
+    """Of entries that have 2 messages and 3 bytes each."""
+    return AckedRange(1, first, last, 2 * first, 2 * last + 2, 3 * first, 3 * last + 3)
+
+
+@given(st.lists(spans), st.lists(ids))
+def test_entries_that_are_added_one_by_one_make_the_same_ranges(pairs: list[tuple[int, int]], more: list[int]) -> None:
+    touched, expected_touched = set[ChunkKey](), set[ChunkKey]()
+    ranges, expected = RangeSet(touched.add), RangeSet(expected_touched.add)
+    for first, last in pairs:
+        for each in (ranges, expected):
+            each.add(plain_range(entry(first), entry(last + 1) - 1))
+    for at in map(entry, more):
+        new = not expected.covers(1, at)
+        if new:
+            expected.add(plain_range(at, at))
+        assert ranges.add_entry(1, at, 2, 3, 2 * at + 2, 3 * at + 3) == new
+        assert list(ranges) == list(expected)
+        assert (ranges.entries, ranges.messages, ranges.size) == (expected.entries, expected.messages, expected.size)
+    assert touched == expected_touched
+    assert all(ranges.pack(each) == expected.pack(each) for each in expected.chunks)
+    assert all(ranges.covers(1, entry(i)) == expected.covers(1, entry(i)) for i in range(60))
+
+
 @given(st.lists(spans), ids)
 def test_the_first_gap_is_the_first_id_that_is_missing(pairs: list[tuple[int, int]], start: int) -> None:
     ranges, model = made(pairs)
