@@ -1,6 +1,7 @@
 """Differences that are known and wanted: docs/COMPATIBILITY.md has each of them with its reason."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ KNOWN: Final[dict[str, str]] = dict(
             "no such namespace",
             "no such domain",
         ),
-        *_steps("exclusive.commands_of_unknown_consumers", _ANSWER, "ack with receipt", "stats"),
+        *_steps("exclusive.commands_of_unknown_consumers", _ANSWER, "stats"),
         ("failover.the_ring", _STATS),
         *_steps("shared.leaves_with_unacked", _LOST, "the connection ends"),
         *_steps("producers.topics", _TEXT, "no such namespace", "no such tenant", "no such domain"),
@@ -89,6 +90,7 @@ KNOWN: Final[dict[str, str]] = dict(
         ),
         ("batches.after_an_unload", _ADMIN),
         *_steps("batches.of_the_official_client", _STATS, "half of a batch is acknowledged"),
+        *_steps("nonpersistent.names", "names are the same for topics of both kinds", "''", "' '", "'pulsar.dedup'"),
         *_steps("nonpersistent.durability", _STATS, "stats"),
         ("limits.unacked_messages_of_a_consumer", _ADMIN),
         ("limits.unacked_messages_of_a_subscription", _ADMIN),
@@ -103,6 +105,8 @@ NOT_IMPLEMENTED: Final = 501
 """The status of the Admin API for what a version does not have."""
 _LACKING: Final = json.dumps({NO_STATS: NOT_IMPLEMENTED})[1:-1]
 
+_ACK_ANSWER: Final = re.compile(r"ACK \d+: (no answer|ACK_RESPONSE MetadataError 'Consumer not found')")
+
 
 def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
     """Why a difference is wanted; empty if it is not known."""
@@ -110,4 +114,7 @@ def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
         return _STATS
     if NOT_IMPLEMENTED in seen:
         return _ADMIN
+    a, b = (_ACK_ANSWER.sub("ACK: no answer", json.dumps(each)) for each in seen)
+    if a == b:
+        return _ANSWER
     return KNOWN.get(f"{scenario}: {step}") or KNOWN.get(scenario, "")

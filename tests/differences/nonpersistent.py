@@ -91,3 +91,14 @@ def durability(broker: Broker) -> Steps:
     b.close()
     broker.settle()
     yield "all gone", broker.subscriptions(topic)
+
+
+@scenario
+def names(broker: Broker) -> Steps:
+    topic = broker.topic(persistent=False)
+    a = broker.wire("a")
+    for number, name in enumerate(("", " ", "pulsar.dedup", "pulsar.repl.x", "__compaction"), 1):
+        a.subscribe(topic, number, sub=name)
+        yield repr(name), broker.frames()
+    a.subscribe(topic, 9, sub="rollback", start_message_rollback_duration_sec=60)
+    yield "a rollback", broker.frames()

@@ -45,6 +45,9 @@ def test_what_is_known_is_marked_and_the_rest_is_not() -> None:
     assert not reason_of("redelivery.disconnects", "Exclusive: closed and back", ({}, {"b": []}))
     assert reason_of("shared.chunks", "any", ({NO_STATS: 501}, {"msgBacklog": 1}))
     assert not reason_of("shared.chunks", "any", ({NO_STATS: 500}, {"msgBacklog": 1}))
+    answer = {"a": ["ACK 1: ACK_RESPONSE MetadataError 'Consumer not found'", "SUCCESS"]}
+    assert reason_of("shared.chunks", "any", (answer, {"a": ["ACK 1: no answer", "SUCCESS"]}))
+    assert not reason_of("shared.chunks", "any", (answer, {"a": ["ACK 1: no answer"]}))
 
 
 def test_differences_are_found_by_step() -> None:

@@ -132,6 +132,22 @@ def test_a_rollback_that_cannot_read_lets_the_consumer_come_as_it_is() -> None:
     assert client.received() == []
 
 
+@pytest.mark.parametrize("restart", [False, True], ids=["in memory", "on the disk"])
+def test_of_two_rollbacks_at_once_one_is_refused(restart: bool) -> None:
+    box = Box()
+    box.client().publish(3)
+    if restart:
+        box = box.restart()
+    one, two = box.client(), box.client()
+    box.auto = False
+    for client in (one, two):
+        fields = {"topic": TOPIC, "subscription": "s", "subType": EXCLUSIVE, "consumer_id": 1, "request_id": 9}
+        client.ask("subscribe", start_message_rollback_duration_sec=60, **fields)
+    box.auto = True
+    box.turn()
+    assert sorted(name for client in (one, two) for name in client.names() if name != "ping") == ["error", "success"]
+
+
 @pytest.mark.parametrize("durable", [True, False])
 def test_who_goes_while_the_cursor_is_set_back_leaves_nothing_of_a_reader(durable: bool) -> None:
     box = Box()
