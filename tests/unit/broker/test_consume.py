@@ -67,6 +67,16 @@ def test_a_read_that_fails_is_tried_again() -> None:
     assert client.received() == sent
 
 
+def test_a_backlog_with_holes_is_read_to_its_end() -> None:
+    box = Box(dispatcherMaxReadBatchSize=2)
+    sent = box.client().publish(20)
+    client = consuming(box)
+    client.ack(*sent[2:6], *sent[9:14])
+    again = consuming(box.restart())
+    again.flow(100)
+    assert again.received() == [*sent[:2], *sent[6:9], *sent[14:]]
+
+
 def test_acknowledged_messages_do_not_come_again_after_a_crash() -> None:
     box = Box()
     sent = box.client().publish(10)
