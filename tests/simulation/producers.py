@@ -62,7 +62,7 @@ class SimulatedProducer(Client):
 
     def connected(self) -> None:
         """See Client."""
-        if not self.named and not self._unsettled and self.world.chance(0.5):
+        if not (self.named or self._repeats or self._unsettled) and self.world.chance(0.5):
             self._assigned, self._last_settled = "", None  # another producer, with a name of its own
         self._open()
 
