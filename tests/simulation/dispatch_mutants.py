@@ -115,17 +115,6 @@ def chunks_go_to_whose_turn_it_is(patch: pytest.MonkeyPatch) -> None:
 
 
 @mutant("liveness", "why")
-def chunks_of_a_leaver_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    original = SharedDispatcher._went
-
-    def went(self: SharedDispatcher, consumer: Consumer, held: Any) -> None:
-        self._pinned.pop(consumer, None)
-        original(self, consumer, held)
-
-    patch.setattr(SharedDispatcher, "_went", went)
-
-
-@mutant("liveness", "why")
 def chunks_that_wait_are_sent_with_the_next_turn_only(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SharedDispatcher, "_send_pinned", lambda self: False)
 

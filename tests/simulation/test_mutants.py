@@ -27,7 +27,7 @@ from tests.simulation.workload import Run
 
 SEEDS = 60
 STEPS = 2500
-GOOD_SEEDS = (6, 3, 1, 5, 4, 2, 0, 7, 17, 29, 160, 170, 177, 303)
+GOOD_SEEDS = (6, 3, 1, 5, 4, 2, 0, 7, 17, 29, 160, 303)
 """Tried first: they notice every bug below, the last ones those of deduplication. The others follow, so that a change
 of the world costs only time."""
 

@@ -16,7 +16,7 @@ from tests.simulation.workload import Run
 
 SEEDS = range(20)
 STEPS = 2500
-LMDB_SEEDS = range(6)
+LMDB_SEEDS = range(12)
 LMDB_STEPS = 800
 
 
