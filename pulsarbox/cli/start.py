@@ -46,6 +46,11 @@ def start(
 
     Options win over environment variables (PULSARBOX_<setting>), and these over the file. Ends with exit code 2 if the
     configuration cannot be used.
+
+    \b
+    Examples:
+      pulsarbox start
+      pulsarbox start --data-dir mybox --port 0 --web-port 0
     """
     options: dict[str, Value | None] = {
         "dataDirectory": data_dir,

@@ -7,8 +7,7 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsarbox import __version__
-from pulsarbox.cli.main import COMMANDS, main
+from pulsarbox.cli.main import main
 from pulsarbox.config import Settings
 
 
@@ -103,15 +102,3 @@ def test_a_configuration_that_cannot_be_used_is_exit_code_2(
 def test_the_exit_code_is_the_daemons(daemon: Daemon) -> None:
     daemon.code = 7
     assert pulsarbox("start").exit_code == 7
-
-
-@pytest.mark.parametrize("argument", ["version", "--version"])
-def test_the_version(argument: str) -> None:
-    result = pulsarbox(argument)
-    assert (result.exit_code, result.output) == (0, f"pulsarbox {__version__}\n")
-
-
-@pytest.mark.parametrize("name", [*COMMANDS, "version"])
-def test_every_command_is_listed_and_explains_itself(name: str) -> None:
-    assert f"\n  {name}" in pulsarbox("--help").output
-    assert f"Usage: main {name}" in pulsarbox(name, "--help").output
