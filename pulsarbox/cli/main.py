@@ -11,8 +11,11 @@ from pulsarbox import __version__
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 COMMANDS: Final = {
-    "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker in the foreground."),
+    "config": LazyCommand("pulsarbox.cli.config:config", "Show the settings, check a configuration file, make one."),
+    "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker, in the foreground or in the background."),
     "completion": LazyCommand("pulsarbox.cli.completion:completion", "Print what makes a shell complete our commands."),
+    "status": LazyCommand("pulsarbox.cli.status:status", "Say whether a box runs, and where."),
+    "stop": LazyCommand("pulsarbox.cli.stop:stop", "Stop the box of a data directory."),
     "storage": LazyCommand("pulsarbox.cli.storage:storage", "Look into a data directory: numbers, damage, records."),
     "version": LazyCommand("pulsarbox.cli.version:version", "Print the version."),
 }
@@ -29,5 +32,6 @@ def main() -> None:
     \b
     Examples:
       pulsarbox start
+      pulsarbox status
       pulsarbox start --help
     """

@@ -43,7 +43,18 @@ def test_no_command_loads_anything_heavy_before_it_works(module: str) -> None:
     assert loaded_by(f"import {module}").isdisjoint(HEAVY)
 
 
-LIGHT = [["version"], ["version", "-o", "json"], ["completion", "zsh"], ["storage", "--help"], ["start", "--help"]]
+LIGHT = [
+    ["config", "show"],
+    ["config", "check", "pulsarbox.toml"],
+    ["config", "init", "-"],
+    ["version"],
+    ["version", "-o", "json"],
+    ["completion", "zsh"],
+    ["storage", "--help"],
+    ["start", "--help"],
+    ["status", "--data-dir", "/nix"],
+    ["stop", "--data-dir", "/nix"],
+]
 
 
 @pytest.mark.parametrize("words", LIGHT, ids=" ".join)
