@@ -202,3 +202,20 @@ def test_a_box_that_does_not_end_in_time_is_exit_code_7(place: Place) -> None:
     os.kill(pid, signal.SIGCONT)
     assert done.returncode == 7
     assert f"process {pid} still runs after 0.1 s" in done.stderr
+
+
+def test_the_doctor_beside_a_box_that_runs(place: Place) -> None:
+    place.start()
+    document = place.status()[1]
+    ports = "--port", str(document["port"]), "--web-port", str(document["web_port"])
+    done = place.call("doctor", "-o", "json", *ports)
+    checks = json.loads(done.stdout)["checks"]
+    assert done.returncode == 0, done.stdout
+    assert [each["text"] for each in checks if each["name"] == "port"] == [
+        f"{document[name]} ({setting}) is served by the box that runs"
+        for name, setting in (("port", "brokerServicePort"), ("web_port", "webServicePort"))
+    ]
+    assert any("p99" in each["text"] for each in checks)
+    done = place.call("doctor", "-o", "json", *ports, "--data-dir", "other")
+    assert done.returncode == 1
+    assert done.stdout.count(f"by process {document['pid']} (") == 2

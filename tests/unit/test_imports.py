@@ -52,6 +52,7 @@ LIGHT = [
     ["completion", "zsh"],
     ["storage", "--help"],
     ["start", "--help"],
+    ["doctor", "--help"],
     ["status", "--data-dir", "/nix"],
     ["stop", "--data-dir", "/nix"],
 ]
