@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsarbox import __version__
+from pulsarbox.cli import text
 from pulsarbox.cli.completion import SHELLS
 from pulsarbox.cli.main import COMMANDS, main
 
@@ -88,3 +89,14 @@ def test_what_the_script_asks_for_is_answered() -> None:
         [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, timeout=60, check=False
     )
     assert "plain,storage" in done.stdout.splitlines(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("terminal", "no_color", "coloured"), [(True, "", True), (True, "1", False), (False, "", False)]
+)
+def test_colours_come_on_a_terminal_only_and_not_with_no_color(
+    terminal: bool, no_color: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    assert ("\x1b" in text.coloured("ok", fg="green")) == coloured

@@ -1,5 +1,6 @@
 """What a start looks at around it: file limit, disk, processes in the way; and what it leaves for who asks later."""
 
+import asyncio
 import os
 import socket
 from pathlib import Path
@@ -7,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.config import Settings
-from pulsarbox.server import running
+from pulsarbox.server import daemon, running
 from pulsarbox.server.disk_speed import percentile, slow, sync_times
 from pulsarbox.server.limits import FILES_MIN, FILES_OF_ITS_OWN, FILES_WANTED, too_few
+from pulsarbox.server.memory import SharedMemoryEngine
 from pulsarbox.server.processes import described, listener
 from pulsarbox.storage.directory import DataDirectory, holder
 
@@ -49,6 +51,38 @@ def test_a_slow_disk_is_told_with_its_figures() -> None:
     assert slow([1.0, 2.0, 90.0], "there") == ""
     said = slow([5.0, 23.42, 90.0], "there")
     assert "there is slow" in said and "23.4 ms" in said and "90.0 ms" in said and "--data-dir" in said
+
+
+@pytest.mark.parametrize("times", [[1.0] * 3, [90.0] * 3, None], ids=["fast", "slow", "read-only"])
+def test_a_daemon_warns_of_a_slow_disk(
+    times: list[float] | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def measured(directory: Path, count: int) -> list[float]:
+        if times is None:
+            raise OSError("read-only")
+        return times
+
+    async def measure() -> None:
+        box = daemon.Daemon(Settings(), SharedMemoryEngine(), 0.0, Told(), memory=False)
+        await box._measure_disk(asyncio.get_running_loop())
+
+    monkeypatch.setattr(daemon, "sync_times", measured)
+    asyncio.run(measure())
+    assert [record.levelname for record in caplog.records] == (["WARNING"] if times and times[0] > 10 else [])
+    assert ("a sync takes 90.0 ms" in caplog.text) == bool(caplog.records)
+
+
+class Told:
+    """A report that keeps why it failed."""
+
+    reason = ""
+
+    def serving(self, running: running.Running) -> None:
+        """See Report."""
+
+    def failed(self, reason: str) -> None:
+        """See Report."""
+        self.reason = reason
 
 
 def test_who_listens_on_a_port_is_found() -> None:
