@@ -93,15 +93,27 @@ def test_status_for_the_eye(place: Place) -> None:
     assert "UTC" in lines["since"] and "B" in lines["memory"] and lines["health"] == "ok"
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """What is started gets SIGINT even where these tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_status_is_watched_until_ctrl_c(place: Place) -> None:
     command = place.command("status", "-o", "json", "--watch", "0.1")
-    watching = subprocess.Popen(
+    with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place.path, stdin=subprocess.DEVNULL
-    )
-    assert watching.stdout is not None
-    states = [json.loads(watching.stdout.readline())["state"] for _ in range(3)]
-    watching.send_signal(signal.SIGINT)
-    _, said = watching.communicate(timeout=60)
+    ) as watching:
+        try:
+            assert watching.stdout is not None
+            states = [json.loads(watching.stdout.readline())["state"] for _ in range(3)]
+            watching.send_signal(signal.SIGINT)
+            _, said = watching.communicate(timeout=60)
+        finally:
+            watching.kill()
     assert (states, watching.returncode, said) == (["not running"] * 3, 3, "pulsarbox: no longer watched\n")
 
 

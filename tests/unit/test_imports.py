@@ -66,6 +66,11 @@ def test_what_can_work_without_anything_heavy_does(words: list[str]) -> None:
     assert loaded_by(run).isdisjoint(HEAVY)
 
 
+def test_asking_a_box_how_it_is_takes_nothing_heavy() -> None:
+    asked = "from pulsarbox.cli.status import health; assert health('127.0.0.1', 1).startswith('no answer')"
+    assert loaded_by(asked).isdisjoint(HEAVY)
+
+
 def test_listing_the_commands_loads_none_of_them() -> None:
     statement = (
         "from click.testing import CliRunner; from pulsarbox.cli.main import main\n"

@@ -4,14 +4,17 @@ import fcntl
 import json
 import os
 import signal
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsarbox.cli import holding
+from pulsarbox.cli import holding, status
 from pulsarbox.cli.main import main
+from pulsarbox.cli.status import health
 
 NOBODY = 2**22 + 1
 """A pid that Linux gives to no process."""
@@ -75,3 +78,34 @@ def test_the_directory_is_that_of_the_configuration(held: Path) -> None:
     config = held / "box.toml"
     config.write_text(f'[broker]\ndataDirectory = "{held}"\n')
     assert json.loads(pulsarbox("status", "--config", str(config), "-o", "json").stdout)["data"] == str(held)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.0 200 OK\r\nA: b\r\n\r\nok", "ok"),
+        (b"HTTP/1.1 503 Unavailable\r\n\r\nthe store did not take it\n", "HTTP 503: the store did not take it"),
+        (b"\0\0\0\x05hello", "no answer that is HTTP"),
+        (b"", "no answer that is HTTP"),
+    ],
+)
+def test_the_health_that_a_box_tells(answer: bytes, said: str) -> None:
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        serving = threading.Thread(target=serve, args=[server])
+        serving.start()
+        assert health("127.0.0.1", port) == said
+        serving.join()
+    assert health("127.0.0.1", port) == "no answer: Connection refused"
+
+
+def test_a_box_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "_HEALTH_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert health("127.0.0.1", server.getsockname()[1]) == "no answer within 0.05 s"
