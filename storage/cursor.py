@@ -375,7 +375,9 @@ def _joined(entries: list[tuple[int, int, int, int, int, int]]) -> tuple[AckedRa
         while at < len(entries) and entries[at][1] == last + 1 and entries[at][0] == ledger_id:
             last, (*_, total_messages, total_bytes) = last + 1, entries[at]
             at += 1
-        ranges.append(AckedRange(ledger_id, first, last, messages_before, total_messages, bytes_before, total_bytes))
+        ranges.append(
+            AckedRange(ledger_id, first, last, messages_before, total_messages, bytes_before, total_bytes)
+        )
     return tuple(ranges)
 
 
