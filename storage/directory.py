@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.format import FORMAT_VERSION, PACKED
+from pulsarbox.storage.format import FORMAT_VERSION, PACKED, RUNNING
 
 DATA_FILE = "data.mdb"
 NEW_SUFFIX = ".new"
@@ -84,6 +84,7 @@ class DataDirectory:
             self._fields = self._instance()
             self.volumes.mkdir(exist_ok=True)
             self.packed.mkdir(exist_ok=True)
+            (path / RUNNING).unlink(missing_ok=True)  # of a process that was killed
             for place in (path, self.volumes, self.packed):
                 for leftover in place.glob("*" + NEW_SUFFIX):
                     shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
@@ -191,6 +192,29 @@ class DataDirectory:
         new.rename(path)
         sync_directory(self.path)
         self._fields = fields
+
+
+def holder(path: Path) -> tuple[bool, int]:
+    """Whether a process holds the data directory at ``path``, and its pid: 0 where that is not known.
+
+    For others than the daemon: the lock is tried for an instant, and given back. Nothing is written.
+    """
+    try:
+        descriptor = os.open(path / "LOCK", os.O_RDONLY)
+    except OSError:
+        return False, 0
+    try:
+        # A shared lock. A daemon that starts in this very instant tries again.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(descriptor, 32, 0).strip()
+        return True, int(text) if text.isdigit() else 0
+    except OSError:
+        return False, 0
+    else:
+        return False, 0
+    finally:
+        os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:

@@ -4,6 +4,8 @@ Data directory::
 
     INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}
     LOCK                 held with flock by the daemon; its text is the holder's pid
+    RUNNING              JSON: where the holder serves, and since when; there while it serves
+    pulsarbox.log        what a box says that was started in the background; the box never reads it
     RESERVE              room on the disk for what is not messages; not there while that room is in use
     meta/                LMDB environment: the checkpoint
       rows               key -> value                      what the META records up to the mark amount to; a key of
@@ -67,6 +69,8 @@ from typing import Final
 
 FORMAT_VERSION = 2
 RESERVE = "RESERVE"
+RUNNING = "RUNNING"
+PROCESS_LOG = "pulsarbox.log"
 
 
 class RecordKind:

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 
 import click
 
+from pulsarbox.cli.text import clean
+from pulsarbox.config.setting import did_you_mean
+
 
 class LazyCommand(NamedTuple):
     """Where a command is (``package.module:name``), and its one line in the list of commands."""
@@ -14,7 +17,20 @@ class LazyCommand(NamedTuple):
     summary: str
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group that knows what an unknown command was meant to be."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            hint = did_you_mean(name, self.list_commands(ctx))
+            ctx.fail(f"no such command '{clean(name)}'{hint or f'; `{ctx.command_path} --help` lists them'}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
     """A group whose commands are rows of a table. Listing them imports none of them."""
 
     def __init__(self, *args: Any, lazy_commands: Mapping[str, LazyCommand], **kwargs: Any) -> None:

@@ -11,18 +11,28 @@ from pulsarbox import __version__
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 COMMANDS: Final = {
-    "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker in the foreground."),
+    "config": LazyCommand("pulsarbox.cli.config:config", "Show the settings, check a configuration file, make one."),
+    "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),
+    "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker, in the foreground or in the background."),
+    "completion": LazyCommand("pulsarbox.cli.completion:completion", "Print what makes a shell complete our commands."),
+    "status": LazyCommand("pulsarbox.cli.status:status", "Say whether a box runs, and where."),
+    "stop": LazyCommand("pulsarbox.cli.stop:stop", "Stop the box of a data directory."),
     "storage": LazyCommand("pulsarbox.cli.storage:storage", "Look into a data directory: numbers, damage, records."),
+    "version": LazyCommand("pulsarbox.cli.version:version", "Print the version."),
 }
 
 
 @click.group(cls=LazyGroup, lazy_commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s", prog_name="pulsarbox")
 def main() -> None:
-    """Apache Pulsar in a box: one process, one data directory, one command."""
+    """Apache Pulsar in a box: one process, one data directory, one command.
 
+    Data goes to stdout, talk to stderr. Exit codes: 0, 1 where it failed or found something, 2 for a wrong option or
+    configuration; `--help` of a command names the others.
 
-@main.command()
-def version() -> None:
-    """Print the version."""
-    click.echo(f"pulsarbox {__version__}")
+    \b
+    Examples:
+      pulsarbox start
+      pulsarbox status
+      pulsarbox start --help
+    """

@@ -3,75 +3,107 @@
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pulsarbox.config import ConfigError, Loaded, Value, load, settings_by_name
+from pulsarbox.cli.options import file_used, loaded_or_exit, overrides, settings_options
+from pulsarbox.cli.text import say
 
-EXIT_BAD_CONFIGURATION: Final = 2
-
-# Read when no file is named.
-DEFAULT_FILE: Final = Path("pulsarbox.toml")
-
-PORT: Final = click.IntRange(0, 65535)
+if TYPE_CHECKING:
+    from pulsarbox.config import Settings
+    from pulsarbox.server.running import Running
 
 
 @click.command()
+@settings_options
+@click.option("--memory", is_flag=True, help="Keep everything in memory: nothing on disk, all gone at the end.")
+@click.option("--detach", is_flag=True, help="Start in the background, wait until it serves, print where.")
 @click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    envvar="PULSARBOX_CONFIG",
-    help="Configuration: TOML, or a Pulsar broker.conf. Without it, ./pulsarbox.toml if there is one.",
+    "--log-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --detach, where the log goes. Without it, pulsarbox.log in the data directory; with --memory nowhere.",
 )
-@click.option("--data-dir", help="Directory of everything that is kept (dataDirectory).")
-@click.option("--host", help="Host name or address to listen on (bindAddress).")
-@click.option("--port", type=PORT, help="Port of the Pulsar protocol, 0 for any (brokerServicePort).")
-@click.option("--web-port", type=PORT, help="Port of the Admin REST API, 0 for any (webServicePort).")
-@click.option(
-    "--log-level",
-    type=click.Choice(settings_by_name()["logLevel"].facts.choices),
-    help="Least serious messages to log (logLevel).",
-)
+@click.option("--report-to", type=int, hidden=True)  # a file descriptor: what a start in the background reads
 def start(
-    config_file: Path | None,
-    data_dir: str | None,
-    host: str | None,
-    port: int | None,
-    web_port: int | None,
-    log_level: str | None,
+    config_file: Path | None, memory: bool, detach: bool, log_file: Path | None, report_to: int | None, **options: Any
 ) -> None:
-    """Start the broker in the foreground.
+    """Start the broker, in the foreground or (--detach) in the background.
 
-    Options win over environment variables (PULSARBOX_<setting>), and these over the file. Ends with exit code 2 if the
-    configuration cannot be used.
+    Options win over environment variables (PULSARBOX_<setting>), and these over the file. SIGTERM and Ctrl-C end it in
+    order; what was acknowledged is on disk however it ends.
+
+    \b
+    Exit codes:
+      0  it served and was stopped; with --detach: it serves
+      1  it cannot start, or had to end: the last line says why
+      2  an option or the configuration cannot be used
+      4  the data directory or a port is held by another process, which is named
+
+    \b
+    Examples:
+      pulsarbox start
+      pulsarbox start --data-dir mybox --port 0 --web-port 0
+      pulsarbox start --detach && pulsarbox status
+      pulsarbox start --memory
     """
-    options: dict[str, Value | None] = {
-        "dataDirectory": data_dir,
-        "bindAddress": host,
-        "brokerServicePort": port,
-        "webServicePort": web_port,
-        "logLevel": log_level,
-    }
-    loaded = _load(config_file, {name: value for name, value in options.items() if value is not None})
+    if memory and options["data_dir"] is not None:
+        raise click.UsageError("--memory keeps nothing, so --data-dir makes no sense with it: leave one of them out")
+    if log_file is not None and not detach:
+        raise click.UsageError("--log-file goes with --detach; in the foreground the log is on stderr: 2> FILE")
+    loaded = loaded_or_exit(config_file, overrides(options))
+    source = str(file_used(config_file) or "the defaults")
+    if detach:
+        from pulsarbox.cli.detach import start_detached
+
+        if not memory and log_file is None:
+            from pulsarbox.storage.format import PROCESS_LOG
+
+            log_file = Path(loaded.settings.dataDirectory) / PROCESS_LOG
+        words = {"config": config_file, **options}
+        given = [f"--{name.replace('_', '-')}={value}" for name, value in words.items() if value is not None]
+        sys.exit(start_detached(["start", *given, *(["--memory"] if memory else [])], log_file))
+    say(f"settings from {source}")
+    if memory:
+        say("in memory: nothing is written to disk, and all is gone when this process ends")
 
     from pulsarbox.server.daemon import run  # the daemon's imports are paid for by nobody else
 
-    code: int = run(loaded.settings)
+    code: int = run(loaded.settings, Teller(loaded.settings, source, report_to), memory=memory)
     sys.exit(code)
 
 
-def _load(config_file: Path | None, options: dict[str, Value]) -> Loaded:
-    """The configuration, with a line on stderr for where it comes from and each warning. Exits if it cannot be used."""
-    if config_file is None and DEFAULT_FILE.exists():
-        config_file = DEFAULT_FILE
-    try:
-        loaded = load(config_file, options, os.environ)
-    except ConfigError as error:
-        click.echo(f"pulsarbox: {error}", err=True)
-        sys.exit(EXIT_BAD_CONFIGURATION)
-    for warning in loaded.warnings:
-        click.echo(f"pulsarbox: warning: {warning}", err=True)
-    click.echo(f"pulsarbox: settings from {config_file or 'the defaults'}", err=True)
-    return loaded
+class Teller:
+    """Tells the terminal, and the process that has started this one in the background."""
+
+    def __init__(self, settings: "Settings", source: str, descriptor: int | None) -> None:
+        self._settings = settings
+        self._source = source
+        self._descriptor = descriptor
+
+    def serving(self, running: "Running") -> None:
+        """See Report. The banner stays away from logs that programs read, and from quiet ones."""
+        if self._settings.logFormat == "text" and self._settings.logLevel in ("debug", "info"):
+            from pulsarbox.cli.banner import banner
+
+            click.echo(banner(running, self._settings, self._source), err=True)
+        if self._descriptor is not None:
+            from dataclasses import asdict
+
+            self._pass_on(asdict(running))
+
+    def failed(self, reason: str) -> None:
+        """See Report. The log has the line already."""
+        if self._descriptor is not None:
+            self._pass_on({"failed": reason})
+
+    def _pass_on(self, document: dict[str, Any]) -> None:
+        import json
+
+        assert self._descriptor is not None
+        try:
+            os.write(self._descriptor, json.dumps(document).encode() + b"\n")
+            os.close(self._descriptor)
+        except OSError:  # it did not wait: that is no reason to end
+            pass
+        self._descriptor = None

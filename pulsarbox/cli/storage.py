@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.text import clean
 from pulsarbox.errors import PersistenceError
 
@@ -31,12 +32,17 @@ OUTPUT = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def storage() -> None:
     """Look into a data directory, whether a box runs on it or not.
 
     Everything is opened read-only and nothing is written. A damaged file cannot end these commands: what maps it is
     a process of its own. Exit codes: 0, 1 where damage was found, 2 where DIR cannot be opened.
+
+    \b
+    Examples:
+      pulsarbox storage stat data
+      pulsarbox storage check data
     """
 
 

@@ -1,5 +1,31 @@
 """Text for a terminal."""
 
+import os
+import sys
+from typing import Any, Final
+
+import click
+
+OUTPUT: Final = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Text for the eye, or JSON with names that stay.",
+)
+"""The option of commands that print data."""
+
+
+def say(text: str) -> None:
+    """Talk: one line on stderr, so that stdout holds data only."""
+    click.echo(f"pulsarbox: {clean(text)}", err=True)
+
+
+def coloured(text: str, **style: Any) -> str:
+    """In a colour, where stdout is a terminal and NO_COLOR is not set. Colour says nothing that the text does not."""
+    return click.style(text, **style) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+
 
 def clean(text: str) -> str:
     """Text that came from elsewhere, without anything that a terminal would obey: such characters show as escapes."""

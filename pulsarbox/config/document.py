@@ -1,5 +1,6 @@
 """Writes the settings table out: as pulsarbox.toml and as docs/configuration.md."""
 
+import json
 import textwrap
 from collections.abc import Iterator
 
@@ -28,6 +29,9 @@ The later of these wins:
 2. the configuration file: `pulsarbox start --config FILE`, or `./pulsarbox.toml` if there is one;
 3. an environment variable `PULSARBOX_<setting>`, for example `PULSARBOX_maxMessageSize=1048576`;
 4. an option of `pulsarbox start`.
+
+`pulsarbox config show --origin` shows what came out and where each value is from. `pulsarbox config init` writes a file
+with every setting and its default, `pulsarbox config check FILE` lists all that is wrong with one, with its lines.
 
 A TOML file groups the settings by tables, as the headings below do; a key in another table, an unknown key and a value
 that the setting does not take are refused with file and line (exit code 2).
@@ -61,7 +65,7 @@ def _toml_table(table: str) -> str:
 
 def _toml_setting(row: Setting) -> str:
     comment = [*textwrap.wrap(row.meaning, 118, break_on_hyphens=False), _facts_in_words(row)]
-    return "".join(f"\n# {line}" for line in comment) + f"\n{row.name} = {_toml_value(row.default)}\n"
+    return "".join(f"\n# {line}" for line in comment) + f"\n{row.name} = {toml_value(row.default)}\n"
 
 
 def _facts_in_words(row: Setting) -> str:
@@ -69,10 +73,12 @@ def _facts_in_words(row: Setting) -> str:
     return f"({'; '.join(fact for fact in facts if fact)})"
 
 
-def _toml_value(value: Value) -> str:
+def toml_value(value: Value) -> str:
+    """A value as TOML writes it."""
     if isinstance(value, bool):
         return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    # TOML's basic strings take JSON's escapes.
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
 
 
 def _markdown_table(table: str) -> str:
@@ -81,7 +87,7 @@ def _markdown_table(table: str) -> str:
 
 
 def _markdown_row(row: Setting) -> str:
-    default = f"`{_toml_value(row.default)}`"
+    default = f"`{toml_value(row.default)}`"
     cells = (f"`{row.name}`", default, row.unit, row.expected(), "yes" if row.dynamic else "", row.meaning)
     return f"| {' | '.join(cells)} |\n"
 

@@ -48,16 +48,43 @@ def load(path: Path | None, overrides: Mapping[str, Value] = _NOTHING, environ: 
     return Loaded(settings, MappingProxyType(origins), tuple(warnings))
 
 
+def problems_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(problems, warnings) of a configuration file, in words: all of them, not only the first that ``load`` raises.
+
+    Raises ``ConfigError`` where the file cannot be read at all.
+    """
+    text = _text_of(path)
+    warnings: list[str] = []
+    if path.suffix in properties_file.SUFFIXES:
+        given, warnings, problems = properties_file.read_all(path, text)
+    else:
+        try:
+            given, problems = toml_file.read_all(path, text)
+        except ConfigError as error:
+            return (str(error),), ()
+    if not problems:
+        try:
+            Settings(**{each.name: each.value for each in given})  # type: ignore[arg-type]
+        except ConfigError as error:  # two settings that do not go together
+            origins = {each.name: each.origin for each in given}
+            problems = [ConfigError(origins.get(error.key, DEFAULT_ORIGIN), error.key, error.problem)]
+    return tuple(map(str, problems)), tuple(warnings)
+
+
 def _read_file(path: Path) -> tuple[Iterable[Given], list[str]]:
+    text = _text_of(path)
+    if path.suffix in properties_file.SUFFIXES:
+        return properties_file.read(path, text)
+    return toml_file.read(path, text), []
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(str(path), "", f"is not UTF-8 (byte {error.start})") from None
-    if path.suffix in properties_file.SUFFIXES:
-        return properties_file.read(path, text)
-    return toml_file.read(path, text), []
 
 
 def _read_environment(environ: Mapping[str, str]) -> list[Given]:

@@ -22,8 +22,17 @@ def read(path: Path, text: str) -> tuple[list[Given], list[str]]:
     A key without a value counts as not given, as it does in Pulsar's templates. Raises ``ConfigError`` for a value that
     one of our settings does not take.
     """
+    given, warnings, problems = read_all(path, text)
+    if problems:
+        raise problems[0]
+    return given, warnings
+
+
+def read_all(path: Path, text: str) -> tuple[list[Given], list[str], list[ConfigError]]:
+    """As ``read``, with what our settings do not take at the end."""
     given: list[Given] = []
     warnings: list[str] = []
+    problems: list[ConfigError] = []
     for number, key, value in _properties(text):
         where = f"{path}:{number}"
         row = settings_by_name().get(key)
@@ -33,10 +42,10 @@ def read(path: Path, text: str) -> tuple[list[Given], list[str]]:
             try:
                 given.append(Given(key, row.parse(value), where))
             except ValueError as error:
-                raise ConfigError(where, key, str(error)) from None
+                problems.append(ConfigError(where, key, str(error)))
         elif row.default != "":
             warnings.append(f"{where}: {key}: no value given; it stays {row.default}")
-    return given, warnings
+    return given, warnings, problems
 
 
 def _properties(text: str) -> Iterator[tuple[int, str, str]]:

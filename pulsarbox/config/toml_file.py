@@ -15,12 +15,27 @@ _KEY: Final = re.compile(r"\s*(?P<key>[\w.\-\s\"']+?)\s*=")
 
 def read(path: Path, text: str) -> list[Given]:
     """The values that the file gives. Raises ``ConfigError`` with file and line for whatever it cannot mean."""
+    given, problems = read_all(path, text)
+    if problems:
+        raise problems[0]
+    return given
+
+
+def read_all(path: Path, text: str) -> tuple[list[Given], list[ConfigError]]:
+    """The values that the file gives, and what it cannot mean. Raises ``ConfigError`` where it is no TOML."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         raise ConfigError(f"{path}:{line[1]}" if line else str(path), "", f"not TOML: {error}") from None
-    return [_given(table, key, value, _where(path, text, table, key)) for table, key, value in _entries(document)]
+    given: list[Given] = []
+    problems: list[ConfigError] = []
+    for table, key, value in _entries(document):
+        try:
+            given.append(_given(table, key, value, _where(path, text, table, key)))
+        except ConfigError as error:
+            problems.append(error)
+    return given, problems
 
 
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -28,7 +43,7 @@ def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     for name, content in document.items():
         if not isinstance(content, dict):
             yield "", name, content
-        elif name not in TABLES or not content:
+        elif name not in TABLES:
             yield name, "", content
         else:
             for key, value in content.items():

@@ -4,12 +4,18 @@ import asyncio
 import errno
 import socket
 
+from pulsarbox.server.processes import described, listener
+
+
+class PortTaken(OSError):
+    """Another process listens there."""
+
 
 async def listen(host: str, port: int, option: str) -> list[socket.socket]:
     """Sockets that listen on every address of ``host``, all on one port (0: any free one).
 
     Connections that come before somebody serves them wait in the backlog. Raises OSError, which names the port and the
-    command line ``option`` that chooses another.
+    command line ``option`` that chooses another; PortTaken names its holder as well.
     """
     sockets: list[socket.socket] = []
     loop = asyncio.get_running_loop()
@@ -28,9 +34,12 @@ async def listen(host: str, port: int, option: str) -> list[socket.socket]:
     except OSError as error:
         for each in sockets:
             each.close()
-        raise OSError(
-            f"port {port} on {host} cannot be listened on ({error.strerror or error}):"
-            f" stop what holds it, or choose another with {option}"
+        why, kind = error.strerror or str(error), OSError
+        if error.errno == errno.EADDRINUSE:
+            kind = PortTaken
+            why += f" by {described(listener(port))}"
+        raise kind(
+            f"port {port} on {host} cannot be listened on ({why}): stop what holds it, or choose another with {option}"
         ) from None
     return sockets
 

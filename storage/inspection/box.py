@@ -1,6 +1,5 @@
 """A data directory seen from outside: opened read-only, whether a daemon holds it or not."""
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -11,14 +10,16 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.directory import DATA_FILE, NEW_SUFFIX, verify_environment
+from pulsarbox.storage.directory import DATA_FILE, NEW_SUFFIX, holder, verify_environment
 from pulsarbox.storage.format import (
     CONTENT,
     FORMAT_VERSION,
     INDEX_KEY,
     LOG_KEY,
     PACKED,
+    PROCESS_LOG,
     RESERVE,
+    RUNNING,
     STRETCH,
 )
 from pulsarbox.storage.index import Stretch
@@ -26,7 +27,7 @@ from pulsarbox.storage.meta import Content
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_FILES = {"INSTANCE", "LOCK", RESERVE, META, *_FOLDERS}
+_FILES = {"INSTANCE", "LOCK", PROCESS_LOG, RESERVE, RUNNING, META, *_FOLDERS}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
 _CHUNK_BYTES = 16 << 20
@@ -65,7 +66,7 @@ class Box:
                 f"{path} has format {self.format!r}, this version of pulsarbox reads formats 1 to {FORMAT_VERSION}:"
                 " use the version that wrote it, or a later one"
             )
-        self.live, self.pid = _holder(path / "LOCK")
+        self.live, self.pid = holder(path)
 
     def volumes(self) -> list[str]:
         """The volumes there are: packed ones, then those of the journal, each oldest first."""
@@ -270,25 +271,6 @@ def number_of(name: str) -> int:
 def name_of(number: int) -> str:
     """The name of the volume that the tables of meta give this number."""
     return f"packed/{number - PACKED:08d}" if number >= PACKED else f"volumes/{number:08d}"
-
-
-def _holder(lock: Path) -> tuple[bool, int]:
-    try:
-        descriptor = os.open(lock, os.O_RDONLY)
-    except OSError:
-        return False, 0
-    try:
-        # A shared lock, given back at once. A daemon that starts in this very instant tries again.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = os.pread(descriptor, 32, 0).strip()
-        return True, int(text) if text.isdigit() else 0
-    except OSError:
-        return False, 0
-    else:
-        return False, 0
-    finally:
-        os.close(descriptor)
 
 
 def _open(path: Path, lock: bool) -> lmdb.Environment:

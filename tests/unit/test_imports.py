@@ -7,14 +7,17 @@ import sys
 
 import pytest
 
+from pulsarbox.cli.main import COMMANDS
+
 
 def loaded_by(statement: str) -> set[str]:
-    """Top-level modules that a fresh interpreter has loaded after the statement."""
-    code = f"import json, sys\n{statement}\nprint(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    """Modules that a fresh interpreter has loaded after the statement, and the packages they are in."""
+    code = f"import json, sys\n{statement}\nprint(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
     )
-    return set(json.loads(done.stdout))
+    names = json.loads(done.stdout.splitlines()[-1])
+    return {*names, *(name.partition(".")[0] for name in names)}
 
 
 def daemon_or_cli() -> str:
@@ -23,13 +26,49 @@ def daemon_or_cli() -> str:
 
 
 def test_the_daemon_loads_no_terminal_no_spark_and_no_pulsar_client() -> None:
-    assert loaded_by(f"import {daemon_or_cli()}").isdisjoint({"textual", "rich", "pyspark", "pulsar"})
+    assert loaded_by(f"import {daemon_or_cli()}").isdisjoint(
+        {"aiohttp", "click", "psutil", "pulsar", "pyspark", "rich", "textual"}
+    )
 
 
-@pytest.mark.parametrize("module", ["pulsarbox.cli.main", "pulsarbox.cli.start", "pulsarbox.cli.storage"])
-def test_the_command_line_loads_only_click(module: str) -> None:
-    heavy = {"aiohttp", "asyncio", "google", "lmdb", "psutil", "pulsar", "pyspark", "rich", "textual", "uvloop"}
-    assert loaded_by(f"import {module}").isdisjoint(heavy)
+HEAVY = {
+    *("aiohttp", "asyncio", "email", "google", "http", "importlib.metadata", "lmdb", "psutil", "pulsar", "pyspark"),
+    *("rich", "sqlite3", "ssl", "textual", "urllib.request", "uvloop", "zstandard"),
+}
+"""What takes more than some milliseconds to import: looked for by name, as a clock would differ with the machine."""
+
+MODULES = sorted({command.target.partition(":")[0] for command in COMMANDS.values()})
+
+
+@pytest.mark.parametrize("module", ["pulsarbox.cli.main", *MODULES])
+def test_no_command_loads_anything_heavy_before_it_works(module: str) -> None:
+    assert loaded_by(f"import {module}").isdisjoint(HEAVY)
+
+
+LIGHT = [
+    ["config", "show"],
+    ["config", "check", "pulsarbox.toml"],
+    ["config", "init", "-"],
+    ["version"],
+    ["version", "-o", "json"],
+    ["completion", "zsh"],
+    ["storage", "--help"],
+    ["start", "--help"],
+    ["doctor", "--help"],
+    ["status", "--data-dir", "/nix"],
+    ["stop", "--data-dir", "/nix"],
+]
+
+
+@pytest.mark.parametrize("words", LIGHT, ids=" ".join)
+def test_what_can_work_without_anything_heavy_does(words: list[str]) -> None:
+    run = f"from pulsarbox.cli.main import main\ntry: main({words!r})\nexcept SystemExit: pass"
+    assert loaded_by(run).isdisjoint(HEAVY)
+
+
+def test_asking_a_box_how_it_is_takes_nothing_heavy() -> None:
+    asked = "from pulsarbox.cli.status import health; assert health('127.0.0.1', 1).startswith('no answer')"
+    assert loaded_by(asked).isdisjoint(HEAVY)
 
 
 def test_listing_the_commands_loads_none_of_them() -> None:

@@ -1,5 +1,7 @@
 """``pulsarbox start`` and its neighbours: what reaches the daemon, what reaches stderr, and the exit codes."""
 
+import json
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -7,9 +9,21 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsarbox import __version__
-from pulsarbox.cli.main import COMMANDS, main
+from pulsarbox.cli.main import main
 from pulsarbox.config import Settings
+from pulsarbox.server.running import Report, Running
+
+RUNNING = Running(
+    pid=7,
+    started=1,
+    version="1.2.3",
+    broker_url="pulsar://localhost:1",
+    web_url="http://localhost:2",
+    host="localhost",
+    port=1,
+    web_port=2,
+    data="/there",
+)
 
 
 class Daemon(ModuleType):
@@ -18,10 +32,16 @@ class Daemon(ModuleType):
     def __init__(self) -> None:
         super().__init__("pulsarbox.server.daemon")
         self.started: list[Settings] = []
+        self.in_memory = False
         self.code = 0
 
-    def run(self, settings: Settings) -> int:
+    def run(self, settings: Settings, report: Report, *, memory: bool) -> int:
         self.started.append(settings)
+        self.in_memory = memory
+        if self.code:
+            report.failed("it does not work")
+        else:
+            report.serving(RUNNING)
         return self.code
 
 
@@ -44,7 +64,7 @@ def test_the_defaults_are_used_if_nothing_is_said(daemon: Daemon) -> None:
     assert result.exit_code == 0, result.output
     assert daemon.started == [Settings()]
     assert result.stdout == ""
-    assert result.stderr == "pulsarbox: settings from the defaults\n"
+    assert result.stderr.startswith("pulsarbox: settings from the defaults\n")
 
 
 def test_the_options_reach_the_daemon(daemon: Daemon) -> None:
@@ -60,7 +80,7 @@ def test_pulsarbox_toml_here_is_used_if_no_file_is_named(daemon: Daemon) -> None
     Path("pulsarbox.toml").write_text("[broker]\nclusterName = 'here'\n")
     result = pulsarbox("start")
     assert daemon.started == [Settings(clusterName="here")]
-    assert result.stderr == "pulsarbox: settings from pulsarbox.toml\n"
+    assert result.stderr.startswith("pulsarbox: settings from pulsarbox.toml\n")
 
 
 def test_a_named_file_is_used_instead(daemon: Daemon) -> None:
@@ -105,13 +125,41 @@ def test_the_exit_code_is_the_daemons(daemon: Daemon) -> None:
     assert pulsarbox("start").exit_code == 7
 
 
-@pytest.mark.parametrize("argument", ["version", "--version"])
-def test_the_version(argument: str) -> None:
-    result = pulsarbox(argument)
-    assert (result.exit_code, result.output) == (0, f"pulsarbox {__version__}\n")
+def test_the_banner_says_where_it_is_what_the_limits_are_and_where_to_read_on(daemon: Daemon) -> None:
+    said = pulsarbox("start", "--host", "0.0.0.0", PULSARBOX_brokerMaxConnections="77").stderr
+    for words in ("1.2.3, process 7", "pulsar://localhost:1", "http://localhost:2", "/there", "connections 77"):
+        assert words in said
+    for words in ("open files", "message 5.0 MiB", "--help", "no authentication"):
+        assert words in said
+    assert "no authentication" not in pulsarbox("start").stderr
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "version"])
-def test_every_command_is_listed_and_explains_itself(name: str) -> None:
-    assert f"\n  {name}" in pulsarbox("--help").output
-    assert f"Usage: main {name}" in pulsarbox(name, "--help").output
+@pytest.mark.parametrize("setting", [{"PULSARBOX_logFormat": "json"}, {"PULSARBOX_logLevel": "warning"}])
+def test_logs_that_programs_read_and_quiet_ones_have_no_banner(daemon: Daemon, setting: dict[str, str]) -> None:
+    assert "pulsar://" not in pulsarbox("start", **setting).stderr
+    assert len(daemon.started) == 1
+
+
+def test_in_memory_says_so_and_goes_with_no_directory(daemon: Daemon) -> None:
+    result = pulsarbox("start", "--memory")
+    assert daemon.in_memory
+    assert "in memory: nothing is written to disk" in result.stderr
+    result = pulsarbox("start", "--memory", "--data-dir", "d")
+    assert (result.exit_code, len(daemon.started)) == (2, 1)
+    assert "leave one of them out" in result.stderr
+
+
+def test_a_log_file_goes_with_the_background_only(daemon: Daemon) -> None:
+    result = pulsarbox("start", "--log-file", "x")
+    assert (result.exit_code, daemon.started) == (2, [])
+    assert "--detach" in result.stderr
+
+
+@pytest.mark.parametrize(("code", "key"), [(0, "broker_url"), (1, "failed")])
+def test_who_started_it_in_the_background_is_told(daemon: Daemon, code: int, key: str) -> None:
+    daemon.code = code
+    told, tell = os.pipe()
+    assert pulsarbox("start", "--report-to", str(tell)).exit_code == code
+    with os.fdopen(told) as lines:
+        (line,) = lines.readlines()
+    assert key in json.loads(line)

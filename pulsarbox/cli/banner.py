@@ -1,0 +1,33 @@
+"""What a box says of itself when it serves."""
+
+import resource
+from pathlib import Path
+
+from pulsarbox.cli.text import clean, megabytes
+from pulsarbox.config import Settings
+from pulsarbox.server.running import Running
+
+_DOCS = Path(__file__).parents[2] / "docs"
+
+
+def banner(running: Running, settings: Settings, source: str) -> str:
+    """Some lines: where it serves, where the data is, what the limits are, where to read on."""
+    connections = str(settings.brokerMaxConnections) if settings.brokerMaxConnections else "not limited"
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    rows = {
+        "pulsar": running.broker_url,
+        "http": running.web_url,
+        "data": running.data or "in memory: nothing is written to disk, and all is gone when this process ends",
+        "limits": f"connections {connections}, open files {files},"
+        f" message {megabytes(settings.maxMessageSize)} (maxMessageSize)",
+        "settings": source,
+        "docs": f"{_DOCS}, `pulsarbox --help`" if _DOCS.is_dir() else "`pulsarbox --help`",
+    }
+    if not _is_loopback(settings.bindAddress):
+        rows["beware"] = "there is no authentication, and it listens on more than loopback (bindAddress)"
+    lines = [f"pulsarbox {running.version}, process {running.pid}"]
+    return "\n".join([*lines, *(f"  {name:<9} {clean(value)}" for name, value in rows.items())])
+
+
+def _is_loopback(address: str) -> bool:
+    return address in ("localhost", "::1") or address.startswith("127.")

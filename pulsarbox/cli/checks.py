@@ -1,0 +1,302 @@
+"""What `pulsarbox doctor` looks at: each check says how things stand, and what to do where they do not."""
+
+import errno
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pulsarbox.cli.holding import find
+from pulsarbox.cli.options import file_used
+from pulsarbox.cli.text import megabytes
+from pulsarbox.config import ConfigError, Settings, Value, load
+from pulsarbox.server.disk_speed import SLOW_MS, percentile, sync_times
+from pulsarbox.server.limits import FILES_MIN, WAY_OUT, file_limit, too_few
+from pulsarbox.server.processes import described, listener
+from pulsarbox.server.running import read
+
+OK: Final = "ok"
+WARN: Final = "warn"
+FAIL: Final = "fail"
+
+SYNCS: Final = 48
+TAIL_MS: Final = 100.0
+"""A slowest percent above it is worth a warning: some receipts take as long."""
+FREE_MIN: Final = 256 << 20
+FREE_WANTED: Final = 2 << 30
+_PYTHON_MIN: Final = (3, 11)
+_REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)\s*(?:>=(?P<version>[\d.]+))?[^;]*(?P<marker>;.*)?")
+_NETWORK_DISKS: Final = ("nfs", "cifs", "smb", "fuse", "9p")
+
+
+class Check(NamedTuple):
+    """How one thing stands."""
+
+    name: str
+    state: str
+    text: str
+    advice: str = ""
+
+
+class Patient(NamedTuple):
+    """What the checks of one run have in common."""
+
+    settings: Settings
+    directory: Path
+
+
+def all_checks(config_file: Path | None, given: dict[str, Value]) -> Iterator[Check]:
+    """Every check, one after another. Where the configuration cannot be used, the defaults stand in for it."""
+    settings = Settings()
+    try:
+        loaded = load(file_used(config_file), given, os.environ)
+    except ConfigError as error:
+        advice = "put that right; what follows is for the defaults (`pulsarbox config check FILE` lists all mistakes)"
+        yield Check("configuration", FAIL, str(error), advice)
+    else:
+        settings = loaded.settings
+        text = f"from {file_used(config_file) or 'the defaults'}"
+        ignored = f", {len(loaded.warnings)} keys have no effect here" if loaded.warnings else ""
+        advice = "`pulsarbox config check FILE` names them" if ignored else ""
+        yield Check("configuration", WARN if ignored else OK, text + ignored, advice)
+    patient = Patient(settings, Path(settings.dataDirectory))
+    for check in CHECKS:
+        yield from check(patient)
+
+
+def python(_: Patient) -> Iterator[Check]:
+    """The interpreter."""
+    text = f"{sys.version.split()[0]}, {sys.executable}"
+    good = sys.version_info >= _PYTHON_MIN
+    wanted = ".".join(map(str, _PYTHON_MIN))
+    yield Check("python", OK if good else FAIL, text, "" if good else f"install Python {wanted} or newer")
+
+
+def packages(_: Patient) -> Iterator[Check]:
+    """What pulsarbox needs, in versions that will do, and whether their compiled halves are there."""
+    missing: list[str] = []
+    optional: list[str] = []
+    for requirement in _requirements():
+        match = _REQUIREMENT.fullmatch(requirement)
+        if match is None:
+            continue
+        try:
+            version = metadata.version(match["name"])
+        except metadata.PackageNotFoundError:
+            (optional if match["marker"] else missing).append(match["name"])
+            continue
+        if match["version"] and _numbers(version) < _numbers(match["version"]):
+            missing.append(f"{match['name']} {match['version']} (there is {version})")
+    if missing:
+        yield Check(
+            "packages", FAIL, f"missing: {', '.join(missing)}", "`pip install pulsarbox`, or in a checkout `make`"
+        )
+        return
+    slow = [*(f"{name} is not installed" for name in optional), *_without_their_compiled_half()]
+    advice = "it works, but slower: `pip install uvloop`, or wheels with compiled code for this system"
+    text = "all there" + "".join(f", but {each}" for each in slow)
+    yield Check("packages", WARN if slow else OK, text, advice if slow else "")
+
+
+def _requirements() -> list[str]:
+    try:
+        return metadata.requires("pulsarbox") or []
+    except metadata.PackageNotFoundError:  # run from its sources, and not installed
+        return []
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+def _without_their_compiled_half() -> Iterator[str]:
+    import google_crc32c
+    from google.protobuf.internal import api_implementation
+
+    if google_crc32c.implementation != "c":
+        yield "google-crc32c is not compiled"
+    if api_implementation.Type() != "upb":
+        yield "protobuf is not compiled"
+
+
+def files(patient: Patient) -> Iterator[Check]:
+    """How many files the process may open; a start raises the limit to the hard one."""
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limit = file_limit() if hard == resource.RLIM_INFINITY else hard
+    problem = too_few(limit, patient.settings)
+    state = FAIL if limit < FILES_MIN else WARN if problem else OK
+    yield Check("files", state, f"up to {limit} may be open", problem and WAY_OUT)
+
+
+def data_directory(patient: Patient) -> Iterator[Check]:
+    """Whether the data directory can be used, and whether a box has it."""
+    directory = patient.directory
+    if not directory.exists():
+        above = _existing(directory)
+        good = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+        text = f"{directory} does not exist, a start makes it" if good else f"{directory} cannot be made in {above}"
+        advice = "" if good else "choose another with --data-dir, or give this user the right to write there"
+        yield Check("data", OK if good else FAIL, text, advice)
+    elif not directory.is_dir() or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        text = f"{directory} is not a directory that this user can read and write"
+        yield Check("data", FAIL, text, "run this as the user of the box, or choose another with --data-dir")
+    elif (found := find(directory)) is not None:
+        yield Check("data", OK, f"{directory}, a box runs on it: {described(found.pid)}")
+    elif (directory / "INSTANCE").exists() or not any(directory.iterdir()):
+        yield Check("data", OK, f"{directory}, no box runs on it")
+    else:
+        text = f"{directory} is not empty, and not the data directory of a box"
+        yield Check("data", WARN, text, "choose another with --data-dir, or look whether that is what you mean")
+
+
+def disk(patient: Patient) -> Iterator[Check]:
+    """Room, and what kind of disk it is."""
+    place = _existing(patient.directory)
+    free, kind = shutil.disk_usage(place).free, _file_system(place)
+    text = f"{megabytes(free)} free on {kind or 'the file system'} of {place}"
+    if free < FREE_MIN:
+        yield Check("disk", FAIL, text, "make room: publishing is refused when the disk is full")
+    elif free < FREE_WANTED:
+        yield Check("disk", WARN, text, "make room soon: publishing is refused when the disk is full")
+    elif kind in ("tmpfs", "ramfs"):
+        yield Check("disk", WARN, text, "this is memory: all is lost with the power; choose a disk with --data-dir")
+    elif kind.startswith(_NETWORK_DISKS):
+        yield Check("disk", WARN, text, "locks and maps of files are not reliable over a network: choose a local disk")
+    else:
+        yield Check("disk", OK, text)
+
+
+def sync(patient: Patient) -> Iterator[Check]:
+    """What a receipt waits for."""
+    place = _existing(patient.directory)
+    try:
+        times = sync_times(place, SYNCS)
+    except OSError as error:
+        advice = "choose another with --data-dir, or give this user the right to write there"
+        yield Check("sync", FAIL, f"nothing can be written to {place}: {error.strerror}", advice)
+        return
+    median, tail = percentile(times, 0.5), percentile(times, 0.99)
+    text = f"half of {SYNCS} syncs of 4 KiB took up to {median:.2f} ms (p50), 99 % up to {tail:.2f} ms (p99)"
+    slow = median > SLOW_MS or tail > TAIL_MS
+    advice = "each receipt waits for a sync: choose a faster disk with --data-dir, or see what else writes to this one"
+    yield Check("sync", WARN if slow else OK, text, advice if slow else "")
+
+
+def ports(patient: Patient) -> Iterator[Check]:
+    """Whether both ports are free, or the box's own."""
+    settings = patient.settings
+    found = find(patient.directory)
+    running = read(patient.directory, found.pid) if found is not None else None
+    wanted = (
+        ("brokerServicePort", settings.brokerServicePort, "--port", running and running.port),
+        ("webServicePort", settings.webServicePort, "--web-port", running and running.web_port),
+    )
+    for name, port, option, own in wanted:
+        if not port:
+            yield Check("port", OK, f"any free one ({name} is 0)")
+        elif port == own:
+            yield Check("port", OK, f"{port} ({name}) is served by the box that runs")
+        elif (problem := _not_bound(settings.bindAddress, port)) is None:
+            yield Check("port", OK, f"{port} ({name}) is free on {settings.bindAddress}")
+        else:
+            pid = listener(port)
+            text = f"{port} ({name}) cannot be had on {settings.bindAddress}: {problem}"
+            text += f", by {described(pid)}" if pid else ""
+            yield Check("port", FAIL, text, f"stop what holds it, or choose another with {option}")
+
+
+def _not_bound(host: str, port: int) -> str | None:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        return str(error.strerror)
+    problem: str | None = None
+    for family, kind, _, _, address in found:
+        try:
+            with socket.socket(family, kind) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                tried.bind(address)
+        except OSError as error:
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) or len(found) == 1:
+                problem = error.strerror
+    return problem
+
+
+def address(patient: Patient) -> Iterator[Check]:
+    """Who can reach the box."""
+    host = patient.settings.bindAddress
+    if host in ("localhost", "::1") or host.startswith("127."):
+        yield Check("address", OK, f"listens on {host} only (bindAddress)")
+    else:
+        advice = "there is no authentication: let nobody reach it whom you do not trust, or use --host localhost"
+        yield Check("address", WARN, f"listens on {host}, so others can reach it (bindAddress)", advice)
+
+
+def loopback(_: Patient) -> Iterator[Check]:
+    """Whether this machine reaches itself under the name that clients use."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(("127.0.0.1", server.getsockname()[1]), timeout=5).close()
+        names = {str(info[4][0]) for info in socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)}
+    except OSError as error:
+        yield Check(
+            "loopback", FAIL, f"127.0.0.1 or localhost cannot be reached: {error}", "look at /etc/hosts, `ip a`"
+        )
+        return
+    good = names & {"127.0.0.1", "::1"}
+    advice = "" if good else "localhost should be 127.0.0.1 in /etc/hosts; until then name addresses, not localhost"
+    yield Check("loopback", OK if good else WARN, f"works, localhost is {', '.join(sorted(names))}", advice)
+
+
+def terminal(_: Patient) -> Iterator[Check]:
+    """Whether what is printed can be read."""
+    encoding = (sys.stdout.encoding or "unknown").lower()
+    size = shutil.get_terminal_size()
+    where = f"{size.columns}x{size.lines}, TERM {os.environ.get('TERM', 'not set')}" if sys.stdout.isatty() else "none"
+    text = f"{where}; encoding {encoding}" + (", no colour (NO_COLOR)" if os.environ.get("NO_COLOR") else "")
+    good = encoding.replace("-", "") == "utf8"
+    yield Check("terminal", OK if good else WARN, text, "" if good else "set LANG=C.UTF-8: other signs show as ?")
+
+
+CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
+    python,
+    packages,
+    files,
+    data_directory,
+    disk,
+    sync,
+    ports,
+    address,
+    loopback,
+    terminal,
+)
+
+
+def _existing(directory: Path) -> Path:
+    """The directory, or the nearest one above it that exists."""
+    directory = directory.absolute()
+    return next(path for path in (directory, *directory.parents) if path.exists())
+
+
+def _file_system(place: Path) -> str:
+    """The type of its file system, empty where the system does not tell."""
+    best, kind = "", ""
+    try:
+        lines = Path("/proc/self/mounts").read_text().splitlines()
+    except OSError:
+        return ""
+    real = str(place.resolve())
+    for words in map(str.split, lines):
+        mount = words[1].replace("\\040", " ")
+        if (real == mount or real.startswith(mount.rstrip("/") + "/")) and len(mount) >= len(best):
+            best, kind = mount, words[2]
+    return kind

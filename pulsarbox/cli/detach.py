@@ -1,0 +1,67 @@
+"""A start in the background: the same command in a session of its own, and a pipe on which it says how it went."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pulsarbox.cli.text import clean, say
+
+
+def start_detached(arguments: list[str], log_file: Path | None) -> int:
+    """Run pulsarbox with the arguments, wait until it serves, print where; the exit code of the command.
+
+    Its log is appended to ``log_file``; there is none where that is None.
+    """
+    try:
+        if log_file is not None:
+            log_file.parent.mkdir(parents=True, exist_ok=True)
+        log = os.open(log_file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        say(f"the log {log_file} cannot be written: {error.strerror}: choose another with --log-file")
+        return 1
+    told, tell = os.pipe()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "pulsarbox", *arguments, "--report-to", str(tell)],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        pass_fds=[tell],
+        start_new_session=True,
+    )
+    os.close(tell)
+    os.close(log)
+    try:
+        with os.fdopen(told, "rb") as answers:
+            answer = answers.readline()
+    except KeyboardInterrupt:
+        child.terminate()
+        say(f"interrupted: process {child.pid} is told to stop")
+        return 130
+    document = json.loads(answer) if answer else {}
+    if "pid" in document:
+        _print(document, log_file)
+        return 0
+    code = child.wait()
+    say(document.get("failed") or f"it ended with exit code {code}")
+    if log_file is not None:
+        say(f"its log: {log_file}")
+    return code if code > 0 else 1
+
+
+def _print(running: dict[str, Any], log_file: Path | None) -> None:
+    stop = f"pulsarbox stop --data-dir {running['data']}" if running["data"] else f"kill {running['pid']}"
+    rows = {
+        "process": str(running["pid"]),
+        "pulsar": running["broker_url"],
+        "http": running["web_url"],
+        "data": running["data"] or "in memory: nothing is written to disk",
+        "log": str(log_file.absolute()) if log_file else "none (--log-file)",
+        "stop": stop,
+    }
+    for name, value in rows.items():
+        click.echo(f"{name:<8} {clean(value)}")

@@ -1,0 +1,82 @@
+"""The options that set settings, shared by the commands that read the configuration, and where its values come from."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.text import say
+from pulsarbox.config import ConfigError, Loaded, Value, load, settings_by_name
+
+EXIT_BAD_CONFIGURATION: Final = 2
+
+# Read when no file is named.
+DEFAULT_FILE: Final = Path("pulsarbox.toml")
+
+_PORT: Final = click.IntRange(0, 65535)
+
+CONFIG: Final = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    envvar="PULSARBOX_CONFIG",
+    help="Configuration: TOML, or a Pulsar broker.conf. Without it, ./pulsarbox.toml if there is one.",
+)
+DATA_DIR: Final = click.option("--data-dir", help="Directory of everything that is kept (dataDirectory).")
+
+_SETTINGS: Final = (
+    CONFIG,
+    DATA_DIR,
+    click.option("--host", help="Host name or address to listen on (bindAddress)."),
+    click.option("--port", type=_PORT, help="Port of the Pulsar protocol, 0 for any (brokerServicePort)."),
+    click.option("--web-port", type=_PORT, help="Port of the Admin REST API, 0 for any (webServicePort)."),
+    click.option(
+        "--log-level",
+        type=click.Choice(settings_by_name()["logLevel"].facts.choices),
+        help="Least serious messages to log (logLevel).",
+    ),
+)
+_NAMES: Final = {
+    "data_dir": "dataDirectory",
+    "host": "bindAddress",
+    "port": "brokerServicePort",
+    "web_port": "webServicePort",
+    "log_level": "logLevel",
+}
+
+
+def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of `pulsarbox start` that set settings; ``overrides`` reads them."""
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+def overrides(options: dict[str, Any]) -> dict[str, Value]:
+    """The settings that the options of a command line give, out of all its options."""
+    return {_NAMES[name]: value for name, value in options.items() if name in _NAMES and value is not None}
+
+
+def file_used(config_file: Path | None) -> Path | None:
+    """The configuration file: the one that is named, or ./pulsarbox.toml if there is one."""
+    return DEFAULT_FILE if config_file is None and DEFAULT_FILE.exists() else config_file
+
+
+def loaded_or_exit(config_file: Path | None, given: dict[str, Value]) -> Loaded:
+    """The configuration, each warning a line on stderr. Ends the process where it cannot be used."""
+    try:
+        loaded = load(file_used(config_file), given, os.environ)
+    except ConfigError as error:
+        say(str(error))
+        sys.exit(EXIT_BAD_CONFIGURATION)
+    for warning in loaded.warnings:
+        say(f"warning: {warning}")
+    return loaded
+
+
+def data_directory(config_file: Path | None, data_dir: str | None) -> Path:
+    """The data directory that a start with the same options would take."""
+    return Path(loaded_or_exit(config_file, overrides({"data_dir": data_dir})).settings.dataDirectory)

@@ -1,0 +1,143 @@
+"""``pulsarbox status``: whether a box runs on a data directory, and what can be told of it from outside."""
+
+import json
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.holding import bytes_on_disk, find, resident_bytes
+from pulsarbox.cli.options import CONFIG, DATA_DIR, data_directory
+from pulsarbox.cli.text import OUTPUT, clean, coloured, megabytes, say
+
+EXIT_NOT_RUNNING: Final = 3
+
+_HEALTH_PATH = "/admin/v2/brokers/health"
+_HEALTH_SECONDS = 5.0
+_HEALTH_BYTES_MAX = 4096
+_COLOURS = {"running": "green", "starting": "yellow", "not running": "red"}
+
+
+@click.command()
+@CONFIG
+@DATA_DIR
+@OUTPUT
+@click.option(
+    "--watch",
+    metavar="[S]",
+    type=click.FloatRange(0.1),
+    is_flag=False,
+    flag_value=2,
+    help="Again every S seconds (2), until Ctrl-C; JSON one document a line.",
+)
+def status(config_file: Path | None, data_dir: str | None, output: str, watch: float | None) -> None:
+    """Say whether a box runs on a data directory: process, since when, ports, version, memory, disk, health.
+
+    The data directory tells most of it; only the health is asked of the box, over HTTP. A box that was started with
+    --memory has no data directory, so it is not found.
+
+    \b
+    Exit codes (of the last look, with --watch):
+      0  it runs, or is starting
+      2  an option or the configuration cannot be used
+      3  it does not run
+
+    \b
+    Examples:
+      pulsarbox status
+      pulsarbox status --data-dir mybox -o json | jq -r .broker_url
+      pulsarbox status --watch 1
+    """
+    directory = data_directory(config_file, data_dir)
+    document = look(directory)
+    try:
+        _show(document, output, watch)
+        while watch is not None:
+            time.sleep(watch)
+            document = look(directory)
+            _show(document, output, watch)
+    except KeyboardInterrupt:
+        say("no longer watched")
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(EXIT_NOT_RUNNING if document["state"] == "not running" else 0)
+
+
+def look(directory: Path) -> dict[str, Any]:
+    """What there is to say now; the keys stay, their values are None where there is none."""
+    from pulsarbox.server.running import read
+
+    found = find(directory)
+    running = read(directory, found.pid) if found is not None else None
+    state = "not running" if found is None else "starting" if running is None else "running"
+    pid = found.pid or None if found is not None else None
+    return {
+        "state": state,
+        "pid": pid,
+        "since": None if running is None else running.started,
+        "version": None if running is None else running.version,
+        "broker_url": None if running is None else running.broker_url,
+        "web_url": None if running is None else running.web_url,
+        "port": None if running is None else running.port,
+        "web_port": None if running is None else running.web_port,
+        "memory_bytes": resident_bytes(pid) if pid is not None and found is not None and found.confirmed else None,
+        "data": str(directory.absolute()),
+        "data_bytes": bytes_on_disk(directory) if directory.is_dir() else None,
+        "health": None if running is None else health(running.host, running.web_port),
+    }
+
+
+def health(host: str, port: int) -> str:
+    """``ok``, or why not. By hand: an HTTP client takes longer to import than all the rest of this command."""
+    import socket
+
+    question = f"GET {_HEALTH_PATH} HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n"
+    answer = b""
+    try:
+        with socket.create_connection((host, port), timeout=_HEALTH_SECONDS) as connection:
+            connection.sendall(question.encode())
+            while len(answer) < _HEALTH_BYTES_MAX and (part := connection.recv(_HEALTH_BYTES_MAX)):
+                answer += part
+    except TimeoutError:
+        return f"no answer within {_HEALTH_SECONDS:g} s"
+    except OSError as error:
+        return f"no answer: {error.strerror or error}"
+    head, _, body = answer.partition(b"\r\n\r\n")
+    words = head.split(None, 2)
+    if len(words) < 2 or not words[0].startswith(b"HTTP/"):
+        return "no answer that is HTTP"
+    text = body.decode(errors="replace").strip()
+    return text if words[1] == b"200" else f"HTTP {words[1].decode(errors='replace')}: {text}"
+
+
+def _show(document: dict[str, Any], output: str, watch: float | None) -> None:
+    if output == "json":
+        click.echo(json.dumps(document, indent=None if watch is not None else 2))
+        return
+    if watch is not None and sys.stdout.isatty():
+        click.clear()
+    for name, value in _rows(document).items():
+        text = clean(value)
+        click.echo(f"{name:<8} {coloured(text, fg=_COLOURS[value]) if value in _COLOURS else text}")
+    if watch is not None and not sys.stdout.isatty():
+        click.echo()
+
+
+def _rows(document: dict[str, Any]) -> dict[str, str]:
+    rows = {"state": document["state"]}
+    if document["pid"] is not None:
+        rows["process"] = str(document["pid"])
+    if document["since"] is not None:
+        rows["since"] = datetime.fromtimestamp(document["since"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        rows |= {"version": document["version"], "pulsar": document["broker_url"], "http": document["web_url"]}
+    if document["memory_bytes"] is not None:
+        rows["memory"] = megabytes(document["memory_bytes"])
+    size = document["data_bytes"]
+    rows["data"] = document["data"] + (", which does not exist" if size is None else f", {megabytes(size)} on disk")
+    if document["health"] is not None:
+        rows["health"] = document["health"]
+    return rows

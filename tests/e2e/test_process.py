@@ -1,0 +1,233 @@
+"""The process commands with real processes: start in the background, status, stop, and what stands in the way."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pulsar
+import pytest
+
+from tests.e2e.clients import connect, numbered, read_to_end
+from tests.tools.box import Box, accepts
+
+Done = subprocess.CompletedProcess[str]
+ANY_PORTS = ("--port", "0", "--web-port", "0")
+
+
+class Place:
+    """A folder in which pulsarbox is called, with the data directory ``data``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.started: list[int] = []
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "pulsarbox", *words]
+
+    def call(self, *words: str) -> Done:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
+        done = subprocess.run(
+            self.command(*words), capture_output=True, text=True, timeout=90, check=False, cwd=self.path, env=environ,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def start(self, *words: str) -> dict[str, str]:
+        """Start in the background; what it prints, by the names."""
+        done = self.call("start", "--detach", *ANY_PORTS, *words)
+        assert done.returncode == 0, done.stderr
+        rows = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+        self.started.append(int(rows["process"]))
+        return rows
+
+    def status(self) -> tuple[int, dict[str, Any]]:
+        done = self.call("status", "-o", "json")
+        return done.returncode, json.loads(done.stdout)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    for pid in made.started:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_life_in_the_background(place: Place) -> None:
+    code, document = place.status()
+    assert (code, document["state"], document["pid"]) == (3, "not running", None)
+    rows = place.start()
+    code, document = place.status()
+    assert (code, document["state"], document["health"]) == (0, "running", "ok")
+    assert str(document["pid"]) == rows["process"]
+    assert (document["broker_url"], document["web_url"]) == (rows["pulsar"], rows["http"])
+    assert document["data"] == rows["data"] == str(place.path / "data")
+    assert document["memory_bytes"] > 0 and document["data_bytes"] > 0
+    assert accepts(document["port"]) and accepts(document["web_port"])
+    assert "ready after" in Path(rows["log"]).read_text()
+    done = place.call("stop")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"stopped: process {rows['process']} has ended" in done.stderr
+    assert place.status()[1]["state"] == "not running"
+    done = place.call("stop")
+    assert (done.returncode, done.stderr) == (0, "pulsarbox: not running: no process holds data\n")
+    done = place.call("storage", "check", "data")
+    assert "no damage, 0 warnings" in done.stdout  # what these commands leave there is part of the format
+
+
+def test_status_for_the_eye(place: Place) -> None:
+    rows = place.start()
+    done = place.call("status")
+    lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert (lines["state"], lines["process"], lines["pulsar"]) == ("running", rows["process"], rows["pulsar"])
+    assert "UTC" in lines["since"] and "B" in lines["memory"] and lines["health"] == "ok"
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """What is started gets SIGINT even where these tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_status_is_watched_until_ctrl_c(place: Place) -> None:
+    command = place.command("status", "-o", "json", "--watch", "0.1")
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place.path, stdin=subprocess.DEVNULL
+    ) as watching:
+        try:
+            assert watching.stdout is not None
+            states = [json.loads(watching.stdout.readline())["state"] for _ in range(3)]
+            watching.send_signal(signal.SIGINT)
+            _, said = watching.communicate(timeout=60)
+        finally:
+            watching.kill()
+    assert (states, watching.returncode, said) == (["not running"] * 3, 3, "pulsarbox: no longer watched\n")
+
+
+def test_a_killed_box_is_not_running_whatever_it_left(place: Place) -> None:
+    pid = int(place.start()["process"])
+    os.kill(pid, signal.SIGKILL)
+    while place.status()[1]["state"] != "not running":
+        pass
+    assert (place.path / "data" / "RUNNING").exists()
+    assert place.call("stop").returncode == 0
+    assert place.start()["process"] != str(pid)
+
+
+def test_two_on_one_directory(place: Place) -> None:
+    pid = place.start()["process"]
+    for words in ((), ("--detach",)):
+        done = place.call("start", *ANY_PORTS, *words)
+        assert done.returncode == 4
+        assert f"in use by process {pid} (" in done.stderr
+        assert "pulsarbox stop --data-dir data" in done.stderr
+    assert place.status()[1]["health"] == "ok"
+
+
+@pytest.mark.parametrize("option", ["--port", "--web-port"])
+@pytest.mark.parametrize("how", [(), ("--detach",)], ids=["foreground", "background"])
+def test_a_port_that_is_taken(place: Place, option: str, how: tuple[str, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = place.call("start", *ANY_PORTS, "--host", "127.0.0.1", option, str(port), *how)
+    assert done.returncode == 4
+    assert f"port {port} on 127.0.0.1 cannot be listened on" in done.stderr
+    assert f"by process {os.getpid()} (" in done.stderr and option in done.stderr
+    assert place.status()[1]["state"] == "not running"
+
+
+def test_a_file_limit_that_is_too_low(place: Place) -> None:
+    command = f"ulimit -n 100; exec {sys.executable} -m pulsarbox start --port 0 --web-port 0"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=place.path, check=False
+    )
+    assert done.returncode == 1
+    assert "may open 100 files" in done.stderr and "ulimit -n 65536" in done.stderr
+
+
+def test_in_memory_nothing_is_written_and_messages_pass(place: Place) -> None:
+    rows = place.start("--memory")
+    client = connect(rows["pulsar"])
+    consumer = client.subscribe("t", "s")
+    producer = client.create_producer("t")
+    for payload in numbered(50):
+        producer.send(payload)
+    got = []
+    for _ in range(50):
+        message = consumer.receive(timeout_millis=20_000)
+        got.append(message.data())
+        consumer.acknowledge(message)
+    client.close()
+    assert got == numbered(50)
+    assert list(place.path.iterdir()) == []
+    assert rows["stop"] == f"kill {rows['process']}"
+
+
+def test_stopped_while_messages_are_published_nothing_receipted_is_lost(own_box: Box) -> None:
+    own_box.start()
+    topic = "persistent://public/default/t"
+    client = connect(own_box.url, operation_timeout_seconds=5)
+    producer = client.create_producer(topic, send_timeout_millis=3000)
+    receipted: list[bytes] = []
+    enough = threading.Event()
+
+    def publish() -> None:
+        with contextlib.suppress(pulsar.PulsarException):
+            for number in range(1_000_000):
+                producer.send(b"%d" % number)
+                receipted.append(b"%d" % number)
+                if number == 100:
+                    enough.set()
+
+    publishing = threading.Thread(target=publish)
+    publishing.start()
+    assert enough.wait(60)
+    done = Place(own_box.data.parent).call("stop", "--data-dir", str(own_box.data))
+    assert (done.returncode, own_box.process and own_box.process.wait(30)) == (0, 0), done.stderr
+    publishing.join()
+    client.close()
+    own_box.process = None
+    own_box.start()
+    client = connect(own_box.url)
+    kept = read_to_end(client.create_reader(topic, pulsar.MessageId.earliest))
+    client.close()
+    assert kept[: len(receipted)] == receipted
+
+
+def test_a_box_that_does_not_end_in_time_is_exit_code_7(place: Place) -> None:
+    pid = int(place.start()["process"])
+    os.kill(pid, signal.SIGSTOP)
+    done = place.call("stop", "--timeout", "0.1")
+    os.kill(pid, signal.SIGCONT)
+    assert done.returncode == 7
+    assert f"process {pid} still runs after 0.1 s" in done.stderr
+
+
+def test_the_doctor_beside_a_box_that_runs(place: Place) -> None:
+    place.start()
+    document = place.status()[1]
+    ports = "--port", str(document["port"]), "--web-port", str(document["web_port"])
+    done = place.call("doctor", "-o", "json", *ports)
+    checks = json.loads(done.stdout)["checks"]
+    assert done.returncode == 0, done.stdout
+    assert [each["text"] for each in checks if each["name"] == "port"] == [
+        f"{document[name]} ({setting}) is served by the box that runs"
+        for name, setting in (("port", "brokerServicePort"), ("web_port", "webServicePort"))
+    ]
+    assert any("p99" in each["text"] for each in checks)
+    done = place.call("doctor", "-o", "json", *ports, "--data-dir", "other")
+    assert done.returncode == 1
+    assert done.stdout.count(f"by process {document['pid']} (") == 2

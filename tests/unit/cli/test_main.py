@@ -1,0 +1,102 @@
+"""What holds for every command: help with an example, suggestions, completion, and imports that keep it quick."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from pulsarbox import __version__
+from pulsarbox.cli import text
+from pulsarbox.cli.completion import SHELLS
+from pulsarbox.cli.main import COMMANDS, main
+
+
+def pulsarbox(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command, as the words that call it."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+ALL = sorted(commands())
+
+
+@pytest.mark.parametrize("argument", ["version", "--version"])
+def test_the_version(argument: str) -> None:
+    result = pulsarbox(argument)
+    assert (result.exit_code, result.output) == (0, f"pulsarbox {__version__}\n")
+
+
+def test_the_version_as_json() -> None:
+    document = json.loads(pulsarbox("version", "-o", "json").stdout)
+    assert document["version"] == __version__
+    assert set(document) == {"version", "format", "python"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_listed(name: str) -> None:
+    assert f"\n  {name}" in pulsarbox("--help").output
+
+
+@pytest.mark.parametrize("words", [(), *ALL], ids=" ".join)
+def test_every_command_explains_itself_with_an_example(words: tuple[str, ...]) -> None:
+    output = pulsarbox(*words, "--help").output
+    assert f"Usage: {' '.join(('main', *words))}" in output
+    _, _, examples = output.partition("Examples:")
+    assert f"pulsarbox {' '.join(words)}".strip() in examples
+    assert pulsarbox(*words, "-h").output == output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["strat"], "no such command 'strat'; did you mean start?"),
+        (["storage", "chekc", "data"], "no such command 'chekc'; did you mean check?"),
+        (["qqqq"], "no such command 'qqqq'; `main --help` lists them"),
+        (["qq\x1b[2J"], "no such command 'qq\\x1b[2J'"),
+    ],
+)
+def test_an_unknown_command_is_exit_code_2_and_told_the_nearest_one(words: list[str], message: str) -> None:
+    result = pulsarbox(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_is_given_its_script(shell: str) -> None:
+    result = pulsarbox("completion", shell)
+    assert result.exit_code == 0
+    assert "_PULSARBOX_COMPLETE" in result.stdout
+
+
+def test_what_the_script_asks_for_is_answered() -> None:
+    code = "from pulsarbox.cli.main import main; main(prog_name='pulsarbox')"
+    asked = {"_PULSARBOX_COMPLETE": "bash_complete", "COMP_WORDS": "pulsarbox sto", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "plain,storage" in done.stdout.splitlines(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("terminal", "no_color", "coloured"), [(True, "", True), (True, "1", False), (False, "", False)]
+)
+def test_colours_come_on_a_terminal_only_and_not_with_no_color(
+    terminal: bool, no_color: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    assert ("\x1b" in text.coloured("ok", fg="green")) == coloured

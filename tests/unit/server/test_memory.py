@@ -1,0 +1,39 @@
+"""The memory engine of the daemon: the suite of all engines, and many steps that are told as one."""
+
+import pytest
+
+from pulsarbox.server.memory import SharedMemoryEngine
+from pulsarbox.storage.engine import Checkpoint, Engine
+from pulsarbox.storage.memory_engine import MemoryDisk
+from tests.unit.storage.batches import batch_of
+from tests.unit.storage.engine_conformance import EngineConformance, Store
+
+
+class SharedStore(Store):
+    """A store in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.disk = MemoryDisk()
+
+    def make(self) -> Engine:
+        return SharedMemoryEngine(self.disk)
+
+
+class TestSharedMemoryEngine(EngineConformance):
+    """The suite."""
+
+    @pytest.fixture
+    def store(self) -> Store:
+        return SharedStore()
+
+
+def test_giving_back_many_batches_is_one_step() -> None:
+    engine = SharedMemoryEngine()
+    for position in range(1, 6):
+        engine.commit(batch_of(position, [(1, position - 1, 1)]))
+    engine.checkpoint(Checkpoint(5, {}, (1,)))
+    reclaimed = engine.reclaim()
+    assert reclaimed is not None
+    assert (reclaimed.volumes, reclaimed.bytes_after) == (("5 batches",), 0)
+    assert engine.reclaim() is None

@@ -1,0 +1,47 @@
+"""The commands that the documentation shows: each exists, and takes the options that are shown with it."""
+
+import contextlib
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from pulsarbox.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SHOWN = re.compile(r"^ {4}(?:\$ )?(?P<line>pulsarbox .*)$|`(?P<inline>pulsarbox [^`]+)`", re.MULTILINE)
+NOT_A_CALL = re.compile(r"\w\|\w|\[|\.\.\.")
+"""`a|b` and `[a]` describe calls, and are none."""
+
+
+def calls() -> list[str]:
+    found = {match["line"] or match["inline"] for page in PAGES for match in SHOWN.finditer(page.read_text("utf-8"))}
+    return sorted(" ".join(call.split()) for call in found if not NOT_A_CALL.search(call))
+
+
+def words(call: str) -> list[str]:
+    """Up to what the shell takes for itself."""
+    given = shlex.split(re.split(r" \| | && |>|;", call)[0], comments=True)
+    return given[1:]
+
+
+def parse(command: click.Command, given: list[str], parent: click.Context | None = None) -> None:
+    """Read a command line as far as it can be read without running anything."""
+    with command.make_context(command.name, list(given), parent=parent) as context:
+        if isinstance(command, click.Group):
+            name, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+            assert found is not None, name
+            parse(found, rest, context)
+
+
+@pytest.mark.parametrize("call", calls())
+def test_a_command_that_is_shown_exists_with_its_options(call: str) -> None:
+    with contextlib.suppress(click.exceptions.Exit):  # --help and --version end so; mistakes are other exceptions
+        parse(main, words(call))
+
+
+def test_the_commands_of_the_process_are_shown() -> None:
+    assert {words(call)[0] for call in calls() if words(call)} >= set(main.list_commands(click.Context(main)))
