@@ -53,15 +53,12 @@ class Acknowledging:
             if self._side_by_side:
                 ids = ()  # as Pulsar does: it means nothing where others hold what lies before
         unknown: list[MessageIdData] = []
-        held_of, individual = consumer.held.get, apply == self._apply_individual
+        held_of = consumer.held.get
         for message_id in ids:
             position = (message_id.ledgerId, message_id.entryId)
             held = held_of(position)
             if held is not None:
-                if individual and not message_id.ack_set:
-                    self._apply_whole(consumer, position, held)
-                else:
-                    apply(consumer, message_id, held)
+                apply(consumer, message_id, held)
                 continue
             holder = self._holder(position)
             if holder is not None:
@@ -156,9 +153,6 @@ class Acknowledging:
                     consumer.unacked -= now_held.messages - count
                     consumer.held[position] = now_held._replace(messages=count)
                 return
-        self._apply_whole(consumer, position, held)
-
-    def _apply_whole(self, consumer: Consumer, position: tuple[int, int], held: Held) -> None:
         if consumer.release(position) is None:
             consumer.forgotten -= held.messages
             self._subscription.dispatcher.acknowledged_unheld(position)
