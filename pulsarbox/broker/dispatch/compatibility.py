@@ -1,6 +1,7 @@
 """Which consumers a subscription can have at the same time, stored or not."""
 
 from collections.abc import Iterable
+from typing import NoReturn
 
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
@@ -50,3 +51,9 @@ def take_slots(selector: StickyKeySelector[Consumer], consumer: Consumer, now: N
         if isinstance(conflict.holder, Consumer):
             conflict.holder.cnx.check_alive(now)
         raise
+
+
+def refuse_second(present: Consumer, now: Now) -> NoReturn:
+    """Raises ConsumerBusy: an Exclusive subscription has its consumer, which is asked for a sign of life."""
+    present.cnx.check_alive(now)
+    raise ConsumerBusy("Exclusive consumer is already connected")

@@ -7,12 +7,11 @@ from bisect import insort
 from typing import Protocol
 
 from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.dispatch.compatibility import take_slots
+from pulsarbox.broker.dispatch.compatibility import refuse_second, take_slots
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, key_hash
 from pulsarbox.broker.dispatch.single_active import notify
 from pulsarbox.clock import Now
-from pulsarbox.errors import ConsumerBusy
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import dispatch_key
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
@@ -53,8 +52,7 @@ class DirectSingleActive:
     def add(self, consumer: Consumer, now: Now) -> None:
         """See DirectDispatcher.add."""
         if self._consumers and not self._failover:
-            self._consumers[0].cnx.check_alive(now)
-            raise ConsumerBusy("Exclusive consumer is already connected")
+            refuse_second(self._consumers[0], now)
         before = self._active
         insort(self._consumers, consumer, key=rank)
         self._choose()

@@ -10,12 +10,12 @@ from itertools import islice
 
 from pulsarbox.broker.consumer import BodyOf, Consumer
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.compatibility import refuse_second
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason, Standstill
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
-from pulsarbox.errors import ConsumerBusy
 from pulsarbox.names import TopicName
 from pulsarbox.protocol import replies
 from pulsarbox.storage.cursor import ManagedCursor
@@ -57,8 +57,7 @@ class SingleActiveDispatcher:
     def add(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.add."""
         if self._consumers and not self._failover:
-            self._consumers[0].cnx.check_alive(now)
-            raise ConsumerBusy("Exclusive consumer is already connected")
+            refuse_second(self._consumers[0], now)
         self._consumers.append(consumer)
         self._consumers.sort(key=rank)
         if not self._choose(now) and self._failover:
