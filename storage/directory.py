@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.format import FORMAT_VERSION, PACKED, RUNNING
+from pulsarbox.storage.format import FORMAT_VERSION, LOCK, PACKED, RUNNING
 
 DATA_FILE = "data.mdb"
 NEW_SUFFIX = ".new"
@@ -141,7 +141,7 @@ class DataDirectory:
 
     def _hold(self) -> int:
         # The kernel lets go of the lock when the last descriptor of the open file is closed: at any end of the process.
-        lock = os.open(self.path / "LOCK", os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock(lock)
             os.ftruncate(lock, 0)
@@ -200,7 +200,7 @@ def holder(path: Path) -> tuple[bool, int]:
     For others than the daemon: the lock is tried for an instant, and given back. Nothing is written.
     """
     try:
-        descriptor = os.open(path / "LOCK", os.O_RDONLY)
+        descriptor = os.open(path / LOCK, os.O_RDONLY)
     except OSError:
         return False, 0
     try:

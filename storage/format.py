@@ -69,6 +69,7 @@ from typing import Final
 
 FORMAT_VERSION = 2
 RESERVE = "RESERVE"
+LOCK = "LOCK"
 RUNNING = "RUNNING"
 PROCESS_LOG = "pulsarbox.log"
 

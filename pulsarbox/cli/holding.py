@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulsarbox.storage.directory import holder
+from pulsarbox.storage.format import LOCK
 
 
 class Holder(NamedTuple):
@@ -19,7 +20,7 @@ class Holder(NamedTuple):
 def find(directory: Path) -> Holder | None:
     """Who holds the data directory; None where nobody does."""
     live, pid = holder(directory)
-    lock = directory / "LOCK"
+    lock = directory / LOCK
     return Holder(pid, pid > 0 and (_has_open(pid, lock) or _has_locked(pid, lock))) if live else None
 
 

@@ -15,6 +15,7 @@ from pulsarbox.storage.format import (
     CONTENT,
     FORMAT_VERSION,
     INDEX_KEY,
+    LOCK,
     LOG_KEY,
     PACKED,
     PROCESS_LOG,
@@ -27,7 +28,7 @@ from pulsarbox.storage.meta import Content
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_FILES = {"INSTANCE", "LOCK", PROCESS_LOG, RESERVE, RUNNING, META, *_FOLDERS}
+_FILES = {"INSTANCE", LOCK, PROCESS_LOG, RESERVE, RUNNING, META, *_FOLDERS}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
 _CHUNK_BYTES = 16 << 20

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.storage.format import PACKED
+from pulsarbox.storage.format import LOCK, PACKED
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.inspection.box import META, Box, name_of, number_of
 from pulsarbox.storage.inspection.examination import RESTORE
@@ -301,10 +301,10 @@ class _Judgement:
         now = Box(self.box.path)
         if now.live and not self.box.live:
             what = "a box has been started on it during the check: what was found may not be so"
-            self.findings.append(warning("LOCK", what, "check again"))
+            self.findings.append(warning(LOCK, what, "check again"))
         if self.box.live and not self.box.can_lock(META):
             what = "a running box was read without LMDB's lock, which this user may not write: damage may be none"
-            self.findings.append(warning("LOCK", what, "where damage is found, check again as the box's user"))
+            self.findings.append(warning(LOCK, what, "where damage is found, check again as the box's user"))
 
 
 def _holds(runs: list[tuple[int, int, int]], stretch: Stretch) -> bool:
