@@ -206,14 +206,18 @@ class ManagedCursor:
 
     def _absorb(self) -> None:
         """Move mark-delete over the ranges that it has come to touch."""
-        following = self.ledger.next(*self.mark_delete)
-        while (acked := self.ranges.take(*following)) is not None:
+        ledger_id, entry_id = self.mark_delete
+        acked = self.ranges.take(ledger_id, entry_id + 1)  # most stand in the same ledger: it is asked last
+        while acked is not None or (acked := self.ranges.take(*self.ledger.next(*self.mark_delete))) is not None:
             ledger_id, _, last, _, messages, _, size = acked
-            self._mark(new_position(Position, (ledger_id, last)), messages, size)
+            self.mark_delete = new_position(Position, (ledger_id, last))
+            self.mark_messages = messages
+            self.mark_bytes = size
+            self._moved = True
             info = self.ledger.ledgers.get(ledger_id)
             if info is not None and last + 1 < info.entries:
                 return  # ranges of one ledger do not touch
-            following = self.ledger.next(*self.mark_delete)
+            acked = None
 
     def _drop_behind_mark(self) -> None:
         """Forget what mark-delete has passed; it goes to the end of a range that it has come into."""

@@ -14,7 +14,7 @@ from pulsarbox.storage.record import Entry
 
 
 class ReadRequest(NamedTuple):
-    """Entries ``first`` to ``last`` of a ledger, as far as ``max_bytes`` go; always at least one."""
+    """Entries ``first`` to ``last`` of a ledger but those left out, as far as ``max_bytes`` go; always at least one."""
 
     token: int
     """Chosen by the core; comes back with the answer."""
@@ -22,6 +22,8 @@ class ReadRequest(NamedTuple):
     first: int
     last: int
     max_bytes: int
+    left_out: tuple[tuple[int, int], ...] = ()
+    """First and last entries of runs behind ``first`` that nobody wants, in order and apart."""
 
 
 class Rows(Protocol):
@@ -86,7 +88,7 @@ class Engine(Protocol):
         """
 
     def read(self, request: ReadRequest) -> list[Entry]:
-        """The entries asked for, in order, without gaps, from the first on.
+        """The entries asked for, in order, from the first on; without gaps but those of what is left out.
 
         Sees every batch whose commit has returned. Raises EntryDamaged where the first one is damaged (and says how
         many behind it are, as far as that is known), PersistenceError where it does not exist, or cannot be given

@@ -187,9 +187,23 @@ class RangeSet:
         chunk = self.chunks.get(key)
         if chunk is None:
             return None
+        starts, ranges = chunk.starts, chunk.ranges
         start = first % CHUNK_ENTRIES
-        i = bisect_left(chunk.starts, start)
-        return self._pop((key, i)) if i < len(chunk.starts) and chunk.starts[i] == start else None
+        i = bisect_left(starts, start)
+        if i == len(starts) or starts[i] != start:
+            return None
+        at = i * _FIELDS
+        acked = new_range(AckedRange, ranges[at : at + _FIELDS])
+        _, _, last, messages_before, messages_after, bytes_before, bytes_after = acked
+        self.entries -= last - first + 1
+        self.messages -= messages_after - messages_before
+        self.size -= bytes_after - bytes_before
+        self._touch(key)
+        if len(starts) == 1:
+            del self.chunks[key]
+        else:
+            del ranges[at : at + _FIELDS], starts[i]
+        return acked
 
     def drop_through(self, ledger_id: int, entry_id: int) -> AckedRange | None:
         """Forget everything up to an entry; the range that goes beyond it, which is forgotten as well."""

@@ -13,12 +13,13 @@ from pulsarbox.storage.record import Entry, unpack_entry
 class Answer:
     """The entries of a read so far. An engine feeds it segments until it is no longer ``open``."""
 
-    __slots__ = ("_last", "_ledger_id", "_room", "entries", "next_entry", "open")
+    __slots__ = ("_last", "_ledger_id", "_left_out", "_room", "entries", "next_entry", "open")
 
     def __init__(self, request: ReadRequest) -> None:
         self._ledger_id = request.ledger_id
         self._last = request.last
         self._room = request.max_bytes
+        self._left_out = list(reversed(request.left_out))
         self.entries: list[Entry] = []
         self.next_entry = request.first
         self.open = True
@@ -32,23 +33,39 @@ class Answer:
         """
         for segment in segments:
             try:
-                value = value_at(segment.position)
-                for offset in segment.offsets:
-                    if not self._take_one(value, offset):
-                        self.open = False
-                        return
+                self._take_of(segment, value_at)
             except EntryDamaged:
                 self.open = False
                 if not self.entries:
                     raise
-                return
             except (PersistenceError, struct.error) as error:
                 self.open = False
                 if not self.entries:
                     # Where the batch is not what the index says, nothing of it can be found.
                     last = segment.first_entry + len(segment.offsets) - 1
                     raise EntryDamaged(self._ledger_id, self.next_entry, last, str(error)) from error
+            if not self.open:
                 return
+
+    def _take_of(self, segment: Segment, value_at: Callable[[int], bytes | memoryview]) -> None:
+        first, offsets = segment.first_entry, segment.offsets
+        end = min(first + len(offsets), self._last + 1)
+        value: bytes | memoryview | None = None
+        while (border := self._border(end)) > self.next_entry:
+            if value is None:
+                value = value_at(segment.position)
+            for offset in offsets[self.next_entry - first : border - first]:
+                if not self._take_one(value, offset):
+                    self.open = False
+                    return
+        self.open = self.next_entry <= self._last
+
+    def _border(self, end: int) -> int:
+        """Step over what is left out; up to where all is wanted from there on, ``end`` at most."""
+        left_out = self._left_out
+        while left_out and left_out[-1][0] <= self.next_entry:
+            self.next_entry = max(self.next_entry, left_out.pop()[1] + 1)
+        return min(end, left_out[-1][0]) if left_out else end
 
     def nothing_more(self) -> None:
         """No engine has the next entry. Raises PersistenceError where it is the first."""
@@ -57,8 +74,6 @@ class Answer:
             raise PersistenceError(f"entry {self._ledger_id}:{self.next_entry} does not exist")
 
     def _take_one(self, value: bytes | memoryview, offset: int) -> bool:
-        if self.next_entry > self._last:
-            return False
         body_size = RECORD_PREFIX.unpack_from(value, offset)[3]
         if self.entries and body_size > self._room:
             return False
@@ -68,4 +83,4 @@ class Answer:
         self.entries.append(entry)
         self._room -= body_size
         self.next_entry += 1
-        return self.next_entry <= self._last
+        return True

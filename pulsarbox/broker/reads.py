@@ -18,11 +18,19 @@ class Reads:
         self._answers: dict[int, Answer] = {}
         self._last_token = 0
 
-    def ask(self, ledger_id: int, first: int, last: int, max_bytes: int, answer: Answer) -> int:
-        """Read entries ``first`` to ``last`` of a ledger, as far as ``max_bytes`` go; gives the read's token."""
+    def ask(
+        self,
+        ledger_id: int,
+        first: int,
+        last: int,
+        max_bytes: int,
+        answer: Answer,
+        left_out: tuple[tuple[int, int], ...] = (),
+    ) -> int:
+        """Read entries of a ledger, as ``ReadRequest`` says them; gives the read's token."""
         self._last_token += 1
         self._answers[self._last_token] = answer
-        self._waiting.append(ReadRequest(self._last_token, ledger_id, first, last, max_bytes))
+        self._waiting.append(ReadRequest(self._last_token, ledger_id, first, last, max_bytes, left_out))
         return self._last_token
 
     def take(self) -> list[ReadRequest]:
@@ -38,5 +46,13 @@ class Reads:
 class ReadPort(Protocol):
     """What those who read need: only the asking."""
 
-    def ask(self, ledger_id: int, first: int, last: int, max_bytes: int, answer: Answer) -> int:
+    def ask(
+        self,
+        ledger_id: int,
+        first: int,
+        last: int,
+        max_bytes: int,
+        answer: Answer,
+        left_out: tuple[tuple[int, int], ...] = (),
+    ) -> int:
         """See Reads.ask."""

@@ -15,8 +15,8 @@ from pulsarbox.storage.record import Entry, Position
 
 log = logging.getLogger(__name__)
 
-HOLES_READ = 4
-"""A read behind acknowledged ranges is so many times as long, at most."""
+HOLES_READ = 64
+"""A read that leaves acknowledged ranges out reaches so many times as far, at most."""
 RETRY_SECONDS = 1.0
 """Pause after a read that failed."""
 
@@ -144,23 +144,26 @@ class EntrySource:
         info = self._ledger.ledgers.get(first.ledger_id)
         if info is None or first.entry_id >= info.confirmed:
             return
-        last = min(info.confirmed - 1, self._end_of_read(first))
         self.reading = True
+        left_out: list[tuple[int, int]] = []
+        last = min(info.confirmed - 1, self._end_of_read(first, left_out))
         answer = partial(self._answer, self._generation, first)
-        self._reads.ask(first.ledger_id, first.entry_id, last, self._max_bytes, answer)
+        self._reads.ask(first.ledger_id, first.entry_id, last, self._max_bytes, answer, tuple(left_out))
 
-    def _end_of_read(self, first: Position) -> int:
-        """So many unacknowledged entries are wanted; what is acknowledged between them comes along, up to a point."""
+    def _end_of_read(self, first: Position, left_out: list[tuple[int, int]]) -> int:
+        """So many unacknowledged entries are wanted; the runs of acknowledged ones between them are added up."""
         last = first.entry_id + self._max_entries - 1
         if first > self._cursor.last_acked:
             return last
-        furthest = last + (HOLES_READ - 1) * self._max_entries
+        furthest = first.entry_id + HOLES_READ * self._max_entries - 1
         for (ledger_id, start), (_, end) in self._cursor.ranges.runs_from(*first):
             if ledger_id != first.ledger_id or start > last:
                 break
-            last += max(end - max(start, first.entry_id) + 1, 0)  # the first range may end before
-            if last >= furthest:
-                return furthest
+            if end > first.entry_id:  # the run may end before
+                left_out.append((start, end))
+                last += end - start + 1
+                if last >= furthest:
+                    return furthest
         return last
 
     def _answer(

@@ -124,6 +124,38 @@ class EngineConformance:
         engine.commit(batch_of(1, [(1, 0, 4), (2, 0, 1)]))
         assert ids(engine, 1, 2, 99) == [2, 3]
 
+    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        left_out=st.sets(st.integers(0, 45)), first=st.integers(0, 39), span=st.integers(0, 45), room=st.integers(0, 20)
+    )
+    def test_what_is_left_out_is_stepped_over(
+        self, left_out_store: Store, left_out: set[int], first: int, span: int, room: int
+    ) -> None:
+        engine = left_out_store.engine
+        assert engine is not None
+        size = len(entry_of(1, 0).body)
+        wanted = [each for each in range(first, min(first + span + 1, 40)) if each == first or each not in left_out]
+        runs = tuple((each, each) for each in sorted(left_out) if each > first)
+        answer = engine.read(ReadRequest(1, 1, first, first + span, room * size, runs))
+        assert answer == [entry_of(1, each) for each in wanted[: max(1, room)]]
+
+    @pytest.fixture
+    def left_out_store(self, store: Store) -> Store:
+        """Forty entries of a ledger in batches of one to four, with another ledger between them."""
+        engine = store.reopen()
+        position, first = 1, 0
+        while first < 40:
+            count = min(position % 4 + 1, 40 - first)
+            engine.commit(batch_of(position, [(1, first, count), (2, position - 1, 1)]))
+            position, first = position + 1, first + count
+        return store
+
+    def test_runs_that_are_left_out_may_overlap_the_end(self, left_out_store: Store) -> None:
+        engine = left_out_store.engine
+        assert engine is not None
+        answer = engine.read(ReadRequest(1, 1, 2, 30, ALL, ((0, 1), (3, 9), (11, 28), (30, 90))))
+        assert [each.entry_id for each in answer] == [2, 10, 29]
+
     @pytest.mark.parametrize(("ledger_id", "entry_id"), [(1, 4), (1, 99), (2, 0), (0, 0), (3, 0)])
     def test_what_does_not_exist_cannot_be_read(self, store: Store, ledger_id: int, entry_id: int) -> None:
         engine = store.reopen()
