@@ -3,8 +3,9 @@
 Like raw_driver.py it costs a fraction of what an official client does, reads its job from stdin and prints figures.
 
 - ``holes``: an Exclusive subscription receives a backlog and acknowledges every second entry, so that half as many
-  holes as entries stand behind mark-delete. Then a consumer catches up the rest, and one of another subscription as
-  many entries without a hole: ``share`` is the one rate by the other.
+  holes as entries stand behind mark-delete, and goes on with what comes after them. Then a consumer catches up what the
+  holes have left, and one of another subscription as many entries without a hole. ``share`` is the rate among the holes
+  by the one without any, ``behind_share`` that behind them.
 - ``join-leave``: consumers join a Key_Shared subscription, one after another, and leave it again, while messages are
   published at a steady rate and acknowledged as they come; one consumer stays. ``max_ms`` is the longest that a receipt
   on another topic took meanwhile, ``quiet_ms`` the longest in the seconds before; ``wrong`` counts messages that did
@@ -16,7 +17,7 @@ import selectors
 import sys
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks.raw_driver import (
     READ_BYTES,
@@ -146,40 +147,64 @@ def publish_all(job: Job, count: int, body: bytes) -> None:
     link.socket.close()
 
 
-def catch_up(job: Job, name: str, count: int, acked: Callable[[int], bool] = lambda number: True) -> float:
-    """Receive so many messages, acknowledge those that ``acked`` says, close; messages a second."""
+def every(number: int) -> bool:
+    """All are acknowledged."""
+    return True
+
+
+def every_second(number: int) -> bool:
+    """As many holes as acknowledgements."""
+    return number % 2 == 1
+
+
+class Stage(NamedTuple):
+    """So many messages, and which of them are acknowledged."""
+
+    messages: int
+    acked: Callable[[int], bool] = every
+
+
+def catch_up(job: Job, name: str, *stages: Stage) -> list[float]:
+    """A consumer comes, receives all stages one after another, and goes; messages a second of each."""
     seen = 0
+    stage = Stage(0)
 
     def receive(consumer: int, message_id: MessageIdData, payload: bytes) -> bool:
         nonlocal seen
         seen += 1
-        return acked(seen - 1)
+        return stage.acked(seen - 1)
 
     link = Subscriber(job, receive)
-    begin = time.perf_counter()
     link.subscribe(1, job["topic"], name, CommandSubscribe.Exclusive)
-    while seen < count or link.waiting:
+    rates = []
+    end = 0
+    for stage in stages:
+        first, end = seen, end + stage.messages
+        begin = time.perf_counter()
+        while seen < end:
+            link.pump()
+        rates.append((seen - first) / (time.perf_counter() - begin))
+    while link.waiting:
         link.pump()
-    rate = seen / (time.perf_counter() - begin)
     link.unsubscribe(1)
     link.pump_until_answered()
     link.socket.close()
-    return rate
+    return rates
 
 
 def holes(job: Job) -> dict[str, float]:
     """See above."""
-    count = job["messages"] // 2 * 2
+    count = job["messages"] // 4 * 4
     for name in ("holes", "plain"):  # a topic keeps nothing for nobody
-        catch_up(job, name, 0)
-    publish_all(job, count, bytes(job["size"]))
-    catch_up(job, "holes", count, lambda number: number % 2 == 1)
+        catch_up(job, name)
+    publish_all(job, count + count // 4, bytes(job["size"]))
+    _, behind = catch_up(job, "holes", Stage(count, every_second), Stage(count // 4))
     broker = job.get("pid")
     before = busy(broker) if broker else 0.0
-    rate = catch_up(job, "holes", count // 2)
+    (rate,) = catch_up(job, "holes", Stage(count // 2))
     between = busy(broker) if broker else 0.0
-    plain = catch_up(job, "plain", count // 2)
-    figures = {"rate": rate, "plain_rate": plain, "share": rate / plain}
+    (plain,) = catch_up(job, "plain", Stage(count // 2))
+    figures = {"rate": rate, "plain_rate": plain, "share": rate / plain, "behind_share": behind / plain}
     if broker:
         figures["broker_us"] = (between - before) / (count // 2) * 1e6
         figures["plain_us"] = (busy(broker) - between) / (count // 2) * 1e6

@@ -259,8 +259,8 @@ class ManagedCursor:
         records = []
         if self._moved:
             records.append(self._pack_mark(self._reset))
-        mark = self.mark_delete
-        fresh = [each for each in self._fresh if each[:2] > mark]  # mark-delete has come by most of them
+        behind = (self.mark_delete[0], self.mark_delete[1] + 1)
+        fresh = [each for each in self._fresh if each >= behind]  # mark-delete has come by most of them
         if fresh:
             records.append(pack_acked(Acked(self.cursor_id, _joined(fresh))))
         for each in sorted(self._fresh_batches):

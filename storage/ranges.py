@@ -43,12 +43,14 @@ class _Chunk:
 class RangeSet:
     """Ranges of entries of one topic. ``touch`` is told of every chunk that changes."""
 
-    __slots__ = ("_touch", "chunks", "entries", "messages", "size")
+    __slots__ = ("_end", "_touch", "chunks", "entries", "messages", "size")
 
     def __init__(self, touch: Callable[[ChunkKey], object]) -> None:
         self._touch = touch
         self.chunks: SortedDict[ChunkKey, _Chunk] = SortedDict()
         """Those that hold a range; to be asked only whether there are any."""
+        self._end: _Chunk | None = None
+        """The last of them, where it is known."""
         self.entries = 0
         """Entries in all ranges."""
         self.messages = 0
@@ -137,9 +139,20 @@ class RangeSet:
     ) -> bool:
         """Put one entry in, of ``messages`` and ``size`` bytes; the totals include it. False where it is in a range.
 
-        What ``covers`` and ``add`` do, for the acknowledgements that come out of order: most of them find neighbours in
-        their chunk, and are done with one look.
+        What ``covers`` and ``add`` do, for the acknowledgements that come out of order: most of them make the last
+        range longer or find neighbours in their chunk, and are done with one look.
         """
+        if self._end is not None:
+            ranges = self._end.ranges
+            if ranges[_LAST - _FIELDS] == entry_id - 1 and ranges[-_FIELDS] == ledger_id:
+                self._touch((ledger_id, ranges[_FIRST - _FIELDS] // CHUNK_ENTRIES))
+                ranges[_LAST - _FIELDS] = entry_id
+                ranges[_MESSAGES_AFTER - _FIELDS] = total_messages
+                ranges[_BYTES_AFTER - _FIELDS] = total_bytes
+                self.entries += 1
+                self.messages += messages
+                self.size += size
+                return True
         key = (ledger_id, entry_id // CHUNK_ENTRIES)
         start = entry_id % CHUNK_ENTRIES
         chunk = self.chunks.get(key)
@@ -149,6 +162,7 @@ class RangeSet:
                 return False
             before = (total_messages - messages, total_messages, total_bytes - size, total_bytes)
             self.add(AckedRange(ledger_id, entry_id, entry_id, *before))
+            self._end = self.chunks.peekitem(-1)[1]
             return True
         starts, ranges = chunk.starts, chunk.ranges
         at = i * _FIELDS  # of the range behind it
@@ -201,6 +215,7 @@ class RangeSet:
         self._touch(key)
         if len(starts) == 1:
             del self.chunks[key]
+            self._end = None
         else:
             del ranges[at : at + _FIELDS], starts[i]
         return acked
@@ -229,6 +244,7 @@ class RangeSet:
         for key in self.chunks:
             self._touch(key)
         self.chunks.clear()
+        self._end = None
         self.entries = self.messages = self.size = 0
 
     def _insert(self, acked: AckedRange) -> tuple[ChunkKey, int]:
@@ -238,6 +254,7 @@ class RangeSet:
         chunk = self.chunks.get(key)
         if chunk is None:
             self.chunks[key] = _Chunk(array("Q", acked))
+            self._end = None
             i = 0
         else:
             i = bisect_left(chunk.starts, start)
@@ -281,6 +298,7 @@ class RangeSet:
         del chunk.starts[start:stop]
         if not chunk.starts:
             del self.chunks[key]
+            self._end = None
 
     def _count(self, ranges: "array[int]", sign: int) -> None:
         lasts, firsts = sum(ranges[_LAST::_FIELDS]), sum(ranges[_FIRST::_FIELDS])
@@ -309,6 +327,7 @@ class RangeSet:
             return
         self._touch(key)
         self.chunks[key] = _Chunk(ranges)
+        self._end = None
         self._count(ranges, 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.storage.ranges import CHUNK_ENTRIES, ChunkKey, RangeSet
@@ -149,3 +149,51 @@ def test_chunks_that_were_touched_make_the_set_again(pairs: list[tuple[int, int]
     ranges.clear()
     check(ranges, set())
     assert touched == {key for key, row in rows.items() if row}
+
+
+def pack_range(acked: AckedRange) -> bytes:
+    ranges = RangeSet(set[ChunkKey]().add)
+    ranges.add(acked)
+    return ranges.pack(next(iter(ranges.chunks)))
+
+
+OPERATIONS = st.sampled_from(["entry", "next", "range", "take", "drop", "load", "clear"])
+near_the_border = st.tuples(st.integers(22, 25), st.integers(0, 1)).map(lambda span: (span[0], span[0] + span[1]))
+
+
+@settings(max_examples=500)
+@given(st.lists(st.tuples(OPERATIONS, near_the_border), max_size=40))
+def test_any_history_of_changes_is_that_of_a_set(history: list[tuple[str, tuple[int, int]]]) -> None:
+    ranges, model = RangeSet(set[ChunkKey]().add), set[int]()
+    last_added = entry(20)
+    for what, (first, last) in history:
+        at = entry(first)
+        if what == "next":  # as most acknowledgements come
+            at = last_added + 1
+        if what == "take" and last_added in model:  # as mark-delete takes what it has come to touch
+            at = next(each for each in range(last_added, 0, -1) if each - 1 not in model)
+        if what in ("entry", "next"):
+            assert ranges.add_entry(1, at, 2, 3, 2 * at + 2, 3 * at + 3) == (at not in model)
+            model.add(at)
+            last_added = at
+        elif what == "range":
+            ranges.add(plain_range(at, entry(last + 1) - 1))
+            model |= set(range(at, entry(last + 1)))
+        elif what == "take":
+            taken = ranges.take(1, at)
+            assert (taken is not None) == (at in model and at - 1 not in model)
+            if taken is not None:
+                model -= set(range(taken.first, taken.last + 1))
+        elif what == "drop":
+            beyond = ranges.drop_through(1, at)
+            model = {each for each in model if each > (at if beyond is None else beyond.last)}
+        elif what == "load" and not {at - 1, at, at + 1} & model:  # rows are of one set: they do not touch
+            ranges.load(pack_range(plain_range(at, at)))
+            model.add(at)
+        elif what == "clear":
+            ranges.clear()
+            model.clear()
+        assert {each for found in ranges for each in range(found.first, found.last + 1)} == model
+        assert all(before.last + 1 < after.first for before, after in pairwise(ranges))
+        assert ranges.entries == len(model)
+        assert (ranges.messages, ranges.size) == (2 * len(model), 3 * len(model))
