@@ -9,11 +9,11 @@ again), and ``full``, the open batch (the shell stops reading).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.schemas import Schemas
@@ -21,26 +21,10 @@ from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.clock import Deadlines, Now
 from pulsarbox.config import Settings
-from pulsarbox.errors import ServiceNotReady
 from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store
-
-
-class Endpoints(NamedTuple):
-    """Where clients find the box."""
-
-    broker_url: str
-    """``pulsar://host:port``"""
-    web_url: str
-    """``http://host:port``"""
-
-    def broker_url_of(self, listener: str) -> str:
-        """The broker's URL under a listener's name. Raises ServiceNotReady for a name that is not configured."""
-        if listener:
-            raise ServiceNotReady(f"the broker do not have {listener} listener")
-        return self.broker_url
 
 
 class Broker:
@@ -62,9 +46,10 @@ class Broker:
         """An outbox for a connection to come."""
         return Outbox(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
 
-    def connected(self, outbox: Outbox, address: str, now: Now) -> ServerCnx:
-        """A client has connected."""
+    def connected(self, outbox: Outbox, address: str, now: Now, *, reached: str = "", listener: str = "") -> ServerCnx:
+        """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port."""
         cnx = ServerCnx(self, outbox, address, now)
+        cnx.reached, cnx.listener = reached, listener
         self.cnxs[cnx] = None
         return cnx
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
+from pulsarbox.config.listeners import advertised, bound
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, did_you_mean, setting
 
 MIB: Final = 1024 * 1024
@@ -55,9 +56,29 @@ class Settings:
         table="network",
         minimum=1,
     )
+    bindAddresses: str = setting(
+        "",
+        "More addresses to listen on for the Pulsar protocol, each for one of advertisedListeners: "
+        "name:pulsar://host:port, with commas between. A client that comes there is told the addresses of that "
+        "listener, without naming it.",
+        table="network",
+    )
     advertisedAddress: str = setting(
         "",
-        "Host name or address that lookups give to clients. Empty: the address on which the client reached the broker.",
+        "Host name or address that lookups give to clients. Empty: clients stay with the address by which they have "
+        "reached the broker, which works behind mapped ports too.",
+        table="network",
+    )
+    advertisedListeners: str = setting(
+        "",
+        "Addresses for clients in several networks: name:pulsar://host:port, with commas between; a name may have one "
+        "of each of pulsar, pulsar+ssl, http and https. A client names its listener (listenerName), and lookups "
+        "give it the addresses of that one.",
+        table="network",
+    )
+    internalListenerName: str = setting(
+        "",
+        "The one of advertisedListeners for clients that name none. Empty: the first.",
         table="network",
     )
     brokerMaxConnections: int = setting(
@@ -533,8 +554,25 @@ def _check_together(settings: Settings) -> None:
     if settings.maxMessageSize > settings.journalVolumeSizeMbytes * MIB:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
         raise ConfigError("", "maxMessageSize", f"a message must fit into a volume ({limit})")
+    _check_listeners(settings)
     for name in settings.subscriptionTypesEnabled.split(","):
         if name.strip() not in SUBSCRIPTION_TYPES:
             hint = did_you_mean(name.strip(), SUBSCRIPTION_TYPES)
             problem = f'"{name.strip()}" is no type of subscription: {", ".join(SUBSCRIPTION_TYPES)}{hint}'
             raise ConfigError("", "subscriptionTypesEnabled", problem)
+
+
+def _check_listeners(settings: Settings) -> None:
+    key = "advertisedListeners"
+    try:
+        listeners = advertised(settings.advertisedListeners)
+        key = "bindAddresses"
+        used = {address.listener: key for address in bound(settings.bindAddresses)}
+    except ValueError as error:
+        raise ConfigError("", key, str(error)) from None
+    if settings.internalListenerName:
+        used[settings.internalListenerName] = "internalListenerName"
+    for name, where in used.items():
+        if name not in listeners:
+            there = ", ".join(listeners) or "which is empty"
+            raise ConfigError("", where, f"{name} is none of advertisedListeners ({there})")

@@ -8,15 +8,18 @@ import gc
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from importlib import import_module
 from pathlib import Path
 
 from pulsarbox import __version__
-from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.endpoints import Endpoints, endpoints_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
+from pulsarbox.config.listeners import Address, bound
 from pulsarbox.errors import PersistenceError
 from pulsarbox.server.connection import Connection
 from pulsarbox.server.disk_speed import slow, sync_times
@@ -128,19 +131,19 @@ class Daemon:
 
     async def _startup(self, loop: asyncio.AbstractEventLoop) -> None:
         settings = self._settings
-        host = settings.advertisedAddress or _reachable(settings.bindAddress)
         recovery = self._engine.recover()  # first of all: another process may have the data directory
         sockets = await listen(settings.bindAddress, settings.brokerServicePort, "--port")
         web_sockets = await listen(settings.bindAddress, settings.webServicePort, "--web-port")
         port, web_port = (each[0].getsockname()[1] for each in (sockets, web_sockets))
-        endpoints = Endpoints(f"pulsar://{host}:{port}", f"http://{host}:{web_port}")
+        endpoints = endpoints_of(settings, _reachable(settings.bindAddress), port, web_port)
         now = Now(time.monotonic(), time.time_ns() // 1_000_000)
         self.broker = Broker(settings, recovery, endpoints, now)
         self.shell = LoopShell(self.broker, self._engine, loop)
-        for each in sockets:
-            self._servers.append(await loop.create_server(lambda: Connection(self.shell), sock=each))
+        await self._serve_pulsar(loop, sockets)
+        for address in bound(settings.bindAddresses):
+            await self._serve_listener(loop, address)
         self.shell.start()
-        log.info("serving pulsar://%s:%d after %.0f ms", host, port, (time.monotonic() - self._began) * 1000)
+        log.info("serving %s after %.0f ms", endpoints.broker_url, (time.monotonic() - self._began) * 1000)
         # Its library takes a while to import: beside the loop, so that binary clients are served meanwhile. Who comes
         # by HTTP before that waits in the backlog.
         http = await loop.run_in_executor(None, import_module, "pulsarbox.server.http")
@@ -151,16 +154,26 @@ class Daemon:
         gc.freeze()
         gc.set_threshold(50_000, 20, 100)
         log.info(
-            "pulsarbox %s: pulsar://%s:%d, http://%s:%d, data in %s, ready after %.0f ms",
+            "pulsarbox %s: %s, %s, data in %s, ready after %.0f ms",
             __version__,
-            host,
-            port,
-            host,
-            web_port,
+            endpoints.broker_url,
+            endpoints.web_url,
             "memory only" if self._data is None else settings.dataDirectory,
             (time.monotonic() - self._began) * 1000,
         )
         self._tell(endpoints, port, web_port)
+
+    async def _serve_pulsar(
+        self, loop: asyncio.AbstractEventLoop, sockets: list[socket.socket], listener: str = ""
+    ) -> None:
+        for each in sockets:
+            self._servers.append(await loop.create_server(lambda: Connection(self.shell, listener), sock=each))
+
+    async def _serve_listener(self, loop: asyncio.AbstractEventLoop, address: Address) -> None:
+        sockets = await listen(address.host, address.port, "bindAddresses")
+        await self._serve_pulsar(loop, sockets, address.listener)
+        port = sockets[0].getsockname()[1]
+        log.info("listener %s is served on %s:%d", address.listener, address.host, port)
 
     def _tell(self, endpoints: Endpoints, port: int, web_port: int) -> None:
         """Whoever started it, and whoever asks later."""

@@ -77,6 +77,7 @@ class HttpServer:
                 request.query,
                 body,
                 request.headers.get("Host", ""),
+                request.headers.get("X-Pulsar-ListenerName", "").strip(),
             )
             return match.route.handler(call)
         except PulsarBoxError as error:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.housekeeping import carry_out
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import aiohttp
 from yarl import URL
 
-from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.endpoints import endpoints_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.server.http import HttpServer
@@ -26,7 +27,7 @@ class InstantShell:
 
     def __init__(self, settings: Settings) -> None:
         self.engine = MemoryEngine()
-        self.broker = Broker(settings, self.engine.recover(), Endpoints(BROKER_URL, WEB_URL), self.now())
+        self.broker = Broker(settings, self.engine.recover(), endpoints_of(settings, "box", 6650, 8080), self.now())
         self.held = False
         self.kick()
 
