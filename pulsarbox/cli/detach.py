@@ -25,8 +25,9 @@ def start_detached(arguments: list[str], log_file: Path | None) -> int:
         say(f"the log {log_file} cannot be written: {error.strerror}: choose another with --log-file")
         return 1
     told, tell = os.pipe()
+    log_to = [] if log_file is None else ["--log-to", str(log_file.absolute())]
     child = subprocess.Popen(
-        [sys.executable, "-m", "pulsarbox", *arguments, "--report-to", str(tell)],
+        [sys.executable, "-m", "pulsarbox", *arguments, *log_to, "--report-to", str(tell)],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,

@@ -1,7 +1,6 @@
 """One TCP connection: bytes in and out of the core, backpressure both ways."""
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, cast
 
 from pulsarbox.config.listeners import host_in_url, is_loopback
@@ -9,8 +8,6 @@ from pulsarbox.protocol.frames import FrameDecoder
 
 if TYPE_CHECKING:
     from pulsarbox.server.loop_shell import LoopShell
-
-log = logging.getLogger(__name__)
 
 WRITE_HIGH = 2 << 20
 """Bytes in the transport at which a client counts as slow: its outbox is then full."""
@@ -39,7 +36,7 @@ class Connection(asyncio.BufferedProtocol):
         shell = self._shell
         refusal = shell.refusal(address)
         if refusal is not None:
-            log.warning("refusing the connection of %s: %s", address, refusal)
+            shell.refused(address, refusal)
             self._transport.abort()
             return
         shell.connections[self.outbox] = self

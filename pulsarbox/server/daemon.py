@@ -25,6 +25,7 @@ from pulsarbox.server.connection import Connection
 from pulsarbox.server.disk_speed import slow, sync_times
 from pulsarbox.server.limits import FILES_MIN, raise_file_limit, too_few
 from pulsarbox.server.listening import PortTaken, listen
+from pulsarbox.server.log_file import LogFile
 from pulsarbox.server.logs import set_up
 from pulsarbox.server.loop_shell import LoopShell
 from pulsarbox.server.processes import described
@@ -42,9 +43,14 @@ EXIT_TAKEN = 4
 _SYNCS = 16
 
 
-def run(settings: Settings, report: Report, *, memory: bool = False) -> int:
-    """Serve until SIGTERM or SIGINT; the process's exit code. With ``memory`` nothing is kept, or written anywhere."""
-    set_up(settings)
+def run(settings: Settings, report: Report, *, memory: bool = False, log_file: Path | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; the process's exit code.
+
+    With ``memory`` nothing is kept, or written anywhere. ``log_file``: what stdout and stderr are, if a file.
+    """
+    file = set_up(settings, log_file)
+    where = "in memory" if memory else settings.dataDirectory
+    log.info("starting pulsarbox %s: process %d, data %s", __version__, os.getpid(), where)
     sys.setswitchinterval(settings.journalSwitchIntervalMicros / 1_000_000)
     began = time.monotonic()
     limit = raise_file_limit()
@@ -56,7 +62,7 @@ def run(settings: Settings, report: Report, *, memory: bool = False) -> int:
     engine: Engine | None = None
     try:
         engine = _engine(settings, memory)
-        return _new_loop(settings).run_until_complete(Daemon(settings, engine, began, report, memory).serve())
+        return _new_loop(settings).run_until_complete(Daemon(settings, engine, began, report, memory, file).serve())
     except DirectoryHeld as error:
         here = settings.dataDirectory
         advice = f"stop it with `pulsarbox stop --data-dir {here}`, or choose another directory with --data-dir"
@@ -108,26 +114,58 @@ def _new_loop(settings: Settings) -> asyncio.AbstractEventLoop:
 class Daemon:
     """One box, from its first port to its last sync."""
 
-    def __init__(self, settings: Settings, engine: Engine, began: float, report: Report, memory: bool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        began: float,
+        report: Report,
+        memory: bool,
+        file: LogFile | None = None,
+    ) -> None:
         self._settings = settings
         self._engine = engine
         self._began = began
         self._report = report
+        self._log_file = file
         self._data = None if memory else Path(settings.dataDirectory).absolute()
         self._servers: list[asyncio.Server] = []
 
     async def serve(self) -> int:
         """Startup, serve, shutdown."""
         loop = asyncio.get_running_loop()
-        stopped = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stopped.set)
+        stopped: asyncio.Future[str] = loop.create_future()
+        self._heed_signals(loop, stopped)
         await self._startup(loop)
         await self._measure_disk(loop)
-        await stopped.wait()
-        log.info("stopping: no new connections, finishing what is under way")
+        reason = await stopped
+        log.info("stopping (%s): no new connections, finishing what is under way", reason)
+        began = time.monotonic()
         await self._shutdown()
+        now = time.monotonic()
+        log.info("stopped (%s) after %.0f ms, having run for %.0f s", reason, (now - began) * 1000, now - self._began)
         return 0
+
+    def _heed_signals(self, loop: asyncio.AbstractEventLoop, stopped: "asyncio.Future[str]") -> None:
+        def stop(reason: str) -> None:
+            if not stopped.done():
+                stopped.set_result(reason)
+
+        loop.add_signal_handler(signal.SIGTERM, stop, "SIGTERM")
+        loop.add_signal_handler(signal.SIGINT, stop, "SIGINT")
+        if self._log_file is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._reopen_log)
+        elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is ignored
+            loop.add_signal_handler(signal.SIGHUP, stop, "SIGHUP: the terminal is gone")
+
+    def _reopen_log(self) -> None:
+        assert self._log_file is not None
+        try:
+            self._log_file.reopen()
+        except OSError as error:
+            log.warning("SIGHUP: the log cannot be opened again, it goes on in the old file: %s", error)
+        else:
+            log.info("SIGHUP: the log is opened again")
 
     async def _startup(self, loop: asyncio.AbstractEventLoop) -> None:
         settings = self._settings
@@ -229,7 +267,6 @@ class Daemon:
         shell.stop()
         if self._data is not None:
             remove(self._data)
-        log.info("stopped")
 
     async def _settle(self, deadline: float) -> None:
         """Wait until everything is durable."""

@@ -8,6 +8,7 @@ the committer does not stand idle as long, a turn also ends after a read when th
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from functools import partial
@@ -18,10 +19,14 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.connection import Connection
+from pulsarbox.server.logs import Sparing, and_more
+from pulsarbox.server.slow_commits import WatchedCommit
 from pulsarbox.server.worker import Worker
 from pulsarbox.storage.engine import Engine, ReadRequest, Reclaimed
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
+
+log = logging.getLogger(__name__)
 
 
 class LoopShell:
@@ -43,7 +48,9 @@ class LoopShell:
         self._held: list[Connection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        self._committer = Worker("committer", engine.commit, self._committed)
+        commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis)
+        self._refusals = Sparing()
+        self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
 
@@ -76,6 +83,12 @@ class LoopShell:
             if same >= self._max_per_address:
                 return f"there are {same} connections from {host}, brokerMaxConnectionsPerIp allows no more"
         return None
+
+    def refused(self, address: str, refusal: str) -> None:
+        """A connection was one too many. Clients come again at once, so not each of them is a line."""
+        left_out = self._refusals.due()
+        if left_out is not None:
+            log.warning("refusing the connection of %s: %s%s", address, refusal, and_more(left_out))
 
     # The turn
 
