@@ -167,6 +167,13 @@ class Settings:
         minimum=0,
         dynamic=True,
     )
+    brokerClock: str = setting(
+        "real",
+        "Own setting. The wall clock by which retention, delays and ages are counted: the real time, or a virtual clock "
+        "that starts with the real time and can be moved forward (`pulsarbox clock advance`), for tests.",
+        table="broker",
+        choices=("real", "virtual"),
+    )
     eventLoop: str = setting(
         "auto",
         "Own setting. The event loop under the sockets; auto takes uvloop if it is installed.",

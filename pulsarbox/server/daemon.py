@@ -134,7 +134,7 @@ class Daemon:
         web_sockets = await listen(settings.bindAddress, settings.webServicePort, "--web-port")
         port, web_port = (each[0].getsockname()[1] for each in (sockets, web_sockets))
         endpoints = Endpoints(f"pulsar://{host}:{port}", f"http://{host}:{web_port}")
-        now = Now(time.monotonic(), time.time_ns() // 1_000_000)
+        now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
         self.broker = Broker(settings, recovery, endpoints, now)
         self.shell = LoopShell(self.broker, self._engine, loop)
         for each in sockets:

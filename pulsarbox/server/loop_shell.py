@@ -32,8 +32,7 @@ class LoopShell:
         self.broker = broker
         self.max_frame_size = max_frame_size(settings.maxMessageSize)
         self.connections: dict[Outbox, Connection] = {}
-        self.wall_offset_ms = 0
-        """What the virtual clock adds to the wall clock."""
+        self._clock = broker.clock
         self._loop = loop
         self._max_connections = settings.brokerMaxConnections
         self._max_per_address = settings.brokerMaxConnectionsPerIp
@@ -64,7 +63,8 @@ class LoopShell:
 
     def now(self) -> Now:
         """This instant."""
-        return Now(time.monotonic(), time.time_ns() // 1_000_000 + self.wall_offset_ms)
+        offset = self._clock.offset
+        return Now(time.monotonic(), time.time_ns() // 1_000_000 + offset, offset)
 
     def refusal(self, address: str) -> str | None:
         """Why one more connection from ``host:port`` is too many; None where it is not."""
