@@ -39,7 +39,7 @@ class Deadlines(NamedTuple):
 
 
 def milliseconds(text: str) -> int:
-    """``10d``, ``1h30m``, ``250ms``: weeks, days, hours, minutes, seconds, milliseconds. Raises ValueError, in words."""
+    """``10d``, ``1h30m``, ``250ms``: units w, d, h, m, s, ms. Raises ValueError, in words."""
     total, at = 0.0, 0
     while match := _PART.match(text, at):
         total += float(match[1]) * _UNITS[match[2]]

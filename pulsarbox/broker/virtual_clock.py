@@ -45,9 +45,7 @@ class VirtualClock:
         the clock is not virtual, BadRequest where it would go back or beyond the year 9999.
         """
         if not self.is_virtual:
-            raise Conflict(
-                "The clock of this box is the real one, which cannot be moved: start it with --clock virtual"
-            )
+            raise Conflict("The clock of this box is the real one and stays: start it with --clock virtual to move it")
         if by < 0:
             raise BadRequest(f"The clock goes forward only, not {in_words(by)}: stored times would lie in the future")
         if now.wall + by > WALL_MAX:

@@ -169,8 +169,8 @@ class Settings:
     )
     brokerClock: str = setting(
         "real",
-        "Own setting. The wall clock by which retention, delays and ages are counted: the real time, or a virtual clock "
-        "that starts with the real time and can be moved forward (`pulsarbox clock advance`), for tests.",
+        "Own setting. The clock of retention, delays and ages: the real time, or a virtual clock that starts with the "
+        "real time and can be moved forward (`pulsarbox clock advance 10d`), for tests.",
         table="broker",
         choices=("real", "virtual"),
     )

@@ -174,6 +174,7 @@ class Daemon:
             port=port,
             web_port=web_port,
             data=str(self._data or ""),
+            clock=self._settings.brokerClock,
         )
         if self._data is not None:
             try:

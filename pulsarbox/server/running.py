@@ -29,6 +29,10 @@ class Running:
     web_port: int
     data: str
     """The data directory, an absolute path; empty where nothing is kept."""
+    clock: str = "real"
+    """``real`` or ``virtual``."""
+    faults: bool = False
+    """Whether faults may be injected."""
 
 
 class Report(Protocol):

@@ -1,4 +1,4 @@
-"""The clock of the box, which can be moved forward where it is virtual. Below ``/pulsarbox/v1``, beside Pulsar's own API."""
+"""The clock of the box, which can be moved where it is virtual. Below ``/pulsarbox/v1``, beside Pulsar's own API."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -59,9 +59,7 @@ def _instant(text: str) -> int:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise BadRequest(
-            f'"{text}" is no time: it looks like 2026-12-24T18:00:00Z (UTC where no zone is named)'
-        ) from None
+        raise BadRequest(f'"{text}" is no time: it looks like 2026-12-24T18:00:00Z') from None
     found = found if found.tzinfo else found.replace(tzinfo=UTC)
     return round(found.timestamp() * 1000)
 

@@ -1,6 +1,7 @@
 """The virtual clock: what is due at an advance, what times of clients become, what a restart keeps."""
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -8,13 +9,13 @@ from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import WALL_MAX
 from pulsarbox.errors import BadRequest, Conflict, PersistenceError
 from pulsarbox.names import parse_topic
-from pulsarbox.storage.record import Entry
+from pulsarbox.storage.record import Entry, Position
 from tests.unit.broker.playbook import TOPIC, Box
 
 DAY = 86_400_000
 
 
-def virtual(**settings: object) -> Box:
+def virtual(**settings: Any) -> Box:
     return Box(brokerClock="virtual", **settings)
 
 
@@ -32,14 +33,14 @@ def entry_of(box: Box, position: tuple[int, int]) -> Entry:
     def failed(error: Exception) -> None:
         raise error
 
-    topic.read_entry(topic.ledger.last_confirmed._make(position), lambda entry, _: found.append(entry), failed, box.now)
+    topic.read_entry(Position(*position), lambda entry, _: found.append(entry), failed, box.now)
     box.turn()
     return found[0]
 
 
 def test_the_real_clock_cannot_be_moved() -> None:
     box = Box()
-    with pytest.raises(Conflict, match="start it with --clock virtual"):
+    with pytest.raises(Conflict, match="--clock virtual"):
         box.broker.advance_clock(DAY, box.now)
     assert box.now.offset == 0
 
