@@ -33,6 +33,8 @@ class Running:
     """``real`` or ``virtual``."""
     faults: bool = False
     """Whether faults may be injected."""
+    embedded: bool = False
+    """Whether the process is another program, in which the box is."""
 
 
 class Report(Protocol):
