@@ -19,6 +19,7 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
+from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
 from pulsarbox.clock import Deadlines, Now
 from pulsarbox.config import Settings
 from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery
@@ -26,13 +27,23 @@ from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store
 
+_ROUNDS_MAX = 100
+"""What is due behind so many rounds of deadlines comes with the next turns, at once as well."""
+
 
 class Broker:
     """The pure core of the box."""
 
     def __init__(self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now) -> None:
+        """``now`` is real time: what the virtual clock adds stands with the data.
+
+        Raises PersistenceError where the data is ahead of the real time and the clock is not virtual.
+        """
         self.endpoints = endpoints
-        self.core = Core(settings, Store(recovery), now.wall)
+        store = Store(recovery)
+        offset = offset_of(store, settings.brokerClock)
+        self.core = Core(settings, store, now.wall + offset)
+        self.clock = VirtualClock(self.core, offset)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
         self.topics = Topics(self.core, self.tenants, self.schemas)
@@ -73,6 +84,19 @@ class Broker:
     def on_timer(self, now: Now) -> None:
         """A deadline of ``next_timer`` has come."""
         self.core.timers.run(now)
+
+    def advance_clock(self, by: int, now: Now) -> Now:
+        """Move the virtual clock forward by ``by`` milliseconds and do what is due then; this instant as it is then.
+
+        Raises Conflict where the clock is not virtual, BadRequest where it cannot be moved so.
+        """
+        now = self.clock.advance(by, now)
+        for _ in range(_ROUNDS_MAX):  # what is done may set a deadline that has passed as well
+            wall = self.next_timer().wall
+            if wall is None or wall > now.wall:
+                break
+            self.on_timer(now)
+        return now
 
     # Outputs
 

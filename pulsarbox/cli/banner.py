@@ -24,6 +24,8 @@ def banner(running: Running, settings: Settings, source: str) -> str:
         "settings": source,
         "docs": f"{_DOCS}, `pulsarbox --help`" if _DOCS.is_dir() else "`pulsarbox --help`",
     }
+    if running.clock != "real":
+        rows["clock"] = "virtual: it is moved with `pulsarbox clock advance`"
     if others := open_to_others(settings):
         rows["beware"] = f"there is no authentication, and it listens on more than loopback: {', '.join(others)}"
     lines = [f"pulsarbox {running.version}, process {running.pid}"]

@@ -85,6 +85,8 @@ def look(directory: Path) -> dict[str, Any]:
         "port": None if running is None else running.port,
         "web_port": None if running is None else running.web_port,
         "memory_bytes": resident_bytes(pid) if pid is not None and found is not None and found.confirmed else None,
+        "embedded": None if running is None else running.embedded,
+        "clock": None if running is None else running.clock,
         "data": str(directory.absolute()),
         "data_bytes": bytes_on_disk(directory) if directory.is_dir() else None,
         "health": None if running is None else health(running.host, running.web_port),
@@ -130,7 +132,7 @@ def _show(document: dict[str, Any], output: str, watch: float | None) -> None:
 def _rows(document: dict[str, Any]) -> dict[str, str]:
     rows = {"state": document["state"]}
     if document["pid"] is not None:
-        rows["process"] = str(document["pid"])
+        rows["process"] = str(document["pid"]) + (", a program that has the box in it" if document["embedded"] else "")
     if document["since"] is not None:
         rows["since"] = datetime.fromtimestamp(document["since"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         rows |= {"version": document["version"], "pulsar": document["broker_url"], "http": document["web_url"]}
@@ -138,6 +140,8 @@ def _rows(document: dict[str, Any]) -> dict[str, str]:
         rows["memory"] = megabytes(document["memory_bytes"])
     size = document["data_bytes"]
     rows["data"] = document["data"] + (", which does not exist" if size is None else f", {megabytes(size)} on disk")
+    if document["clock"] == "virtual":
+        rows["clock"] = "virtual (`pulsarbox clock show`)"
     if document["health"] is not None:
         rows["health"] = document["health"]
     return rows

@@ -14,6 +14,7 @@ from pulsarbox.cli.options import CONFIG, DATA_DIR, data_directory
 from pulsarbox.cli.text import say
 
 EXIT_OTHER_CONTAINER: Final = 4
+EXIT_OTHER_PROGRAM: Final = 4
 EXIT_NOT_ALLOWED: Final = 5
 EXIT_TIMEOUT: Final = 7
 
@@ -39,7 +40,8 @@ def stop(config_file: Path | None, data_dir: str | None, timeout: float) -> None
     Exit codes:
       0  it is stopped, or none was running
       2  an option or the configuration cannot be used
-      4  its process cannot be told from here: it runs in another container
+      4  its process cannot be told from here: it runs in another container; or it is another program (see
+         docs/embedding.md), which ends the box itself
       5  its process is another user's
       7  it still runs after --timeout
 
@@ -74,6 +76,9 @@ def _stopped(directory: Path, timeout: float) -> int:
             " stop it in the container that it runs in"
         )
         return EXIT_OTHER_CONTAINER
+    if _is_embedded(directory, found.pid):
+        say(f"the box on {directory} is part of process {found.pid}, which is another program: it ends the box")
+        return EXIT_OTHER_PROGRAM
     try:
         signal.pidfd_send_signal(process, signal.SIGTERM)
     except PermissionError:
@@ -90,3 +95,11 @@ def _stopped(directory: Path, timeout: float) -> int:
         return EXIT_TIMEOUT
     say(f"stopped: process {found.pid} has ended, {directory} is free")
     return 0
+
+
+def _is_embedded(directory: Path, pid: int) -> bool:
+    """Whether the process is a program of its own, which a signal would end as a whole."""
+    from pulsarbox.server.running import read
+
+    running = read(directory, pid)
+    return running is not None and running.embedded

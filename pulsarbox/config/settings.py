@@ -186,6 +186,13 @@ class Settings:
         minimum=0,
         dynamic=True,
     )
+    brokerClock: str = setting(
+        "real",
+        "Own setting. The clock of retention, delays and ages: the real time, or a virtual clock that starts with the "
+        "real time and can be moved forward (`pulsarbox clock advance 10d`), for tests.",
+        table="broker",
+        choices=("real", "virtual"),
+    )
     eventLoop: str = setting(
         "auto",
         "Own setting. The event loop under the sockets; auto takes uvloop if it is installed.",

@@ -86,13 +86,15 @@ def and_more(left_out: int) -> str:
     return f" (and {left_out} more since the last such line)" if left_out else ""
 
 
-def set_up(settings: Settings, log_file: Path | None = None) -> LogFile | None:
-    """Log as the settings say to stderr; with ``log_file``, stdout and stderr are that file, and it is given back."""
-    file = None
+def log_file_of(settings: Settings, path: Path) -> LogFile:
+    """The file that stdout and stderr are, with the limits of the settings."""
+    return LogFile(path, settings.logFileMaxMbytes << 20, settings.logFileBackupCount)
+
+
+def set_up(settings: Settings, path: Path | None = None) -> None:
+    """Log as the settings say to stderr; ``path``: the file that it is, if one."""
     handler: logging.Handler = logging.StreamHandler(sys.stderr)
-    if log_file is not None:
-        file = LogFile(log_file, settings.logFileMaxMbytes << 20, settings.logFileBackupCount)
-        handler = FileHandler(file)
+    if path is not None:
+        handler = FileHandler(log_file_of(settings, path))
     handler.setFormatter(JsonFormatter() if settings.logFormat == "json" else TextFormatter())
     logging.basicConfig(level=settings.logLevel.upper(), handlers=[handler], force=True)
-    return file

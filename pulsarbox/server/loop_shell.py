@@ -11,6 +11,8 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from pulsarbox.broker.broker import Broker
@@ -37,12 +39,12 @@ class LoopShell:
         self.broker = broker
         self.max_frame_size = max_frame_size(settings.maxMessageSize)
         self.connections: dict[Outbox, Connection] = {}
-        self.wall_offset_ms = 0
-        """What the virtual clock adds to the wall clock."""
+        self._clock = broker.clock
         self._loop = loop
         self._max_connections = settings.brokerMaxConnections
         self._max_per_address = settings.brokerMaxConnectionsPerIp
         self._kicked = False
+        self._still = False
         self._durable: deque[tuple[Batch, Exception | None]] = deque()
         """What the committer has done and the core does not know yet."""
         self._held: list[Connection] = []
@@ -71,7 +73,8 @@ class LoopShell:
 
     def now(self) -> Now:
         """This instant."""
-        return Now(time.monotonic(), time.time_ns() // 1_000_000 + self.wall_offset_ms)
+        offset = self._clock.offset
+        return Now(time.monotonic(), time.time_ns() // 1_000_000 + offset, offset)
 
     def refusal(self, address: str) -> str | None:
         """Why one more connection from ``host:port`` is too many; None where it is not."""
@@ -112,14 +115,10 @@ class LoopShell:
     def _end_turn(self) -> None:
         self._kicked = False
         broker = self.broker
-        batch = broker.take_batch(self.now())
-        if batch is not None:
-            self._committer.submit(batch)
+        if not self._still:
+            self._submit_writes()
         for request in broker.take_reads():
             self._reader.submit(request)
-        chore = broker.take_chore(self.now())
-        if chore is not None:
-            self._housekeeper.submit(chore)
         for outbox in broker.take_waiting():
             connection = self.connections.get(outbox)
             if connection is not None:
@@ -132,6 +131,33 @@ class LoopShell:
                 else:
                     connection.resume_reading()
         self._set_timer()
+
+    def _submit_writes(self) -> None:
+        batch = self.broker.take_batch(self.now())
+        if batch is not None:
+            self._committer.submit(batch)
+        chore = self.broker.take_chore(self.now())
+        if chore is not None:
+            self._housekeeper.submit(chore)
+
+    @asynccontextmanager
+    async def stillness(self) -> AsyncIterator[None]:
+        """Nothing is written to the store: what the core has by now is durable, what comes later waits.
+
+        Clients go on; they get no receipts until it is over.
+        """
+        durable = asyncio.Event()
+        self.broker.core.commits.after_commit(lambda now: durable.set())
+        self.kick()
+        await durable.wait()
+        self._still = True
+        try:
+            while self.broker.committing or self.broker.core.commits.housekeeping.busy:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            yield
+        finally:
+            self._still = False
+            self.kick()
 
     def hold(self, connection: Connection) -> None:
         """The open batch is full, or the client has its share of it: read nothing more from it until that is over."""

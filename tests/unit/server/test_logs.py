@@ -122,7 +122,8 @@ from pulsarbox.config import Settings
 from pulsarbox.server import logs
 path, backups, lines = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 settings = Settings(logFileMaxMbytes=1, logFileBackupCount=backups)
-file = logs.set_up(settings, path)
+logs.set_up(settings, path)
+file = logging.getLogger().handlers[0]._file
 file._max_bytes = 10_000
 before = len(os.listdir("/proc/self/fd"))
 for number in range(lines):
