@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pulsarbox import __version__
 from pulsarbox.config import Settings
@@ -19,11 +20,14 @@ from pulsarbox.server.limits import FILES_MIN, raise_file_limit, too_few
 from pulsarbox.server.listening import PortTaken
 from pulsarbox.server.logs import log_file_of, set_up
 from pulsarbox.server.processes import described
-from pulsarbox.server.running import Report
+from pulsarbox.server.running import Report, Running, write
 from pulsarbox.server.serving import Serving, lmdb_engine, new_loop
 from pulsarbox.server.signals import heed
 from pulsarbox.storage.directory import DirectoryHeld
 from pulsarbox.storage.engine import Engine
+
+if TYPE_CHECKING:
+    from pulsarbox.server.memory_entry import MemoryEntry
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +122,7 @@ async def _serve(
         (time.monotonic() - began) * 1000,
     )
     serving.tell()
+    entry = _memory_entry(running) if memory else None
     report.serving(running)
     if not memory:
         await measure_disk(Path(settings.dataDirectory))
@@ -125,9 +130,24 @@ async def _serve(
     log.info("stopping (%s): no new connections, finishing what is under way", reason)
     asked = time.monotonic()
     await serving.close()
+    if entry is not None:
+        entry.close()
     now = time.monotonic()
     log.info("stopped (%s) after %.0f ms, having run for %.0f s", reason, (now - asked) * 1000, now - began)
     return 0
+
+
+def _memory_entry(running: Running) -> "MemoryEntry | None":
+    """What `pulsarbox status --memory` finds; None where there is no place for it, which is no reason to end."""
+    from pulsarbox.server.memory_entry import MemoryEntry
+
+    try:
+        entry = MemoryEntry()
+        write(entry.path, running)
+    except OSError as error:
+        log.info("`pulsarbox status --memory` will not find this box: %s", error)
+        return None
+    return entry
 
 
 async def measure_disk(data: Path) -> None:
