@@ -5,7 +5,15 @@ run on monotonic time; policies (delay, TTL, retention, rollover by age) run on 
 virtual clock moves without disturbing the connections.
 """
 
-from typing import NamedTuple
+import re
+from typing import Final, NamedTuple
+
+WALL_MAX: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: what every calendar can still show."""
+_TIME_MAX: Final = 2**63 - 1
+
+_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])")
 
 
 class Now(NamedTuple):
@@ -15,6 +23,12 @@ class Now(NamedTuple):
     """Seconds of a clock that never jumps; its zero means nothing."""
     wall: int
     """Milliseconds since 1970, the offset of the virtual clock included."""
+    offset: int = 0
+    """That offset, in milliseconds."""
+
+    def of_client(self, time: int) -> int:
+        """A time (ms since 1970) as a client's clock has it, on the wall clock here. Clients know of no offset."""
+        return min(time + self.offset, _TIME_MAX) if self.offset else time
 
 
 class Deadlines(NamedTuple):
@@ -22,3 +36,24 @@ class Deadlines(NamedTuple):
 
     monotonic: float | None
     wall: int | None
+
+
+def milliseconds(text: str) -> int:
+    """``10d``, ``1h30m``, ``250ms``: units w, d, h, m, s, ms. Raises ValueError, in words."""
+    total, at = 0.0, 0
+    while match := _PART.match(text, at):
+        total += float(match[1]) * _UNITS[match[2]]
+        at = match.end()
+    if not text or at != len(text):
+        raise ValueError(f'"{text}" is no time: it looks like 10d, 1h30m or 250ms (w, d, h, m, s, ms)')
+    return round(total)
+
+
+def in_words(duration: int) -> str:
+    """Milliseconds as ``milliseconds`` reads them: ``10d2h``; ``0s`` for none."""
+    words, left = "", abs(duration)
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, left = divmod(left, _UNITS[unit])
+        if count:
+            words += f"{count}{unit}"
+    return ("-" if duration < 0 else "") + (words or "0s")

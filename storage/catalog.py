@@ -3,6 +3,7 @@
 ::
 
     ids                                     {"next": the next id, "boot": starts so far}
+    clock                                   {"offset": ms by which the virtual clock is ahead of the real time}
     tenant/<tenant>                         the tenant's info, as in the Admin API
     namespace/<tenant>/<namespace>          the namespace's policies, as in the Admin API
     partitions/<topic name>                 {"partitions": n, "properties": {}}
@@ -39,6 +40,7 @@ from pulsarbox.storage.record import Meta, pack_meta
 Row = dict[str, Any]
 
 IDS: Final = "ids"
+CLOCK: Final = "clock"
 
 _AFTER_ALL: Final = "\U0010ffff"
 

@@ -55,7 +55,7 @@ class Entry(NamedTuple):
     """Bytes of the topic's entries up to this one, itself included."""
     key_hash: int
     publish_time: int
-    """Milliseconds since 1970, by the client."""
+    """Milliseconds since 1970, by the client's clock; on the box's, where its virtual clock is ahead."""
     append_time: int
     """Milliseconds since 1970, by the box."""
     deliver_at: int

@@ -9,46 +9,41 @@ again), and ``full``, the open batch (the shell stops reading).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
+from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
 from pulsarbox.clock import Deadlines, Now
 from pulsarbox.config import Settings
-from pulsarbox.errors import ServiceNotReady
 from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store
 
-
-class Endpoints(NamedTuple):
-    """Where clients find the box."""
-
-    broker_url: str
-    """``pulsar://host:port``"""
-    web_url: str
-    """``http://host:port``"""
-
-    def broker_url_of(self, listener: str) -> str:
-        """The broker's URL under a listener's name. Raises ServiceNotReady for a name that is not configured."""
-        if listener:
-            raise ServiceNotReady(f"the broker do not have {listener} listener")
-        return self.broker_url
+_ROUNDS_MAX = 100
+"""What is due behind so many rounds of deadlines comes with the next turns, at once as well."""
 
 
 class Broker:
     """The pure core of the box."""
 
     def __init__(self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now) -> None:
+        """``now`` is real time: what the virtual clock adds stands with the data.
+
+        Raises PersistenceError where the data is ahead of the real time and the clock is not virtual.
+        """
         self.endpoints = endpoints
-        self.core = Core(settings, Store(recovery), now.wall)
+        store = Store(recovery)
+        offset = offset_of(store, settings.brokerClock)
+        self.core = Core(settings, store, now.wall + offset)
+        self.clock = VirtualClock(self.core, offset)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
         self.topics = Topics(self.core, self.tenants, self.schemas)
@@ -62,9 +57,10 @@ class Broker:
         """An outbox for a connection to come."""
         return Outbox(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
 
-    def connected(self, outbox: Outbox, address: str, now: Now) -> ServerCnx:
-        """A client has connected."""
+    def connected(self, outbox: Outbox, address: str, now: Now, *, reached: str = "", listener: str = "") -> ServerCnx:
+        """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port."""
         cnx = ServerCnx(self, outbox, address, now)
+        cnx.reached, cnx.listener = reached, listener
         self.cnxs[cnx] = None
         return cnx
 
@@ -88,6 +84,19 @@ class Broker:
     def on_timer(self, now: Now) -> None:
         """A deadline of ``next_timer`` has come."""
         self.core.timers.run(now)
+
+    def advance_clock(self, by: int, now: Now) -> Now:
+        """Move the virtual clock forward by ``by`` milliseconds and do what is due then; this instant as it is then.
+
+        Raises Conflict where the clock is not virtual, BadRequest where it cannot be moved so.
+        """
+        now = self.clock.advance(by, now)
+        for _ in range(_ROUNDS_MAX):  # what is done may set a deadline that has passed as well
+            wall = self.next_timer().wall
+            if wall is None or wall > now.wall:
+                break
+            self.on_timer(now)
+        return now
 
     # Outputs
 

@@ -57,6 +57,10 @@ class ServerCnx:
         self.broker = broker
         self.outbox = outbox
         self.address = address
+        self.reached = ""
+        """``host:port`` of this machine to which the client has connected; empty where that is not known."""
+        self.listener = ""
+        """The listener whose own port that is (bindAddresses); empty for the port of all."""
         self.state = State.START
         self.client_version = ""
         self.protocol_version = 0

@@ -76,6 +76,11 @@ class Housekeeping:
         """Whether no checkpoint is asked for or under way."""
         return self._taken is None and not self._asked
 
+    @property
+    def busy(self) -> bool:
+        """Whether a chore is being carried out."""
+        return self._under_way is not None
+
     def _judge(self) -> None:
         """Whether messages can be taken: there is room, and the log has not outgrown its checkpoint by far."""
         lag = self._written - self._covered

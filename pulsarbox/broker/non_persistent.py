@@ -28,7 +28,8 @@ class NonPersistentTopic(Topic):
         """See Topic.publish; the receipt leaves at once."""
         metadata = parse_entry(payload).metadata
         messages = metadata.num_messages_in_batch
-        entry = Entry(0, 0, 0, messages, 0, 0, 0, metadata.publish_time, now.wall, 0, 0, payload)
+        published = now.of_client(metadata.publish_time)
+        entry = Entry(0, 0, 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)
         for subscription in list(self.subscriptions.values()):
             subscription.send(entry, metadata)
         producer.published(messages, len(payload))

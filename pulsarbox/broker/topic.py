@@ -226,6 +226,10 @@ class PersistentTopic(Topic):
             flags |= CHUNK
         if metadata.encryption_keys:
             flags |= ENCRYPTED
+        publish_time, deliver_at = metadata.publish_time, metadata.deliver_at_time
+        if now.offset:
+            publish_time = now.of_client(publish_time)
+            deliver_at = now.of_client(deliver_at) if deliver_at else 0
         ledger = self.ledger
         # Through the tuple's own constructor: the one of a NamedTuple with names costs twice as much.
         return new_entry(
@@ -238,9 +242,9 @@ class PersistentTopic(Topic):
                 ledger.total_messages + num_messages,
                 ledger.total_bytes + len(payload),
                 key_hash,
-                metadata.publish_time,
+                publish_time,
                 now.wall,
-                metadata.deliver_at_time,
+                deliver_at,
                 checksum,
                 payload,
             ),

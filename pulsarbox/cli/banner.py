@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pulsarbox.cli.text import clean, megabytes
 from pulsarbox.config import Settings
+from pulsarbox.config.listeners import bound, is_loopback
 from pulsarbox.server.running import Running
 
 _DOCS = Path(__file__).parents[2] / "docs"
@@ -23,11 +24,15 @@ def banner(running: Running, settings: Settings, source: str) -> str:
         "settings": source,
         "docs": f"{_DOCS}, `pulsarbox --help`" if _DOCS.is_dir() else "`pulsarbox --help`",
     }
-    if not _is_loopback(settings.bindAddress):
-        rows["beware"] = "there is no authentication, and it listens on more than loopback (bindAddress)"
+    if running.clock != "real":
+        rows["clock"] = "virtual: it is moved with `pulsarbox clock advance`"
+    if others := open_to_others(settings):
+        rows["beware"] = f"there is no authentication, and it listens on more than loopback: {', '.join(others)}"
     lines = [f"pulsarbox {running.version}, process {running.pid}"]
     return "\n".join([*lines, *(f"  {name:<9} {clean(value)}" for name, value in rows.items())])
 
 
-def _is_loopback(address: str) -> bool:
-    return address in ("localhost", "::1") or address.startswith("127.")
+def open_to_others(settings: Settings) -> list[str]:
+    """What it listens on beyond loopback."""
+    hosts = [settings.bindAddress, *(address.host for address in bound(settings.bindAddresses))]
+    return [host for host in dict.fromkeys(hosts) if not is_loopback(host)]

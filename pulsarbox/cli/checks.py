@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pulsarbox.cli.banner import open_to_others
 from pulsarbox.cli.holding import find
 from pulsarbox.cli.options import file_used
 from pulsarbox.cli.text import megabytes
@@ -233,12 +234,14 @@ def _not_bound(host: str, port: int) -> str | None:
 
 def address(patient: Patient) -> Iterator[Check]:
     """Who can reach the box."""
-    host = patient.settings.bindAddress
-    if host in ("localhost", "::1") or host.startswith("127."):
-        yield Check("address", OK, f"listens on {host} only (bindAddress)")
+    settings = patient.settings
+    others = open_to_others(settings)
+    if not others:
+        yield Check("address", OK, f"listens on {settings.bindAddress} only (bindAddress)")
     else:
+        name = "bindAddress" if others == [settings.bindAddress] else "bindAddress, bindAddresses"
         advice = "there is no authentication: let nobody reach it whom you do not trust, or use --host localhost"
-        yield Check("address", WARN, f"listens on {host}, so others can reach it (bindAddress)", advice)
+        yield Check("address", WARN, f"listens on {', '.join(others)}, so others can reach it ({name})", advice)
 
 
 def loopback(_: Patient) -> Iterator[Check]:

@@ -25,8 +25,9 @@ def start_detached(arguments: list[str], log_file: Path | None) -> int:
         say(f"the log {log_file} cannot be written: {error.strerror}: choose another with --log-file")
         return 1
     told, tell = os.pipe()
+    log_to = [] if log_file is None else ["--log-to", str(log_file.absolute())]
     child = subprocess.Popen(
-        [sys.executable, "-m", "pulsarbox", *arguments, "--report-to", str(tell)],
+        [sys.executable, "-m", "pulsarbox", *arguments, *log_to, "--report-to", str(tell)],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
@@ -54,14 +55,14 @@ def start_detached(arguments: list[str], log_file: Path | None) -> int:
 
 
 def _print(running: dict[str, Any], log_file: Path | None) -> None:
-    stop = f"pulsarbox stop --data-dir {running['data']}" if running["data"] else f"kill {running['pid']}"
+    which = f"--data-dir {running['data']}" if running["data"] else f"--memory --pid {running['pid']}"
     rows = {
         "process": str(running["pid"]),
         "pulsar": running["broker_url"],
         "http": running["web_url"],
         "data": running["data"] or "in memory: nothing is written to disk",
         "log": str(log_file.absolute()) if log_file else "none (--log-file)",
-        "stop": stop,
+        "stop": f"pulsarbox stop {which}",
     }
     for name, value in rows.items():
         click.echo(f"{name:<8} {clean(value)}")

@@ -11,6 +11,7 @@ from pulsarbox import __version__
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 COMMANDS: Final = {
+    "clock": LazyCommand("pulsarbox.cli.clock:clock", "Show the clock of a box, move a virtual one forward."),
     "config": LazyCommand("pulsarbox.cli.config:config", "Show the settings, check a configuration file, make one."),
     "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),
     "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker, in the foreground or in the background."),

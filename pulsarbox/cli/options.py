@@ -38,6 +38,11 @@ _SETTINGS: Final = (
         type=click.Choice(settings_by_name()["logLevel"].facts.choices),
         help="Least serious messages to log (logLevel).",
     ),
+    click.option(
+        "--clock",
+        type=click.Choice(settings_by_name()["brokerClock"].facts.choices),
+        help="The clock of retention, delays and ages; a virtual one can be moved forward (brokerClock).",
+    ),
 )
 _NAMES: Final = {
     "data_dir": "dataDirectory",
@@ -45,6 +50,7 @@ _NAMES: Final = {
     "port": "brokerServicePort",
     "web_port": "webServicePort",
     "log_level": "logLevel",
+    "clock": "brokerClock",
 }
 
 

@@ -25,8 +25,15 @@ if TYPE_CHECKING:
     help="With --detach, where the log goes. Without it, pulsarbox.log in the data directory; with --memory nowhere.",
 )
 @click.option("--report-to", type=int, hidden=True)  # a file descriptor: what a start in the background reads
+@click.option("--log-to", type=click.Path(path_type=Path), hidden=True)  # the file that stdout and stderr are
 def start(
-    config_file: Path | None, memory: bool, detach: bool, log_file: Path | None, report_to: int | None, **options: Any
+    config_file: Path | None,
+    memory: bool,
+    detach: bool,
+    log_file: Path | None,
+    report_to: int | None,
+    log_to: Path | None,
+    **options: Any,
 ) -> None:
     """Start the broker, in the foreground or (--detach) in the background.
 
@@ -69,7 +76,7 @@ def start(
 
     from pulsarbox.server.daemon import run  # the daemon's imports are paid for by nobody else
 
-    code: int = run(loaded.settings, Teller(loaded.settings, source, report_to), memory=memory)
+    code: int = run(loaded.settings, Teller(loaded.settings, source, report_to), memory=memory, log_file=log_to)
     sys.exit(code)
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.holding import bytes_on_disk, find, resident_bytes
-from pulsarbox.cli.options import CONFIG, DATA_DIR, data_directory
 from pulsarbox.cli.text import OUTPUT, clean, coloured, megabytes, say
+from pulsarbox.cli.which_box import box_options, directory_of
 
 EXIT_NOT_RUNNING: Final = 3
 
@@ -23,8 +23,7 @@ _COLOURS = {"running": "green", "starting": "yellow", "not running": "red"}
 
 
 @click.command()
-@CONFIG
-@DATA_DIR
+@box_options
 @OUTPUT
 @click.option(
     "--watch",
@@ -34,11 +33,13 @@ _COLOURS = {"running": "green", "starting": "yellow", "not running": "red"}
     flag_value=2,
     help="Again every S seconds (2), until Ctrl-C; JSON one document a line.",
 )
-def status(config_file: Path | None, data_dir: str | None, output: str, watch: float | None) -> None:
+def status(
+    config_file: Path | None, data_dir: str | None, memory: bool, pid: int | None, output: str, watch: float | None
+) -> None:
     """Say whether a box runs on a data directory: process, since when, ports, version, memory, disk, health.
 
     The data directory tells most of it; only the health is asked of the box, over HTTP. A box that was started with
-    --memory has no data directory, so it is not found.
+    --memory has no data directory: it is found with --memory.
 
     \b
     Exit codes (of the last look, with --watch):
@@ -51,14 +52,15 @@ def status(config_file: Path | None, data_dir: str | None, output: str, watch: f
       pulsarbox status
       pulsarbox status --data-dir mybox -o json | jq -r .broker_url
       pulsarbox status --watch 1
+      pulsarbox status --memory
     """
-    directory = data_directory(config_file, data_dir)
-    document = look(directory)
+    directory = directory_of(config_file, data_dir, memory, pid)
+    document = look(directory, memory)
     try:
         _show(document, output, watch)
         while watch is not None:
             time.sleep(watch)
-            document = look(directory)
+            document = look(directory, memory)
             _show(document, output, watch)
     except KeyboardInterrupt:
         say("no longer watched")
@@ -67,7 +69,7 @@ def status(config_file: Path | None, data_dir: str | None, output: str, watch: f
     sys.exit(EXIT_NOT_RUNNING if document["state"] == "not running" else 0)
 
 
-def look(directory: Path) -> dict[str, Any]:
+def look(directory: Path, memory: bool = False) -> dict[str, Any]:
     """What there is to say now; the keys stay, their values are None where there is none."""
     from pulsarbox.server.running import read
 
@@ -85,8 +87,10 @@ def look(directory: Path) -> dict[str, Any]:
         "port": None if running is None else running.port,
         "web_port": None if running is None else running.web_port,
         "memory_bytes": resident_bytes(pid) if pid is not None and found is not None and found.confirmed else None,
-        "data": str(directory.absolute()),
-        "data_bytes": bytes_on_disk(directory) if directory.is_dir() else None,
+        "embedded": None if running is None else running.embedded,
+        "clock": None if running is None else running.clock,
+        "data": None if memory else str(directory.absolute()),
+        "data_bytes": bytes_on_disk(directory) if directory.is_dir() and not memory else None,
         "health": None if running is None else health(running.host, running.web_port),
     }
 
@@ -130,14 +134,20 @@ def _show(document: dict[str, Any], output: str, watch: float | None) -> None:
 def _rows(document: dict[str, Any]) -> dict[str, str]:
     rows = {"state": document["state"]}
     if document["pid"] is not None:
-        rows["process"] = str(document["pid"])
+        rows["process"] = str(document["pid"]) + (", a program that has the box in it" if document["embedded"] else "")
     if document["since"] is not None:
         rows["since"] = datetime.fromtimestamp(document["since"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         rows |= {"version": document["version"], "pulsar": document["broker_url"], "http": document["web_url"]}
     if document["memory_bytes"] is not None:
         rows["memory"] = megabytes(document["memory_bytes"])
     size = document["data_bytes"]
-    rows["data"] = document["data"] + (", which does not exist" if size is None else f", {megabytes(size)} on disk")
+    if document["data"] is None:
+        rows["data"] = "in memory: nothing is written to disk"
+    else:
+        told = "which does not exist" if size is None else f"{megabytes(size)} on disk"
+        rows["data"] = f"{document['data']}, {told}"
+    if document["clock"] == "virtual":
+        rows["clock"] = "virtual (`pulsarbox clock show`)"
     if document["health"] is not None:
         rows["health"] = document["health"]
     return rows

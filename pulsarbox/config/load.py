@@ -13,7 +13,13 @@ from pulsarbox.config.settings import Settings, settings_by_name, settings_table
 ENVIRONMENT_PREFIX: Final = "PULSARBOX_"
 
 # Variables with our prefix that are not settings.
-OTHER_VARIABLES: Final = MappingProxyType({"PULSARBOX_CONFIG": "Configuration file, as with `--config`."})
+OTHER_VARIABLES: Final = MappingProxyType(
+    {
+        "PULSARBOX_CONFIG": "Configuration file, as with `--config`.",
+        "PULSARBOX_SERVICE_URL": "Broker that `produce`, `consume` and their like talk to, as with `--url`.",
+        "PULSARBOX_ADMIN_URL": "Broker whose Admin API commands use, as with `--admin-url`.",
+    }
+)
 
 DEFAULT_ORIGIN: Final = "default"
 COMMAND_LINE_ORIGIN: Final = "command line"
@@ -30,14 +36,21 @@ class Loaded:
     warnings: tuple[str, ...]
 
 
-def load(path: Path | None, overrides: Mapping[str, Value] = _NOTHING, environ: Mapping[str, str] = _NOTHING) -> Loaded:
+def load(
+    path: Path | None,
+    overrides: Mapping[str, Value] = _NOTHING,
+    environ: Mapping[str, str] = _NOTHING,
+    origin: str = COMMAND_LINE_ORIGIN,
+) -> Loaded:
     """Reads ``path`` (if any) and lays ``environ`` and then ``overrides`` (setting name -> value) over it.
+
+    ``origin`` is where the overrides come from, for messages.
 
     A file that ends in .conf or .properties is read as Pulsar's, any other as TOML. Raises ``ConfigError``, which names
     the place, the key and what was expected.
     """
     from_file, warnings = _read_file(path) if path else ([], [])
-    layers = (from_file, _read_environment(environ), _read_overrides(overrides))
+    layers = (from_file, _read_environment(environ), _read_overrides(overrides, origin))
     values = {given.name: given for layer in layers for given in layer}
     origins = {row.name: DEFAULT_ORIGIN for row in settings_table()}
     origins |= {name: given.origin for name, given in values.items()}
@@ -109,15 +122,15 @@ def _nearest_variable(variable: str) -> str:
     return hint.replace("mean ", f"mean {ENVIRONMENT_PREFIX}")
 
 
-def _read_overrides(overrides: Mapping[str, Value]) -> list[Given]:
-    return [_from_override(name, value) for name, value in overrides.items()]
+def _read_overrides(overrides: Mapping[str, Value], origin: str) -> list[Given]:
+    return [_from_override(name, value, origin) for name, value in overrides.items()]
 
 
-def _from_override(name: str, value: Value) -> Given:
+def _from_override(name: str, value: Value, origin: str) -> Given:
     row = settings_by_name().get(name)
     if row is None:
-        raise ConfigError(COMMAND_LINE_ORIGIN, name, f"no such setting{did_you_mean(name, settings_by_name())}")
+        raise ConfigError(origin, name, f"no such setting{did_you_mean(name, settings_by_name())}")
     try:
-        return Given(name, row.check(value), COMMAND_LINE_ORIGIN)
+        return Given(name, row.check(value), origin)
     except ValueError as error:
-        raise ConfigError(COMMAND_LINE_ORIGIN, name, str(error)) from None
+        raise ConfigError(origin, name, str(error)) from None

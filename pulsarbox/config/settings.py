@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
-from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, did_you_mean, setting
+from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
+from pulsarbox.config.together import check_together
 
 MIB: Final = 1024 * 1024
-
-SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 # The tables of pulsarbox.toml in the order in which it shows them.
 TABLES: Final = {
@@ -55,9 +54,29 @@ class Settings:
         table="network",
         minimum=1,
     )
+    bindAddresses: str = setting(
+        "",
+        "More addresses to listen on for the Pulsar protocol, each for one of advertisedListeners: "
+        "name:pulsar://host:port, with commas between. A client that comes there is told the addresses of that "
+        "listener, without naming it.",
+        table="network",
+    )
     advertisedAddress: str = setting(
         "",
-        "Host name or address that lookups give to clients. Empty: the address on which the client reached the broker.",
+        "Host name or address that lookups give to clients. Empty: clients stay with the address by which they have "
+        "reached the broker, which works behind mapped ports too.",
+        table="network",
+    )
+    advertisedListeners: str = setting(
+        "",
+        "Addresses for clients in several networks: name:pulsar://host:port, with commas between; a name may have one "
+        "of each of pulsar, pulsar+ssl, http and https. A client names its listener (listenerName), and lookups "
+        "give it the addresses of that one.",
+        table="network",
+    )
+    internalListenerName: str = setting(
+        "",
+        "The one of advertisedListeners for clients that name none. Empty: the first.",
         table="network",
     )
     brokerMaxConnections: int = setting(
@@ -166,6 +185,13 @@ class Settings:
         unit="milliseconds",
         minimum=0,
         dynamic=True,
+    )
+    brokerClock: str = setting(
+        "real",
+        "Own setting. The clock of retention, delays and ages: the real time, or a virtual clock that starts with the "
+        "real time and can be moved forward (`pulsarbox clock advance 10d`), for tests.",
+        table="broker",
+        choices=("real", "virtual"),
     )
     eventLoop: str = setting(
         "auto",
@@ -493,6 +519,29 @@ class Settings:
         table="logging",
         choices=("text", "json"),
     )
+    logFileMaxMbytes: int = setting(
+        64,
+        "Own setting. Size at which the log file of a box in the background is cut: it becomes <name>.1, and a new one "
+        "is begun. 0: never. The log on stderr of a box in the foreground is its starter's.",
+        table="logging",
+        unit="MiB",
+        minimum=0,
+    )
+    logFileBackupCount: int = setting(
+        4,
+        "Own setting. How many older log files are kept, <name>.1 being the youngest.",
+        table="logging",
+        minimum=0,
+        maximum=1000,
+    )
+    logSlowCommitMillis: int = setting(
+        1000,
+        "Own setting. A commit that takes longer is a warning, at most one in ten seconds, with how many others there "
+        "were. 0: no such warnings.",
+        table="logging",
+        unit="milliseconds",
+        minimum=0,
+    )
 
     def __post_init__(self) -> None:
         for row in settings_table():
@@ -500,7 +549,7 @@ class Settings:
                 row.check(getattr(self, row.name))
             except ValueError as error:
                 raise ConfigError("", row.name, str(error)) from None
-        _check_together(self)
+        check_together(self)
 
 
 @cache
@@ -521,20 +570,3 @@ def _row(field: "dataclasses.Field[object]") -> Setting:
     assert facts.table in TABLES, f"{field.name} is declared in an unknown table"
     # The annotations are classes, not strings: this module does without `from __future__ import annotations`.
     return Setting(field.name, cast("type[int]", field.type), cast("int", field.default), facts)
-
-
-def _check_together(settings: Settings) -> None:
-    """What two settings must agree on. Raises ``ConfigError``."""
-    if settings.brokerServicePort == settings.webServicePort != 0:
-        raise ConfigError("", "webServicePort", f"is the port of brokerServicePort too ({settings.webServicePort})")
-    if settings.journalMaxBatchMbytes > settings.journalVolumeSizeMbytes:
-        limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
-        raise ConfigError("", "journalMaxBatchMbytes", f"a batch must fit into a volume ({limit})")
-    if settings.maxMessageSize > settings.journalVolumeSizeMbytes * MIB:
-        limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
-        raise ConfigError("", "maxMessageSize", f"a message must fit into a volume ({limit})")
-    for name in settings.subscriptionTypesEnabled.split(","):
-        if name.strip() not in SUBSCRIPTION_TYPES:
-            hint = did_you_mean(name.strip(), SUBSCRIPTION_TYPES)
-            problem = f'"{name.strip()}" is no type of subscription: {", ".join(SUBSCRIPTION_TYPES)}{hint}'
-            raise ConfigError("", "subscriptionTypesEnabled", problem)

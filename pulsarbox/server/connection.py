@@ -1,15 +1,13 @@
 """One TCP connection: bytes in and out of the core, backpressure both ways."""
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, cast
 
+from pulsarbox.config.listeners import host_in_url, is_loopback
 from pulsarbox.protocol.frames import FrameDecoder
 
 if TYPE_CHECKING:
     from pulsarbox.server.loop_shell import LoopShell
-
-log = logging.getLogger(__name__)
 
 WRITE_HIGH = 2 << 20
 """Bytes in the transport at which a client counts as slow: its outbox is then full."""
@@ -19,8 +17,10 @@ WRITE_LOW = 512 << 10
 class Connection(asyncio.BufferedProtocol):
     """Translates between a transport and a ``ServerCnx``."""
 
-    def __init__(self, shell: "LoopShell") -> None:
+    def __init__(self, shell: "LoopShell", listener: str = "") -> None:
+        """``listener``: the one whose own port the client has come to."""
         self._shell = shell
+        self._listener = listener
         self._decoder = FrameDecoder(shell.max_frame_size)
         self.outbox = shell.broker.new_outbox()
         self._paused = False
@@ -36,11 +36,12 @@ class Connection(asyncio.BufferedProtocol):
         shell = self._shell
         refusal = shell.refusal(address)
         if refusal is not None:
-            log.warning("refusing the connection of %s: %s", address, refusal)
+            shell.refused(address, refusal)
             self._transport.abort()
             return
         shell.connections[self.outbox] = self
-        self.cnx = shell.broker.connected(self.outbox, address, shell.now())
+        reached = _reached(transport.get_extra_info("sockname"))
+        self.cnx = shell.broker.connected(self.outbox, address, shell.now(), reached=reached, listener=self._listener)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where to read into."""
@@ -110,3 +111,11 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close at once."""
         self._transport.abort()
+
+
+def _reached(sockname: tuple[str, int] | None) -> str:
+    """The address of a socket as another client would write it; loopback by its name, whichever of its addresses."""
+    if not sockname:
+        return ""
+    host, port = sockname[:2]
+    return f"{'localhost' if is_loopback(host) else host_in_url(host)}:{port}"

@@ -8,8 +8,11 @@ the committer does not stand idle as long, a turn also ends after a read when th
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from pulsarbox.broker.broker import Broker
@@ -18,10 +21,14 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.connection import Connection
+from pulsarbox.server.logs import Sparing, and_more
+from pulsarbox.server.slow_commits import WatchedCommit
 from pulsarbox.server.worker import Worker
 from pulsarbox.storage.engine import Engine, ReadRequest, Reclaimed
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
+
+log = logging.getLogger(__name__)
 
 
 class LoopShell:
@@ -32,18 +39,20 @@ class LoopShell:
         self.broker = broker
         self.max_frame_size = max_frame_size(settings.maxMessageSize)
         self.connections: dict[Outbox, Connection] = {}
-        self.wall_offset_ms = 0
-        """What the virtual clock adds to the wall clock."""
+        self._clock = broker.clock
         self._loop = loop
         self._max_connections = settings.brokerMaxConnections
         self._max_per_address = settings.brokerMaxConnectionsPerIp
         self._kicked = False
+        self._still = False
         self._durable: deque[tuple[Batch, Exception | None]] = deque()
         """What the committer has done and the core does not know yet."""
         self._held: list[Connection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        self._committer = Worker("committer", engine.commit, self._committed)
+        commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis)
+        self._refusals = Sparing()
+        self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
 
@@ -64,7 +73,8 @@ class LoopShell:
 
     def now(self) -> Now:
         """This instant."""
-        return Now(time.monotonic(), time.time_ns() // 1_000_000 + self.wall_offset_ms)
+        offset = self._clock.offset
+        return Now(time.monotonic(), time.time_ns() // 1_000_000 + offset, offset)
 
     def refusal(self, address: str) -> str | None:
         """Why one more connection from ``host:port`` is too many; None where it is not."""
@@ -76,6 +86,12 @@ class LoopShell:
             if same >= self._max_per_address:
                 return f"there are {same} connections from {host}, brokerMaxConnectionsPerIp allows no more"
         return None
+
+    def refused(self, address: str, refusal: str) -> None:
+        """A connection was one too many. Clients come again at once, so not each of them is a line."""
+        left_out = self._refusals.due()
+        if left_out is not None:
+            log.warning("refusing the connection of %s: %s%s", address, refusal, and_more(left_out))
 
     # The turn
 
@@ -99,14 +115,10 @@ class LoopShell:
     def _end_turn(self) -> None:
         self._kicked = False
         broker = self.broker
-        batch = broker.take_batch(self.now())
-        if batch is not None:
-            self._committer.submit(batch)
+        if not self._still:
+            self._submit_writes()
         for request in broker.take_reads():
             self._reader.submit(request)
-        chore = broker.take_chore(self.now())
-        if chore is not None:
-            self._housekeeper.submit(chore)
         for outbox in broker.take_waiting():
             connection = self.connections.get(outbox)
             if connection is not None:
@@ -119,6 +131,33 @@ class LoopShell:
                 else:
                     connection.resume_reading()
         self._set_timer()
+
+    def _submit_writes(self) -> None:
+        batch = self.broker.take_batch(self.now())
+        if batch is not None:
+            self._committer.submit(batch)
+        chore = self.broker.take_chore(self.now())
+        if chore is not None:
+            self._housekeeper.submit(chore)
+
+    @asynccontextmanager
+    async def stillness(self) -> AsyncIterator[None]:
+        """Nothing is written to the store: what the core has by now is durable, what comes later waits.
+
+        Clients go on; they get no receipts until it is over.
+        """
+        durable = asyncio.Event()
+        self.broker.core.commits.after_commit(lambda now: durable.set())
+        self.kick()
+        await durable.wait()
+        self._still = True
+        try:
+            while self.broker.committing or self.broker.core.commits.housekeeping.busy:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            yield
+        finally:
+            self._still = False
+            self.kick()
 
     def hold(self, connection: Connection) -> None:
         """The open batch is full, or the client has its share of it: read nothing more from it until that is over."""

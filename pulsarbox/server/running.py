@@ -29,6 +29,12 @@ class Running:
     web_port: int
     data: str
     """The data directory, an absolute path; empty where nothing is kept."""
+    clock: str = "real"
+    """``real`` or ``virtual``."""
+    faults: bool = False
+    """Whether faults may be injected."""
+    embedded: bool = False
+    """Whether the process is another program, in which the box is."""
 
 
 class Report(Protocol):

@@ -28,12 +28,17 @@ from pulsarbox.storage.meta import Content
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_FILES = {"INSTANCE", LOCK, PROCESS_LOG, RESERVE, RUNNING, META, *_FOLDERS}
+_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, META, *_FOLDERS}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
 _CHUNK_BYTES = 16 << 20
 _CHUNK_ROWS = 256
 _INDEXED = b"indexed"
+
+
+def _is_log(name: str) -> bool:
+    """The log of a box in the background, or an older one of it."""
+    return name == PROCESS_LOG or name.startswith((f"{PROCESS_LOG}.", f"{PROCESS_LOG}-"))
 
 
 class Vanished(PersistenceError):
@@ -81,7 +86,7 @@ class Box:
 
     def strangers(self) -> list[tuple[str, bool]]:
         """Names that are not part of the format, and whether each is something that was never finished."""
-        paths = [path for path in _listed(self.path) if path.name not in _FILES]
+        paths = [path for path in _listed(self.path) if path.name not in _FILES and not _is_log(path.name)]
         for folder in _FOLDERS:
             paths += [path for path in _listed(self.path / folder) if not is_volume_name(path.name)]
         return sorted((str(path.relative_to(self.path)), path.name.endswith(NEW_SUFFIX)) for path in paths)

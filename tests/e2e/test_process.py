@@ -8,7 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.error
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pulsar
 import pytest
 
 from tests.e2e.clients import connect, numbered, read_to_end
-from tests.tools.box import Box, accepts
+from tests.tools.box import Box, accepts, admin
 
 Done = subprocess.CompletedProcess[str]
 ANY_PORTS = ("--port", "0", "--web-port", "0")
@@ -173,7 +175,72 @@ def test_in_memory_nothing_is_written_and_messages_pass(place: Place) -> None:
     client.close()
     assert got == numbered(50)
     assert list(place.path.iterdir()) == []
-    assert rows["stop"] == f"kill {rows['process']}"
+    assert rows["stop"] == f"pulsarbox stop --memory --pid {rows['process']}"
+
+
+def test_boxes_in_memory_are_found_and_stopped(
+    place: Place, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = tmp_path_factory.mktemp("runtime")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    assert place.call("status", "--memory").returncode == 3
+    rows = place.start("--memory")
+    document = json.loads(place.call("status", "--memory", "-o", "json").stdout)
+    assert (document["state"], document["pid"], document["health"]) == ("running", int(rows["process"]), "ok")
+    assert (document["broker_url"], document["data"], document["data_bytes"]) == (rows["pulsar"], None, None)
+    other = place.start("--memory")
+    done = place.call("stop", "--memory")
+    assert done.returncode == 2
+    assert rows["process"] in done.stderr and other["process"] in done.stderr and "--pid" in done.stderr
+    done = place.call("stop", "--memory", "--pid", other["process"])
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        0,
+        f"pulsarbox: stopped: process {other['process']} has ended",
+    )
+    os.kill(int(rows["process"]), signal.SIGKILL)
+    while place.call("status", "--memory").returncode != 3:
+        pass
+    done = place.call("stop", "--memory")
+    assert (done.returncode, "no box of this user runs in memory" in done.stderr) == (0, True)
+    assert list((runtime / "pulsarbox").iterdir()) == []  # what the killed one left is removed as well
+    assert list(place.path.iterdir()) == []
+
+
+def test_the_log_of_a_box_in_the_background_is_followed_cut_and_tells_what_was_done(place: Place) -> None:
+    (place.path / "pulsarbox.toml").write_text("[network]\nbrokerMaxConnections = 1\n[logging]\nlogFileMaxMbytes = 1\n")
+    rows = place.start()
+    log = Path(rows["log"])
+    admin(rows["http"], "PUT", "tenants/logged", '{"allowedClusters": ["standalone"]}')
+    with pytest.raises(urllib.error.HTTPError):
+        admin(rows["http"], "PUT", "tenants/logged", "{}")
+    moved = log.rename(log.with_name("pulsarbox.log-yesterday"))
+    os.kill(int(rows["process"]), signal.SIGHUP)
+    while not log.exists() or "SIGHUP: the log is opened again" not in log.read_text():
+        pass
+    before = len(os.listdir(f"/proc/{rows['process']}/fd"))  # noqa: PTH208
+    client = connect(rows["pulsar"])
+    producer = client.create_producer("t")
+    for payload in numbered(200):
+        producer.send(payload)
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", int(rows["pulsar"].rpartition(":")[2]))) as refused:
+            refused.recv(1)
+    client.close()
+    with log.open("a") as filler:
+        filler.write("filler\n" * 200_000)
+    admin(rows["http"], "DELETE", "tenants/logged")
+    assert log.with_name("pulsarbox.log.1").read_text().endswith("filler\n")
+    assert len(os.listdir(f"/proc/{rows['process']}/fd")) <= before  # noqa: PTH208
+    assert place.call("stop").returncode == 0
+    first = moved.read_text()
+    assert "127.0.0.1: PUT /admin/v2/tenants/logged: done (204)" in first
+    assert "127.0.0.1: PUT /admin/v2/tenants/logged: refused with 409: " in first
+    assert f"starting pulsarbox {version('pulsarbox')}: process {rows['process']}" in first
+    middle = log.with_name("pulsarbox.log.1").read_text().replace("filler\n", "")
+    assert middle.count("refusing the connection of") == 1  # twenty in a moment, one line
+    assert len(middle.splitlines()) < 20  # for two hundred messages
+    assert "stopping (SIGTERM)" in log.read_text() and "stopped (SIGTERM)" in log.read_text()
+    assert "no damage, 0 warnings" in place.call("storage", "check", "data").stdout
 
 
 def test_stopped_while_messages_are_published_nothing_receipted_is_lost(own_box: Box) -> None:

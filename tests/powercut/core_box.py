@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.config import Settings
 from pulsarbox.storage.engine import Reclaimed

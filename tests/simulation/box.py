@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.topic import PersistentTopic

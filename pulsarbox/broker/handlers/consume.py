@@ -107,7 +107,7 @@ def seek(cnx: ServerCnx, command: CommandSeek, now: Now) -> None:
     if command.HasField("message_id"):
         subscription.seek(position_of(command.message_id), list(command.message_id.ack_set), done, failed, now)
     else:
-        subscription.seek_to_time(command.message_publish_time, done, failed, now)
+        subscription.seek_to_time(now.of_client(command.message_publish_time), done, failed, now)
 
 
 def close_consumer(cnx: ServerCnx, command: CommandCloseConsumer, now: Now) -> None:

@@ -22,16 +22,21 @@ PATTERN_IS_PLAIN = re.compile(r"[\w\s:/~,%=@.*\-\[\]^$|?+]*", re.ASCII)
 
 
 def lookup(cnx: ServerCnx, command: CommandLookupTopic, now: Now) -> None:
-    """Where a topic is: always here, and through whichever address the client came by."""
+    """Where a topic is: always here, at the address of the client's listener or the one it came by."""
     broker = cnx.broker
     try:
         name = parse_topic(command.topic)
-        url = broker.endpoints.broker_url_of(command.advertised_listener_name)
+        place = broker.endpoints.of(command.advertised_listener_name.strip() or cnx.listener)
         broker.tenants.require(name.namespace)
     except PulsarBoxError as error:
         cnx.outbox.send(replies.lookup_failed(command.request_id, error.server_error, str(error)))
         return
-    cnx.outbox.send(replies.lookup_connect(command.request_id, url))
+    if broker.endpoints.fixed:
+        url, url_tls, through = place.url, place.url_tls, place.through_service_url
+    else:
+        # The client stays with the address that has worked; the URL is for those that do not know this flag.
+        url, url_tls, through = f"pulsar://{cnx.reached}" if cnx.reached else place.url, "", True
+    cnx.outbox.send(replies.lookup_connect(command.request_id, url, url_tls or None, proxy_through_service_url=through))
 
 
 def partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopicMetadata, now: Now) -> None:

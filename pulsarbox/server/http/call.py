@@ -37,6 +37,8 @@ class Call:
     body: bytes
     host: str
     """The address by which the client reached the box, as its Host header has it; empty where there was none."""
+    listener: str = ""
+    """The listener that its X-Pulsar-ListenerName header names; empty where there is none."""
 
     def json(self) -> Any:
         """The body, None for an empty one. Raises BadRequest."""

@@ -5,6 +5,7 @@ been told, refusals such as "exists already" among it, is still so after a crash
 """
 
 import asyncio
+import json
 import logging
 import socket
 
@@ -60,8 +61,8 @@ class HttpServer:
             given = refusal(400, f"The body cannot be read: {error}")
         else:
             given = await self._durable(self._given(request, body))
-        if request.method not in ("GET", "HEAD"):
-            log.info("%s %s %d %s", request.method, _printable(request.raw_path), given.status, request.remote)
+        if request.method not in ("GET", "HEAD") and request.raw_path.startswith("/admin/"):
+            _tell(request, given)
         # 204 has no body, and so no type of one.
         headers = {"Server": "pulsarbox"} | ({} if given.status == 204 else {"Content-Type": given.content_type})
         return web.Response(status=given.status, body=given.body or None, headers=headers)
@@ -77,6 +78,7 @@ class HttpServer:
                 request.query,
                 body,
                 request.headers.get("Host", ""),
+                request.headers.get("X-Pulsar-ListenerName", "").strip(),
             )
             return match.route.handler(call)
         except PulsarBoxError as error:
@@ -115,6 +117,26 @@ class HttpServer:
             except TimeoutError:
                 return refusal(ServiceNotReady.http_status, "The store did not take the change in time; it may yet")
         return given
+
+
+def _tell(request: web.BaseRequest, given: Answer) -> None:
+    """One line for an administrator's action: who, what, and how it ended. Messages that come by HTTP are none."""
+    who, path = request.remote or "?", _printable(request.raw_path)
+    reason = "" if given.status < 400 else _reason(given)
+    fields = {"who": who, "method": request.method, "path": path, "status": given.status}
+    log.log(
+        logging.WARNING if given.status in (401, 403) or given.status >= 500 else logging.INFO,
+        "%s: %s %s: %s",
+        who, request.method, path, f"refused with {given.status}: {reason}" if reason else f"done ({given.status})",
+        extra={"fields": fields | ({"reason": reason} if reason else {})},
+    )  # fmt: skip
+
+
+def _reason(given: Answer) -> str:
+    try:
+        return str(json.loads(given.body)["reason"])
+    except (ValueError, TypeError, KeyError):
+        return given.body[:200].decode(errors="replace")
 
 
 def _printable(raw_path: str) -> str:

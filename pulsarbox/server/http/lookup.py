@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from pulsarbox.config.listeners import host_in_url
 from pulsarbox.errors import NotFound
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.bundles import bundle_of
@@ -11,14 +12,20 @@ from pulsarbox.server.http.routes import Permission, Route
 
 def lookup(call: Call) -> Answer:
     """The URLs of the broker. Always this one: the topic need not exist, its namespace must."""
-    listener = call.query.get("listenerName", "")
+    listener = call.query.get("listenerName", "").strip() or call.listener
     _require_namespace(call, call.topic())
-    broker_url = call.broker.endpoints.broker_url_of(listener)
-    web_url = call.broker.endpoints.web_url
-    if not listener and not call.broker.core.settings.advertisedAddress:
-        broker_url, web_url = (_as_reached(call, url) for url in (broker_url, web_url))
+    endpoints = call.broker.endpoints
+    place = endpoints.of(listener)
+    broker_url, web_url = place.url, place.web_url
+    if not endpoints.fixed and (reached := _reached(call.host)):
+        # The client knows no other name that is sure to work. To which port the other one is mapped, nobody here knows.
+        host, port = reached
+        broker_url, web_url = f"pulsar://{host}:{urlsplit(broker_url).port}", f"http://{host}{port}"
+    tls = {"brokerUrlTls": place.url_tls} if place.url_tls else {}
+    tls |= {"httpUrlTls": place.web_url_tls} if place.web_url_tls else {}
     # C++ takes a missing brokerUrlSsl for a null pointer.
-    return answer({"brokerUrl": broker_url, "httpUrl": web_url, "nativeUrl": broker_url, "brokerUrlSsl": ""})
+    urls = {"brokerUrl": broker_url, "httpUrl": web_url, "nativeUrl": broker_url, "brokerUrlSsl": ""}
+    return answer(urls | tls)
 
 
 def bundle(call: Call) -> Answer:
@@ -33,16 +40,14 @@ def _require_namespace(call: Call, topic: TopicName) -> None:
         raise NotFound("Namespace not found")
 
 
-def _as_reached(call: Call, url: str) -> str:
-    """The URL under the name by which this client has reached the box: it knows no other that is sure to work."""
+def _reached(given: str) -> tuple[str, str] | None:
+    """The host of a Host header, and ``:port`` where it names one; None where it cannot be one."""
     try:
-        host = urlsplit(f"//{call.host}").hostname
+        url = urlsplit(f"//{given}")
+        host, port = url.hostname, url.port
     except ValueError:
-        host = None
-    if not host:
-        return url
-    own = urlsplit(url)
-    return f"{own.scheme}://{f'[{host}]' if ':' in host else host}:{own.port}"
+        return None
+    return (host_in_url(host), "" if port is None else f":{port}") if host else None
 
 
 _TOPIC = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.housekeeping import carry_out
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
@@ -35,15 +36,16 @@ class Box:
         self.settings = settings
         self.time = 1000.0
         self.wall = 1_700_000_000_000
-        recovery = self.engine.recover()
-        self.broker = Broker(Settings(**settings), recovery, Endpoints("pulsar://h:6650", "http://h:8080"), self.now)
+        recovery, start = self.engine.recover(), Now(self.time, self.wall)
+        self.broker = Broker(Settings(**settings), recovery, Endpoints("pulsar://h:6650", "http://h:8080"), start)
         self.outboxes: dict[Outbox, Client] = {}
         self.turn()
 
     @property
     def now(self) -> Now:
         """This instant."""
-        return Now(self.time, self.wall)
+        offset = self.broker.clock.offset
+        return Now(self.time, self.wall + offset, offset)
 
     def client(self, *, connect: bool = True, version: int = 21) -> "Client":
         """A client that has connected."""
@@ -113,7 +115,7 @@ class Box:
         monotonic, wall = self.broker.next_timer()
         due = [] if monotonic is None else [monotonic]
         if wall is not None:
-            due.append(self.time + max(0, wall - self.wall) / 1000)
+            due.append(self.time + max(0, wall - self.now.wall) / 1000)
         return min(due, default=None)
 
     def _set_time(self, at: float) -> None:

@@ -49,7 +49,7 @@ def test_it_gets_the_options_of_the_command_line_and_its_words_are_passed_on(sta
     given = Path("logs/it.log").read_text().split()
     assert given[:4] == ["-m", "pulsarbox", "start", "--config=x.toml"]
     assert sorted(given[4:6]) == ["--host=::1", "--port=0"]
-    assert given[6] == "--report-to"
+    assert given[6:9] == ["--log-to", str(Path("logs/it.log").absolute()), "--report-to"]
 
 
 def test_a_log_that_cannot_be_written(folder: Path) -> None:

@@ -35,7 +35,7 @@ class Daemon(ModuleType):
         self.in_memory = False
         self.code = 0
 
-    def run(self, settings: Settings, report: Report, *, memory: bool) -> int:
+    def run(self, settings: Settings, report: Report, *, memory: bool, log_file: Path | None) -> int:
         self.started.append(settings)
         self.in_memory = memory
         if self.code:

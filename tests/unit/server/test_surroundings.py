@@ -11,7 +11,6 @@ from pulsarbox.config import Settings
 from pulsarbox.server import daemon, running
 from pulsarbox.server.disk_speed import percentile, slow, sync_times
 from pulsarbox.server.limits import FILES_MIN, FILES_OF_ITS_OWN, FILES_WANTED, too_few
-from pulsarbox.server.memory import SharedMemoryEngine
 from pulsarbox.server.processes import described, listener
 from pulsarbox.storage.directory import DataDirectory, holder
 
@@ -63,8 +62,7 @@ def test_a_daemon_warns_of_a_slow_disk(
         return times
 
     async def measure() -> None:
-        box = daemon.Daemon(Settings(), SharedMemoryEngine(), 0.0, Told(), memory=False)
-        await box._measure_disk(asyncio.get_running_loop())
+        await daemon.measure_disk(Path("data"))
 
     monkeypatch.setattr(daemon, "sync_times", measured)
     asyncio.run(measure())

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import aiohttp
 from yarl import URL
 
-from pulsarbox.broker.broker import Broker, Endpoints
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.endpoints import endpoints_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.server.http import HttpServer
@@ -19,6 +20,7 @@ from pulsarbox.storage.memory_engine import MemoryEngine
 ADMIN = "/admin/v2"
 BROKER_URL = "pulsar://box:6650"
 WEB_URL = "http://box:8080"
+START = 1_700_000_000_000
 
 
 class InstantShell:
@@ -26,13 +28,15 @@ class InstantShell:
 
     def __init__(self, settings: Settings) -> None:
         self.engine = MemoryEngine()
-        self.broker = Broker(settings, self.engine.recover(), Endpoints(BROKER_URL, WEB_URL), self.now())
+        endpoints = endpoints_of(settings, "box", 6650, 8080)
+        self.broker = Broker(settings, self.engine.recover(), endpoints, Now(0.0, START))
         self.held = False
         self.kick()
 
     def now(self) -> Now:
-        """A clock that stands."""
-        return Now(0.0, 1_700_000_000_000)
+        """A clock that stands, unless the virtual one is moved."""
+        offset = self.broker.clock.offset
+        return Now(0.0, START + offset, offset)
 
     def kick(self) -> None:
         """Commit everything that waits."""

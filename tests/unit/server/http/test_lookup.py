@@ -9,16 +9,24 @@ TOPIC = "/lookup/v2/topic/persistent/public/default/t"
 
 
 @pytest.mark.parametrize(
-    ("host", "name"), [("a.example:80", "a.example"), ("[::1]:8080", "[::1]"), ("127.0.0.1", "127.0.0.1"), ("", "box")]
+    ("host", "name", "web"),
+    [
+        ("a.example:80", "a.example", "a.example:80"),
+        ("a.example", "a.example", "a.example"),
+        ("localhost:18080", "localhost", "localhost:18080"),
+        ("[::1]:8080", "[::1]", "[::1]:8080"),
+        ("", "box", "box:8080"),
+        ("a:b:c", "box", "box:8080"),
+    ],
 )
-def test_the_broker_is_where_the_client_found_it(host: str, name: str) -> None:
+def test_the_broker_is_where_the_client_found_it(host: str, name: str, web: str) -> None:
     async def scenario(box: Box) -> None:
         for topic in (TOPIC, TOPIC.replace("persistent", "non-persistent")):
             got = await box.ask("GET", topic, headers={"Host": host})
             assert got.status == 200
             assert got.value == {
                 "brokerUrl": f"pulsar://{name}:6650",
-                "httpUrl": f"http://{name}:8080",
+                "httpUrl": f"http://{web}",
                 "nativeUrl": f"pulsar://{name}:6650",
                 "brokerUrlSsl": "",
             }
@@ -32,6 +40,34 @@ def test_an_advertised_address_wins() -> None:
         assert (got["brokerUrl"], got["httpUrl"]) == (BROKER_URL, WEB_URL)
 
     with_box(scenario, Settings(advertisedAddress="box"))
+
+
+LISTENERS = "in:pulsar://in:1,out:pulsar://out:2,out:pulsar+ssl://out:3,out:http://out:4,out:https://out:5"
+
+
+@pytest.mark.parametrize(
+    ("query", "header", "urls"),
+    [
+        ("", {}, ("pulsar://in:1", None, "http://box:8080", None)),
+        ("?listenerName=", {}, ("pulsar://in:1", None, "http://box:8080", None)),
+        ("?listenerName=out", {}, ("pulsar://out:2", "pulsar+ssl://out:3", "http://out:4", "https://out:5")),
+        (
+            "",
+            {"X-Pulsar-ListenerName": "out"},
+            ("pulsar://out:2", "pulsar+ssl://out:3", "http://out:4", "https://out:5"),
+        ),
+        ("?listenerName=in", {"X-Pulsar-ListenerName": "out"}, ("pulsar://in:1", None, "http://box:8080", None)),
+    ],
+)
+def test_a_listener_is_named_in_the_query_or_a_header(
+    query: str, header: dict[str, str], urls: tuple[str, ...]
+) -> None:
+    async def scenario(box: Box) -> None:
+        got = (await box.ask("GET", TOPIC + query, headers={"Host": "other:80"} | header)).value
+        assert tuple(got.get(name) for name in ("brokerUrl", "brokerUrlTls", "httpUrl", "httpUrlTls")) == urls
+        assert got["nativeUrl"] == got["brokerUrl"]
+
+    with_box(scenario, Settings(advertisedListeners=LISTENERS))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""Addresses by listener: the texts of advertisedListeners and bindAddresses, taken apart.
+
+Each is a list of ``name:scheme://host:port`` with commas between. Source: Pulsar documentation, "Connect to Pulsar from
+outside (advertised listeners)"; PIP-61, PIP-95.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+ADVERTISED_SCHEMES: Final = ("pulsar", "pulsar+ssl", "http", "https")
+BOUND_SCHEMES: Final = ("pulsar",)
+
+_ENTRY: Final = re.compile(
+    r"(?P<name>[^:/]*[^:/\s])\s*:\s*(?P<scheme>[a-z+]+)://(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})/?"
+)
+_LOOPBACK: Final = re.compile(r"127(\.\d{1,3}){3}")
+
+
+class Address(NamedTuple):
+    """One entry of such a list."""
+
+    listener: str
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """``scheme://host:port``."""
+        return f"{self.scheme}://{host_in_url(self.host)}:{self.port}"
+
+
+Advertised = dict[str, dict[str, str]]
+"""For each listener, in the order of the text, its URL by scheme."""
+
+
+def host_in_url(host: str) -> str:
+    """A host as it stands in a URL: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this machine to whoever uses it. Names are not looked up."""
+    return host in ("localhost", "::1") or host.endswith(".localhost") or bool(_LOOPBACK.fullmatch(host))
+
+
+def advertised(text: str) -> Advertised:
+    """The listeners of advertisedListeners. Raises ValueError, in words."""
+    found: Advertised = {}
+    whose: dict[tuple[str, int], str] = {}
+    for address in _addresses(text, ADVERTISED_SCHEMES):
+        urls = found.setdefault(address.listener, {})
+        if address.scheme in urls:
+            raise ValueError(f"listener {address.listener} has two addresses for {address.scheme}")
+        urls[address.scheme] = address.url
+        place = (address.host.lower(), address.port)
+        if whose.setdefault(place, address.listener) != address.listener:
+            raise ValueError(f"{address.host}:{address.port} is given to two listeners, {whose[place]} and others")
+    return found
+
+
+def bound(text: str) -> tuple[Address, ...]:
+    """The entries of bindAddresses. Raises ValueError, in words."""
+    found = tuple(_addresses(text, BOUND_SCHEMES))
+    places = [(address.host, address.port) for address in found if address.port]
+    if len(set(places)) < len(places):
+        raise ValueError("an address is there twice")
+    return found
+
+
+def internal(listeners: Advertised, name: str) -> str:
+    """The listener of those clients that name none: the one called so, or the first; empty where there is none."""
+    return name or next(iter(listeners), "")
+
+
+def _addresses(text: str, schemes: tuple[str, ...]) -> list[Address]:
+    return [_address(entry.strip(), schemes) for entry in text.split(",") if entry.strip()]
+
+
+def _address(entry: str, schemes: tuple[str, ...]) -> Address:
+    found = _ENTRY.fullmatch(entry)
+    if found is None or int(found["port"]) > 65535:
+        raise ValueError(f'"{entry}" is not of the form name:scheme://host:port')
+    if found["scheme"] not in schemes:
+        raise ValueError(f'"{entry}": {found["scheme"]} is not one of {", ".join(schemes)}')
+    return Address(found["name"].strip(), found["scheme"], found["host"].strip("[]").lower(), int(found["port"]))

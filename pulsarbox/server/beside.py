@@ -1,0 +1,34 @@
+"""Work beside the loop that is done once: in a thread of its own, which is gone when it is done."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+async def beside(name: str, work: Callable[[], Result]) -> Result:
+    """What ``work`` returns, or raises. The loop's own executor would keep its threads, and ends before atexit does."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Result] = loop.create_future()
+
+    def told(result: Result | None, error: Exception | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]  # None only where Result is None
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = work()
+        except Exception as error:
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(told, result, failure)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await future

@@ -1,0 +1,191 @@
+"""A box that serves, in whatever loop and process: from its first port to its last sync.
+
+Nothing here touches what belongs to the process: signals, logging, the garbage collector, limits. ``daemon`` does, for
+a process that is the box's own; ``pulsarbox.embed`` must not.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pulsarbox import __version__
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.endpoints import endpoints_of
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.config.listeners import Address, bound
+from pulsarbox.server.beside import beside
+from pulsarbox.server.connection import Connection
+from pulsarbox.server.listening import listen
+from pulsarbox.server.loop_shell import LoopShell
+from pulsarbox.server.running import Running, remove, write
+from pulsarbox.storage.engine import Engine
+from pulsarbox.storage.lmdb_engine import LmdbEngine
+
+if TYPE_CHECKING:
+    from pulsarbox.server.http import HttpServer
+
+log = logging.getLogger(__name__)
+
+
+def lmdb_engine(settings: Settings) -> LmdbEngine:
+    """The engine of the settings' data directory."""
+    return LmdbEngine(
+        Path(settings.dataDirectory),
+        volume_size=settings.journalVolumeSizeMbytes << 20,
+        index_flush_entries=settings.journalIndexFlushEntries,
+        page_cache_bytes=settings.journalPageCacheMbytes << 20,
+        reserve_bytes=settings.journalReserveMbytes << 20,
+        pack_live_percent=settings.journalPackLivePercent,
+        pack_bytes_per_second=settings.journalPackMbytesPerSecond << 20,
+    )
+
+
+def new_loop(settings: Settings) -> asyncio.AbstractEventLoop:
+    """uvloop where it is wanted and installed. Raises OSError where it is wanted and not installed."""
+    if settings.eventLoop != "asyncio":
+        try:
+            import uvloop
+
+            return uvloop.new_event_loop()
+        except ImportError:
+            if settings.eventLoop == "uvloop":
+                raise OSError("eventLoop is 'uvloop', which is not installed: pip install uvloop") from None
+    return asyncio.new_event_loop()
+
+
+class Serving:
+    """One box. ``open``, ``open_http``, ``close``; the engine is its owner's to close, behind ``close``."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        *,
+        memory: bool = False,
+        embedded: bool = False,
+        port_options: tuple[str, str] = ("--port", "--web-port"),
+    ) -> None:
+        """With ``memory`` there is no data directory; ``port_options`` choose other ports, for messages."""
+        self.broker: Broker
+        self.shell: LoopShell
+        self.running: Running
+        self.sockets: list[socket.socket] = []
+        """Those that listen."""
+        self._settings = settings
+        self._engine = engine
+        self._data = None if memory else Path(settings.dataDirectory).absolute()
+        self._embedded = embedded
+        self._options = port_options
+        self._servers: list[asyncio.Server] = []
+        self._web_sockets: list[socket.socket] = []
+        self._http: HttpServer | None = None
+
+    async def open(self) -> Running:
+        """Serve the binary port; who comes to the other one waits in its backlog. Where that is.
+
+        Raises PersistenceError or OSError where it cannot; then nothing is left open.
+        """
+        recovery = self._engine.recover()  # first of all: another process may have the data directory
+        settings = self._settings
+        try:
+            sockets = await listen(settings.bindAddress, settings.brokerServicePort, self._options[0])
+            self.sockets += sockets
+            self._web_sockets = await listen(settings.bindAddress, settings.webServicePort, self._options[1])
+            self.sockets += self._web_sockets
+            port, web_port = (each[0].getsockname()[1] for each in (sockets, self._web_sockets))
+            own_ports = [(address.listener, await self._listen(address)) for address in bound(settings.bindAddresses)]
+            endpoints = endpoints_of(settings, _reachable(settings.bindAddress), port, web_port)
+            now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
+            self.broker = Broker(settings, recovery, endpoints, now)
+        except BaseException:
+            for each in self.sockets:
+                each.close()
+            raise
+        loop = asyncio.get_running_loop()
+        self.shell = LoopShell(self.broker, self._engine, loop)
+        for listener, listening in [("", sockets), *own_ports]:
+            await self._serve(listening, listener)
+        self.shell.start()
+        self.running = Running(
+            pid=os.getpid(),
+            started=time.time_ns() // 1_000_000,
+            version=__version__,
+            broker_url=endpoints.broker_url,
+            web_url=endpoints.web_url,
+            host=_reachable(settings.bindAddress),
+            port=port,
+            web_port=web_port,
+            data=str(self._data or ""),
+            clock=settings.brokerClock,
+            embedded=self._embedded,
+        )
+        return self.running
+
+    async def _listen(self, address: Address) -> list[socket.socket]:
+        sockets = await listen(address.host, address.port, "bindAddresses")
+        self.sockets += sockets
+        log.info("listener %s has %s:%d", address.listener, address.host, sockets[0].getsockname()[1])
+        return sockets
+
+    async def _serve(self, sockets: list[socket.socket], listener: str) -> None:
+        loop = asyncio.get_running_loop()
+        for each in sockets:
+            self._servers.append(await loop.create_server(lambda: Connection(self.shell, listener), sock=each))
+
+    async def open_http(self) -> None:
+        """Serve HTTP as well. Its library takes a while to import: beside the loop, so that binary clients are served
+        meanwhile."""
+        http = await beside("imports", lambda: import_module("pulsarbox.server.http"))
+        self._http = http.HttpServer(self.shell)
+        await self._http.start(self._web_sockets)
+
+    def tell(self) -> None:
+        """Tell who looks into the data directory where it serves."""
+        if self._data is not None:
+            try:
+                write(self._data, self.running)
+            except OSError as error:
+                log.warning("`pulsarbox status` will not know the ports: %s", error)
+
+    async def close(self) -> None:
+        """No new connections, finish what is under way, let the clients go, write the checkpoint."""
+        shell, broker = self.shell, self.broker
+        deadline = time.monotonic() + self._settings.brokerShutdownTimeoutMs / 1000
+        for server in self._servers:
+            server.close()
+        for connection in list(shell.connections.values()):
+            connection.pause_reading()
+        await self._settle(deadline)
+        broker.drain(shell.now())
+        shell.kick()
+        await self._settle(deadline)
+        for connection in list(shell.connections.values()):
+            connection.close()
+        while shell.connections and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        for connection in list(shell.connections.values()):
+            connection.abort()
+        if self._http is not None:
+            await self._http.stop()
+        for each in self.sockets:
+            each.close()
+        shell.stop()
+        if self._data is not None:
+            remove(self._data)
+
+    async def _settle(self, deadline: float) -> None:
+        """Wait until everything is durable."""
+        await asyncio.sleep(0)
+        while not self.broker.core.commits.idle and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+def _reachable(bind_address: str) -> str:
+    """A host name under which a client on this machine reaches the address."""
+    return "localhost" if bind_address in ("0.0.0.0", "::", "") else bind_address

@@ -1,0 +1,50 @@
+"""Passes bytes on from a port of its own to another, as `docker run -p` does; counts who came."""
+
+import contextlib
+import socket
+import threading
+from types import TracebackType
+
+
+class Forwarder:
+    """Listens on a free port of 127.0.0.1 while it is entered, and passes connections on to ``port`` of ``host``."""
+
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        self._to = (host, port)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self.connections = 0
+        """How many have come so far."""
+        self._sockets: list[socket.socket] = []
+
+    def __enter__(self) -> "Forwarder":
+        threading.Thread(target=self._accept, name="forwarder", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        for each in (self._listening, *self._sockets):
+            with contextlib.suppress(OSError):
+                each.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # closed: it is over
+            while True:
+                near, _ = self._listening.accept()
+                self.connections += 1
+                far = socket.create_connection(self._to)
+                self._sockets += [near, far]
+                for source, target in ((near, far), (far, near)):
+                    threading.Thread(target=_pass_on, args=(source, target), daemon=True).start()
+
+
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    for each in (source, target):
+        with contextlib.suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,57 @@
+"""The clock over HTTP."""
+
+import pytest
+
+from pulsarbox.config import Settings
+from tests.unit.server.http.harness import START, Box, with_box
+
+CLOCK = "/pulsarbox/v1/clock"
+DAY = 86_400_000
+VIRTUAL = Settings(brokerClock="virtual")
+
+
+def test_the_real_clock_is_shown_and_cannot_be_moved() -> None:
+    async def scenario(box: Box) -> None:
+        shown = await box.ask("GET", CLOCK)
+        assert shown.value == {"mode": "real", "now": START, "real": START, "offset": 0}
+        for method, path, body in (("POST", f"{CLOCK}/advance", {"by": "1d"}), ("PUT", CLOCK, {"to": START + 1})):
+            refused = await box.ask(method, path, body)
+            assert (refused.status, "--clock virtual" in refused.reason) == (409, True)
+
+    with_box(scenario)
+
+
+def test_it_is_advanced_and_set() -> None:
+    async def scenario(box: Box) -> None:
+        moved = await box.ask("POST", f"{CLOCK}/advance", {"by": "10d"})
+        assert moved.value == {"mode": "virtual", "now": START + 10 * DAY, "real": START, "offset": 10 * DAY}
+        assert (await box.ask("POST", f"{CLOCK}/advance", {"by": 1})).value["offset"] == 10 * DAY + 1
+        assert (await box.ask("PUT", CLOCK, {"to": "2030-01-01T00:00:00Z"})).value["now"] == 1_893_456_000_000
+        assert (await box.ask("PUT", CLOCK, {"to": "2030-01-01T02:00:00+01:00"})).value["now"] == 1_893_459_600_000
+        assert (await box.ask("PUT", CLOCK, {"to": 1_893_459_600_001})).value["now"] == 1_893_459_600_001
+        assert (await box.ask("GET", CLOCK)).value["now"] == 1_893_459_600_001
+
+    with_box(scenario, VIRTUAL)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "why"),
+    [
+        ("POST", f"{CLOCK}/advance", None, 'The body must be {"by"'),
+        ("POST", f"{CLOCK}/advance", {"to": 1}, 'The body must be {"by"'),
+        ("POST", f"{CLOCK}/advance", {"by": "soon"}, "it looks like 10d"),
+        ("POST", f"{CLOCK}/advance", {"by": 1.5}, "a whole number"),
+        ("POST", f"{CLOCK}/advance", {"by": -1}, "forward only"),
+        ("POST", f"{CLOCK}/advance", {"by": "9999999w"}, "year 9999"),
+        ("PUT", CLOCK, {"to": "tomorrow"}, "it looks like 2026-12-24"),
+        ("PUT", CLOCK, {"to": True}, "a whole number"),
+        ("PUT", CLOCK, {"to": "2001-01-01"}, "forward only"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(method: str, path: str, body: object, why: str) -> None:
+    async def scenario(box: Box) -> None:
+        refused = await box.ask(method, path, body)
+        assert (refused.status, why in refused.reason) == (400, True), refused.reason
+        assert (await box.ask("GET", CLOCK)).value["offset"] == 0
+
+    with_box(scenario, VIRTUAL)
