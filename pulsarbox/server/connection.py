@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from typing import TYPE_CHECKING, cast
 
 from pulsarbox.protocol.frames import FrameDecoder
@@ -102,6 +103,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._paused and not self._transport.is_closing():
             self._paused = False
             self._transport.resume_reading()
+
+    def forget(self) -> None:
+        """In a forked child: close the socket, which would keep the client beyond the parent. Nothing may follow."""
+        os.close(self._transport.get_extra_info("socket").fileno())
 
     def close(self) -> None:
         """Close after what is written."""
