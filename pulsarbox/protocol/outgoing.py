@@ -136,13 +136,18 @@ def metadata(message: Outgoing, envelope: Envelope) -> bytes:
         parts.append(b"\xc0\x01" + varint(envelope.highest_sequence_id))
     if message.payload is None:
         parts.append(b"\xc8\x01\x01")
-    if envelope.chunk is not None:
-        uuid, chunks, size, index = envelope.chunk
-        parts.append(_field(b"\xd2\x01", encoded(uuid)))
-        parts.append(b"\xd8\x01" + varint(chunks) + b"\xe0\x01" + varint(size) + b"\xe8\x01" + varint(index))
+    parts.append(_chunk(envelope))
     if message.null_key:
         parts.append(b"\xf0\x01\x01")
     return b"".join(parts)
+
+
+def _chunk(envelope: Envelope) -> bytes:
+    if envelope.chunk is None:
+        return b""
+    uuid, chunks, size, index = envelope.chunk
+    numbers = b"\xd8\x01" + varint(chunks) + b"\xe0\x01" + varint(size) + b"\xe8\x01" + varint(index)
+    return _field(b"\xd2\x01", encoded(uuid)) + numbers
 
 
 def send_frame(producer_id: int, envelope: Envelope, entry_metadata: bytes, body: bytes) -> bytes:
