@@ -33,8 +33,8 @@ BATCH_BYTES: Final = 128 << 10
 _AFTER_AN_ERROR_SECONDS: Final = 0.2
 
 Stored = Callable[[int, int, int, int, Sequence[Any]], None]
-"""Told of a receipt: partition (-1 for none), ledger, entry, number of messages, the tokens that came with them. The ledger
-is -1 where the broker had the messages already."""
+"""Told of a receipt: partition (-1 for none), ledger, entry, number of messages, the tokens that came with them. The
+ledger is -1 where the broker had the messages already."""
 
 
 @dataclass(frozen=True, slots=True)
