@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.client.incoming import Message, MessageId
@@ -33,19 +34,22 @@ class Consumer:
         self._partitioned: dict[str, int] = {}
         self._look = time.monotonic() + LOOK_SECONDS
 
-    def add(self, topic: str, options: Subscribing | None = None) -> list[TopicConsumer]:
-        """Consume a topic too, with all its partitions; those that are new. Raises what the broker tells."""
-        name = parse_topic(topic)
-        wanted = options or self._options
-        partitions = self._client.partitions(str(name), create=wanted.create)
-        if not partitions:
-            return self._open(str(name), name.partition_index, wanted)
-        self._partitioned[str(name)] = partitions
-        return [each for index in range(partitions) for each in self._open(str(name.partition(index)), index, wanted)]
+    def add(self, topic: str, start_of: Callable[[str], Start] | None = None) -> list[TopicConsumer]:
+        """Consume a topic too, with all its partitions; those that are new. Raises what the broker tells.
 
-    def _open(self, topic: str, partition: int, options: Subscribing) -> list[TopicConsumer]:
+        ``start_of``: where each topic or partition begins, where that is not as the options say.
+        """
+        name = parse_topic(topic)
+        partitions = self._client.partitions(str(name), create=self._options.create)
+        if not partitions:
+            return self._open(str(name), name.partition_index, start_of)
+        self._partitioned[str(name)] = partitions
+        return [each for index in range(partitions) for each in self._open(str(name.partition(index)), index, start_of)]
+
+    def _open(self, topic: str, partition: int, start_of: Callable[[str], Start] | None) -> list[TopicConsumer]:
         if topic in self.parts:
             return []
+        options = self._options if start_of is None else replace(self._options, start=start_of(topic))
         part = TopicConsumer(self._client, topic, partition, options, self._waiting.append)
         part.open()
         self.parts[topic] = part
@@ -62,7 +66,7 @@ class Consumer:
             found = self._client.partitions(topic, create=False)
             for index in range(before, found):
                 # From its beginning: whatever is there was sent after we came.
-                self._open(str(name.partition(index)), index, _from_the_start(self._options))
+                self._open(str(name.partition(index)), index, lambda topic: Start())
             self._partitioned[topic] = max(before, found)
 
     def take(self, limit: int, seconds: float) -> list[Message]:
@@ -120,10 +124,6 @@ class Consumer:
         """No more is wanted. What is not acknowledged goes to others, or comes again later."""
         for part in self.parts.values():
             part.close()
-
-
-def _from_the_start(options: Subscribing) -> Subscribing:
-    return Subscribing(options.subscription, options.type, options.durable, Start(), False, options.name, options.queue)
 
 
 def _by_part(messages: Sequence[Message]) -> Iterable[tuple[TopicConsumer, Sequence[Message]]]:

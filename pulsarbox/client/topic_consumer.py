@@ -84,6 +84,8 @@ class TopicConsumer:
     ) -> None:
         self.topic = topic
         self.partition = partition
+        self.seen: MessageId | None = None
+        """The last entry that was taken, or left out because it is before the start."""
         self.ended = False
         """Whether the topic takes no more messages, and all are read."""
         self.is_waiting = False
@@ -98,6 +100,7 @@ class TopicConsumer:
         self._ready: deque[Message] = deque()
         self._owed = 0
         self._start = options.start
+        self._sought: MessageId | None = None
         self._epoch = 0
         self._chunks = Chunks()
         self._partial: dict[tuple[int, int], Entry] = {}
@@ -209,6 +212,7 @@ class TopicConsumer:
         messages = metadata.num_messages_in_batch
         self._used(messages if not ack_set else sum(bin(word & _WORD).count("1") for word in ack_set))
         entry = Entry(self, where.ledgerId, where.entryId, metadata, command.redelivery_count)
+        self.seen = MessageId(where.ledgerId, where.entryId, partition=self.partition)
         body = payload[parsed.body_offset :]
         if metadata.HasField("num_chunks_from_msg") and metadata.num_chunks_from_msg > 1:
             whole = self._chunks.add(where.ledgerId, where.entryId, metadata, body)
@@ -216,7 +220,15 @@ class TopicConsumer:
                 return []
             body, entry.chunks = whole
         found = unpack(entry, body, ack_set)
-        return found if self._options.durable else self._wanted(found)
+        return self._since_sought(found) if self._options.durable else self._wanted(found)
+
+    def _since_sought(self, found: list[Message]) -> list[Message]:
+        """Of a batch that a message was sought in: acknowledge what is before it, for nobody wants that any more."""
+        sought = self._sought
+        if sought is None or not found or (found[0].entry.ledger, found[0].entry.entry) != sought[:2]:
+            return found
+        self.acknowledge([each for each in found if each.index < sought.batch_index])
+        return [each for each in found if each.index >= sought.batch_index]
 
     def _wanted(self, found: list[Message]) -> list[Message]:
         """Of a reader: without what comes before its start."""
@@ -353,6 +365,7 @@ class TopicConsumer:
         else:
             seek.message_id.CopyFrom(_data(start.id))
         self._client.ask(connection, BaseCommand(type=BaseCommand.SEEK, seek=seek), request_id)
+        self._sought = start.id if start.id.batch_index > 0 and not start.time else None
         self._drop()
         self._attached()  # what comes from now on comes from there
 
