@@ -25,6 +25,8 @@ def banner(running: Running, settings: Settings, source: str) -> str:
     }
     if running.clock != "real":
         rows["clock"] = "virtual: it is moved with `pulsarbox clock advance`"
+    if running.faults:
+        rows["faults"] = "may be injected (`pulsarbox fault`): not for data that matters"
     if not _is_loopback(settings.bindAddress):
         rows["beware"] = "there is no authentication, and it listens on more than loopback (bindAddress)"
     lines = [f"pulsarbox {running.version}, process {running.pid}"]

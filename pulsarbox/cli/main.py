@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),
     "tap": LazyCommand("pulsarbox.cli.tap:tap", "Show messages as they are published."),
     "produce": LazyCommand("pulsarbox.cli.produce:produce", "Send messages: from the command line, or from stdin."),
+    "fault": LazyCommand("pulsarbox.cli.fault:fault", "Inject faults by rule, to test applications."),
     "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker, in the foreground or in the background."),
     "completion": LazyCommand("pulsarbox.cli.completion:completion", "Print what makes a shell complete our commands."),
     "status": LazyCommand("pulsarbox.cli.status:status", "Say whether a box runs, and where."),

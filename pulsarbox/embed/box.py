@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 from pulsarbox.client import web
 from pulsarbox.config import Settings, Value, load
 from pulsarbox.embed.box_clock import BoxClock
+from pulsarbox.embed.box_faults import BoxFaults
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.process_runner import ProcessRunner
 from pulsarbox.embed.snapshot import Snapshot, scratch_directory
@@ -39,6 +40,7 @@ class PulsarBox:
         process: bool = False,
         data_dir: str | os.PathLike[str] | None = None,
         clock: str | None = None,
+        faults: bool | None = None,
         port: int | None = None,
         web_port: int | None = None,
         **more: Value,
@@ -50,6 +52,7 @@ class PulsarBox:
         own: dict[str, Value | None] = {
             "dataDirectory": None if data_dir is None else os.fspath(data_dir),
             "brokerClock": clock,
+            "faultInjectionEnabled": faults,
             "brokerServicePort": port,
             "webServicePort": web_port,
         }
@@ -63,6 +66,8 @@ class PulsarBox:
         self._running: Running | None = None
         self.clock: Final = BoxClock(self._ask)
         """What time it is for the box; see BoxClock."""
+        self.faults: Final = BoxFaults(self._ask)
+        """What goes wrong on purpose; see BoxFaults."""
 
     # Start and end
 
