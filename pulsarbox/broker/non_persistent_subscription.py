@@ -14,6 +14,7 @@ from pulsarbox.broker.dispatch.direct import (
 from pulsarbox.broker.dispatch.selectors.choice import make_selector
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PulsarBoxError
+from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
 from pulsarbox.storage.record import Entry
 
@@ -35,6 +36,11 @@ class NonPersistentSubscription:
         """Messages that found no consumer with room."""
         self._dispatcher: DirectDispatcher = DirectRoundRobin()
         """Of the first consumer's type as soon as there is one."""
+
+    @property
+    def topic_name(self) -> TopicName:
+        """See AnySubscription."""
+        return self.topic.name
 
     def __str__(self) -> str:
         """As Pulsar names a subscription in errors."""

@@ -21,6 +21,7 @@ from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
+from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Position
@@ -62,6 +63,11 @@ class Subscription:
     def __str__(self) -> str:
         """As Pulsar names a subscription in errors."""
         return f"PersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
+
+    @property
+    def topic_name(self) -> TopicName:
+        """See AnySubscription."""
+        return self.topic.name
 
     @property
     def durable(self) -> bool:

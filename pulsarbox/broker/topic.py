@@ -42,6 +42,10 @@ class AnySubscription(Protocol):
     type: CommandSubscribe.SubType
 
     @property
+    def topic_name(self) -> TopicName:
+        """Of its topic."""
+
+    @property
     def durable(self) -> bool:
         """Whether the subscription outlives its consumers."""
 

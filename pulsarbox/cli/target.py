@@ -15,6 +15,7 @@ import click
 
 from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
 from pulsarbox.cli.options import CONFIG, data_directory
+from pulsarbox.client.errors import NotConnected
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
 ADMIN_VARIABLE: Final = "PULSARBOX_ADMIN_URL"
@@ -96,9 +97,23 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool) -> Cal
             kwargs["service"] = service_target(url, config_file, data_dir)
         if admin:
             kwargs["admin"] = admin_target(admin_url, config_file, data_dir)
-        return run(command, *args, **kwargs)
+        return run(_placed(command, kwargs.get("service")), *args, **kwargs)
 
     return called
+
+
+def _placed(command: Callable[..., Any], service: Target | None) -> Callable[..., Any]:
+    """The command; a broker that it cannot reach is told with the place that its URL comes from."""
+
+    def placed(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except NotConnected as error:
+            if service is None:
+                raise
+            raise service.unreachable(str(error)) from error
+
+    return placed
 
 
 def service_target(

@@ -123,6 +123,7 @@ class Serving:
             web_port=web_port,
             data=str(self._data or ""),
             clock=settings.brokerClock,
+            faults=settings.faultInjectionEnabled,
             embedded=self._embedded,
         )
         return self.running

@@ -46,6 +46,11 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/clock": "ANYONE",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",
+    "GET /pulsarbox/v1/faults": "SUPERUSER",
+    "POST /pulsarbox/v1/faults": "SUPERUSER",
+    "DELETE /pulsarbox/v1/faults": "SUPERUSER",
+    "GET /pulsarbox/v1/faults/{id}": "SUPERUSER",
+    "DELETE /pulsarbox/v1/faults/{id}": "SUPERUSER",
 }
 
 
