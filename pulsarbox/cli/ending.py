@@ -6,7 +6,8 @@ from typing import Final
 
 from pulsarbox.cli.positions import End, Until
 from pulsarbox.client.consumer import Consumer
-from pulsarbox.client.incoming import Message, MessageId
+from pulsarbox.client.incoming import Message
+from pulsarbox.client.places import MessageId
 from pulsarbox.client.topic_consumer import TopicConsumer
 from pulsarbox.errors import NotAllowed
 

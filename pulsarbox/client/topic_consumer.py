@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.client.attached import Comeback
 from pulsarbox.client.chunks import Chunks
 from pulsarbox.client.errors import NotConnected, told
-from pulsarbox.client.incoming import EARLIEST, LATEST, Entry, Message, MessageId, ack_words, unpack
+from pulsarbox.client.incoming import Entry, Message, ack_words, unpack
+from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
 from pulsarbox.errors import NotAllowed, PulsarBoxError
 from pulsarbox.protocol.commands import encode_frame
 from pulsarbox.protocol.metadata import parse_entry
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from pulsarbox.client.client import Client
     from pulsarbox.client.connection import Connection
 
-QUEUE: Final = 1000
-"""Messages that a consumer asks for ahead."""
 TYPES: Final = {
     "exclusive": CommandSubscribe.Exclusive,
     "shared": CommandSubscribe.Shared,
@@ -49,18 +48,6 @@ _WORD: Final = 0xFFFFFFFFFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """Where reading begins."""
-
-    id: MessageId = EARLIEST
-    """With this message, which is EARLIEST, LATEST or one of the topic's."""
-    time: int = 0
-    """With the first message published then or later, milliseconds since 1970; 0: as ``id`` says."""
-    inclusive: bool = True
-    """Whether the message of ``id`` itself is wanted."""
-
-
-@dataclass(frozen=True, slots=True)
 class Subscribing:
     """What a consumer asks for."""
 
@@ -68,7 +55,7 @@ class Subscribing:
     type: int = CommandSubscribe.Exclusive
     """SubType; see ``TYPES``."""
     durable: bool = True
-    start: Start = Start()
+    start: Start = FROM_THE_START
     """Of a subscription that is not durable, or new."""
     create: bool = True
     """Whether the topic is made where it does not exist."""

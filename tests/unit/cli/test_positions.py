@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from pulsarbox.cli.positions import End, From, Until, message_id, parse_from, parse_until
 from pulsarbox.cli.times import duration, moment
-from pulsarbox.client.incoming import EARLIEST, LATEST, MessageId
-from pulsarbox.client.topic_consumer import Start
+from pulsarbox.client.places import EARLIEST, LATEST, MessageId, Start
 
 NOW = 1_700_000_000_000
 
