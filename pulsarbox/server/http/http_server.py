@@ -11,10 +11,10 @@ import socket
 from aiohttp import web
 
 from pulsarbox.clock import Now
-from pulsarbox.errors import NotAllowed, NotFound, NotSupported, PulsarBoxError, ServiceNotReady
+from pulsarbox.errors import NotAllowed, NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.call import Answer, Call, refusal
 from pulsarbox.server.http.routes import Match, split_path
-from pulsarbox.server.http.table import all_routes, is_pulsars
+from pulsarbox.server.http.table import all_routes
 from pulsarbox.server.shell import Shell
 
 log = logging.getLogger(__name__)
@@ -93,8 +93,9 @@ class HttpServer:
         segments = split_path(raw_path)
         match = self._routes.find("GET" if method == "HEAD" else method, segments)
         if match is None:
-            if is_pulsars(segments):
-                raise NotSupported(f"{method} {_printable(raw_path)} is not supported by this version of pulsarbox")
+            others = self._routes.methods(segments)
+            if others:
+                raise NotAllowed(f"{_printable(raw_path)} is there for {', '.join(others)}, not for {method}")
             raise NotFound(f"There is nothing at {_printable(raw_path)}")
         return match
 

@@ -95,6 +95,10 @@ class Routes:
             path["domain"] = next(segment for segment in segments if segment in DOMAINS)
         return Match(node.route, path)
 
+    def methods(self, segments: list[str]) -> list[str]:
+        """The methods by which a path is served."""
+        return sorted(method for method in self._roots if self.find(method, segments) is not None)
+
 
 def _walk(node: _Node, segments: list[str], i: int, values: tuple[str, ...]) -> tuple[_Node, tuple[str, ...]] | None:
     if i == len(segments):

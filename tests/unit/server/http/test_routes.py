@@ -1,13 +1,15 @@
 """The table of routes: what each row permits, and how a path finds its row."""
 
+import re
 from typing import cast
 
 import pytest
 
 from pulsarbox.errors import BadRequest
+from pulsarbox.protocol.admin_endpoints import endpoints
 from pulsarbox.server.http.call import DONE, Answer, Call
 from pulsarbox.server.http.routes import Permission, Route, Routes, split_path
-from pulsarbox.server.http.table import PULSAR_RESOURCES, all_routes, is_pulsars
+from pulsarbox.server.http.table import ROOMS, all_routes
 
 PERMISSIONS = {
     "GET /admin/v2/brokers/health": "ANYONE",
@@ -55,7 +57,7 @@ def routes(*paths: str) -> Routes:
 
 
 def test_the_permission_of_every_route() -> None:
-    assert {f"{row.method} {row.path}": row.permission.name for row in all_routes().rows} == PERMISSIONS
+    assert {f"{row.method} {row.path}": row.permission.name for room in ROOMS for row in room.ROUTES} == PERMISSIONS
 
 
 @pytest.mark.parametrize("permission", [None, "", "SUPERUSER"])
@@ -100,14 +102,24 @@ def test_segments_are_decoded_one_by_one() -> None:
         split_path("/%FF")
 
 
-def test_what_pulsar_has_beyond_the_table() -> None:
-    assert is_pulsars(["admin", "v2", "functions"])
-    assert is_pulsars(["admin", "v3", "transactions", "coordinators"])
-    assert not is_pulsars(["admin", "v3", "tenants"])
-    assert not is_pulsars(["admin", "v2", "nothing"])
-    assert not is_pulsars(["admin", "v2"])
-    assert not is_pulsars(["lookup", "v2", "persistent"])
-    assert {row.path.split("/")[3] for row in all_routes().rows if row.path.startswith("/admin/v2")} <= {
-        *PULSAR_RESOURCES["v2"],
-        "{domain}",
-    }
+def test_the_methods_of_a_path() -> None:
+    table = Routes([Route(method, "/a/{x}", Permission.ANYONE, nothing) for method in ("PUT", "GET")])
+    assert table.methods(["a", "b"]) == ["GET", "PUT"]
+    assert table.methods(["a"]) == []
+
+
+def _shape(method: str, path: str) -> tuple[str, str]:
+    """Without the names of the variables."""
+    return method, re.sub(r"{(?!domain})[^}]*}", "{}", path)
+
+
+def test_what_is_served_is_what_the_table_of_endpoints_says() -> None:
+    routes = {_shape(row.method, row.path) for room in ROOMS for row in room.ROUTES if row.path.startswith("/admin/")}
+    assert routes == {_shape(row.method, row.path) for row in endpoints() if row.served}
+
+
+def test_every_endpoint_of_pulsar_is_in_the_table() -> None:
+    table = all_routes()
+    for row in endpoints():
+        segments = split_path(row.path.replace("{domain}", "persistent").replace("{", "").replace("}", ""))
+        assert table.find(row.method, segments) is not None, row
