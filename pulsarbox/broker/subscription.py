@@ -54,6 +54,12 @@ class Subscription:
         self.type = CommandSubscribe.Exclusive
         self.fenced = False
         """A seek is under way: nobody may come, nobody is here."""
+        self.served = False
+        """Somebody has been here since it came into memory: until then its type means nothing."""
+        self.gone = (0, 0)
+        """Messages and bytes that were sent to consumers that have gone."""
+        self.mark_moved = 0
+        """When mark-delete moved last (ms since 1970), since it came into memory."""
         self._acks = Acknowledging(self)
         self.source = EntrySource(cursor, topic.core, self.dispatch)
         self._key_shared = KeySharedMeta()
@@ -73,6 +79,18 @@ class Subscription:
         """The consumer that gets everything, of an Exclusive or Failover subscription."""
         dispatcher = self.dispatcher
         return dispatcher.active if isinstance(dispatcher, SingleActiveDispatcher) else None
+
+    @property
+    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
+        """The slots of each consumer, of a Key_Shared subscription."""
+        dispatcher = self.dispatcher
+        return dispatcher.selector.ranges() if isinstance(dispatcher, KeySharedDispatcher) else {}
+
+    @property
+    def waiting_again(self) -> int:
+        """Entries that wait to be sent again, of a Shared or Key_Shared subscription."""
+        dispatcher = self.dispatcher
+        return dispatcher.waiting_again if isinstance(dispatcher, MultipleConsumersDispatcher) else 0
 
     @property
     def taking_over(self) -> bool:
@@ -95,11 +113,13 @@ class Subscription:
             self._key_shared = asked
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
+        self.served = True
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """The consumer has gone. ``lost``: its connection broke, it did not close."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            self.gone = consumer.added_to(self.gone)
             held = lost and bool(consumer.held)
             self.dispatcher.remove(consumer, now, lost=lost)
             if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
@@ -129,7 +149,7 @@ class Subscription:
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
         """The consumer can take ``permits`` more messages."""
-        consumer.permits += permits
+        consumer.asked(permits, now)
         self.dispatcher.flow(consumer, now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:

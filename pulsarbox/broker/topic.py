@@ -40,10 +40,20 @@ class AnySubscription(Protocol):
     name: str
     consumers: list[Consumer]
     type: CommandSubscribe.SubType
+    gone: tuple[int, int]
+    """Messages and bytes that were sent to consumers that have gone."""
 
     @property
     def durable(self) -> bool:
         """Whether the subscription outlives its consumers."""
+
+    @property
+    def active_consumer(self) -> Consumer | None:
+        """The consumer that gets everything, of an Exclusive or Failover subscription."""
+
+    @property
+    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
+        """The slots of each consumer, of a Key_Shared subscription."""
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
         """The consumer can take more messages."""
@@ -68,6 +78,10 @@ class Topic:
         self.core = core
         self.name = name
         self.producers: Producers = Producers(str(name))
+        self.gone_in = (0, 0)
+        """Messages and bytes from producers that have gone."""
+        self.gone_out = (0, 0)
+        """Messages and bytes that subscriptions sent that have gone."""
 
     def last_sequence_id(self, name: str) -> int:
         """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
@@ -79,6 +93,8 @@ class Topic:
 
     def remove_producer(self, producer: Producer, now: Now) -> None:
         """The producer has gone."""
+        if producer in self.producers:
+            self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
         self.producers.remove(producer, now)
 
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
@@ -94,6 +110,19 @@ class Topic:
         self.producers.close(now)
         for subscription in list(self.all_subscriptions()):
             subscription.close(now)
+
+    def subscription_went(self, subscription: AnySubscription) -> None:
+        """A subscription is no more."""
+        messages, size = subscription.gone
+        self.gone_out = self.gone_out[0] + messages, self.gone_out[1] + size
+
+    def look(self, now: Now) -> None:
+        """Keep the counters of everybody who is connected; see Meter.look."""
+        for producer in self.producers:
+            producer.look(now)
+        for subscription in self.all_subscriptions():
+            for consumer in subscription.consumers:
+                consumer.look(now)
 
     def check_idle(self) -> None:
         """Raises PreconditionFailed where producers or consumers are connected."""
@@ -118,8 +147,6 @@ class PersistentTopic(Topic):
         self.ledgers = TopicLedgers(core, stored, namespace_key(name.namespace))
         self._housekeeping = core.commits.housekeeping
         self.subscriptions: dict[str, Subscription] = {}
-        self.messages_in = 0
-        self.bytes_in = 0
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
         self.deduplication: Deduplication | None = None
@@ -319,6 +346,7 @@ class PersistentTopic(Topic):
     def _forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
+            self.subscription_went(subscription)
         if subscription.durable:
             cursor_id = subscription.cursor.cursor_id
             self.stored.cursors.pop(cursor_id, None)

@@ -142,6 +142,7 @@ def _consumer(
         epoch=command.consumer_epoch if command.HasField("consumer_epoch") and command.subType in ONE_ACTIVE else None,
         now=now,
     )
+    consumer.metadata = {item.key: item.value for item in command.metadata}
     if command.HasField("keySharedMeta"):
         consumer.key_shared = _key_shared(command.keySharedMeta)
     return consumer
