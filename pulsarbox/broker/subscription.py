@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
+from pulsarbox.broker.clearing import Clearing
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.consumer_choice import choice_of
@@ -61,6 +62,7 @@ class Subscription:
         self.mark_moved = 0
         """When mark-delete moved last (ms since 1970), since it came into memory."""
         self._acks = Acknowledging(self)
+        self.clearing = Clearing(self)
         self.source = EntrySource(cursor, topic.core, self.dispatch)
         self._key_shared = KeySharedMeta()
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
@@ -163,6 +165,11 @@ class Subscription:
     ) -> None:
         """Acknowledge what a command names; see Acknowledging.acknowledge."""
         self._acks.acknowledge(consumer, ack, now, done, failed)
+
+    def marked(self) -> None:
+        """Mark-delete was moved past its consumers: what waits may be acknowledged."""
+        self._acks.end_reset()
+        self.dispatcher.acknowledged_unheld(self.cursor.mark_delete)
 
     def why(self) -> Why:
         """The one reason why nothing is being sent right now, and since when."""

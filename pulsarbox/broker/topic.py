@@ -313,13 +313,21 @@ class PersistentTopic(Topic):
 
     def subscribe(self, name: str, *, earliest: bool, properties: dict[str, str], now: Now) -> Subscription:
         """A new durable subscription at the start of the topic or at its end; durable with the next commit."""
-        ledger, commits = self.ledger, self.core.commits
-        cursor = ManagedCursor(commits.new_id(), name, ledger)
+        ledger = self.ledger
         if earliest:
             info = next(iter(ledger.ledgers.values()))
-            cursor.reset(ledger.first_position(), info.messages_before, info.bytes_before)
+            start = ledger.first_position(), info.messages_before, info.bytes_before
         else:
-            cursor.reset(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes)
+            start = ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes
+        return self.subscribe_behind(name, start, properties, now)
+
+    def subscribe_behind(
+        self, name: str, start: tuple[Position, int, int], properties: dict[str, str], now: Now
+    ) -> Subscription:
+        """A new durable subscription behind a position, given with its totals of messages and bytes."""
+        ledger, commits = self.ledger, self.core.commits
+        cursor = ManagedCursor(commits.new_id(), name, ledger)
+        cursor.reset(*start)
         self.stored.cursors[cursor.cursor_id] = cursor
         row = {"name": name, "properties": properties, "created": now.wall}
         commits.put_row(cursor_key(ledger.topic_id, cursor.cursor_id), row)
@@ -424,14 +432,16 @@ class PersistentTopic(Topic):
 
     def can_unload(self) -> bool:
         """Whether nobody is connected and nothing is under way: the topic may be rows again."""
+        return not any(sub.fenced or not sub.durable for sub in self.subscriptions.values()) and self.is_settled()
+
+    def is_settled(self) -> bool:
+        """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
         if not self.producers.unused or self._reads or not self.stored.in_use:
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
         waits = self.core.commits.waits_for
-        return not any(
-            sub.consumers or sub.fenced or not sub.durable or waits(sub.cursor) for sub in self.subscriptions.values()
-        )
+        return not any(sub.consumers or waits(sub.cursor) for sub in self.subscriptions.values())
 
     def unload(self) -> None:
         """Let the topic be rows again; see ``can_unload``."""

@@ -1,7 +1,8 @@
 """Which topics there are: finding, creating and deleting them, and partitioned topics."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.idle import IdleTopics
@@ -30,6 +31,9 @@ SYSTEM_NAMES = re.compile(
 )
 """Topics that Pulsar keeps for itself; they are not listed."""
 
+SETTLING_SECONDS = 0.01
+"""How often a topic that is to be unloaded is looked at while reads for those that were connected are under way."""
+
 PARTITIONS_MAX = 10_000
 """All partitions are made in one turn, in which nobody else is served."""
 
@@ -43,6 +47,8 @@ class Topics:
         self._schemas = schemas
         self._topics: dict[str, Topic] = {}
         """The topics in memory; of persistent ones there may be more in the catalog."""
+        self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
+        """Those that are on their way out of it, and who is to hear of it."""
         self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
         core.deadlines.fall_due = self._fall_due
         core.deadlines.start()
@@ -80,6 +86,33 @@ class Topics:
         topic.unload()
         return True
 
+    def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
+        """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it
+        once ``done`` is called. Nothing is lost: what is on its way is stored first."""
+        if topic in self._unloading:
+            self._unloading[topic].append(done)
+            return
+        self._unloading[topic] = [done]
+        topic.close(now)
+        if isinstance(topic, PersistentTopic):
+            self._core.commits.after_commit(partial(self._unload_settled, topic))
+        else:
+            self._unloaded(topic, now)
+
+    def _unload_settled(self, topic: PersistentTopic, now: Now) -> None:
+        if self._topics.get(str(topic.name)) is topic and not topic.is_settled():
+            self._core.timers.at(now.monotonic + SETTLING_SECONDS, partial(self._unload_settled, topic))
+            return
+        if self._topics.get(str(topic.name)) is topic:  # it may have been deleted meanwhile
+            topic.unload()
+        self._unloaded(topic, now)
+
+    def _unloaded(self, topic: Topic, now: Now) -> None:
+        if self._topics.get(str(topic.name)) is topic:
+            del self._topics[str(topic.name)]
+        for done in self._unloading.pop(topic):
+            done(now)
+
     def _fall_due(self, name: str, now: Now) -> None:
         """A topic's deadline has come: in memory or not, its ledgers are looked at."""
         topic = self._topics.get(name)
@@ -100,6 +133,8 @@ class Topics:
         self._check_domain(name)
         topic = self.find(name, now)
         if topic is not None:
+            if topic in self._unloading:
+                raise ServiceNotReady(f"Topic {name} is being unloaded, try again")
             return topic
         self._tenants.require(name.namespace)
         if self.partitions(name):
