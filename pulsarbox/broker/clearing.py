@@ -121,7 +121,7 @@ class Clearing:
         step(now)
 
     def expire_before(self, publish_time: int, done: Done, failed: Failed, now: Now) -> None:
-        """Acknowledge what was published before ``publish_time`` (ms since 1970). Raises PreconditionFailed, NotFound."""
+        """Acknowledge what was published before an instant (ms since 1970). Raises PreconditionFailed, NotFound."""
         self._check()
         self.last_expired = now.wall
 
@@ -164,7 +164,14 @@ class Clearing:
             else:
                 self._again(partial(self._known, position, unacked, held), done, failed, when)
 
-        self._subscription.topic.look_up(position, known, failed, now)
+        def located(mark: Position, messages: int, size: int, when: Now) -> None:
+            self._again(partial(self._through, mark, messages, size), done, failed, when)
+
+        topic = self._subscription.topic
+        if position.entry_id < 0:  # before the first entry of a ledger
+            topic.locate(Position(position.ledger_id, 0), located, failed, now)
+        else:
+            topic.look_up(position, known, failed, now)
 
     def _known(self, position: Position, unacked: int, held: Held, done: Done, now: Now) -> None:
         self._check()

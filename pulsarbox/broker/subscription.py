@@ -95,6 +95,12 @@ class Subscription:
         return dispatcher.waiting_again if isinstance(dispatcher, MultipleConsumersDispatcher) else 0
 
     @property
+    def blocked(self) -> bool:
+        """Whether too many of its messages are unacknowledged, over all its consumers."""
+        dispatcher = self.dispatcher
+        return isinstance(dispatcher, MultipleConsumersDispatcher) and dispatcher.blocked
+
+    @property
     def taking_over(self) -> bool:
         """Whether the active consumer of a Failover subscription is chosen, and not yet served."""
         dispatcher = self.dispatcher

@@ -154,6 +154,11 @@ class MultipleConsumersDispatcher:
         self._parcels += 1
 
     @property
+    def blocked(self) -> bool:
+        """Whether the subscription's limit of unacknowledged messages is reached."""
+        return self._unacked.blocked
+
+    @property
     def waiting_again(self) -> int:
         """Entries that wait to be sent again."""
         raise NotImplementedError

@@ -8,6 +8,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, PulsarBoxError, ServiceNotReady
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol import replies
+from pulsarbox.protocol.metadata import key_values
 from pulsarbox.protocol.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
 
 
@@ -48,7 +49,7 @@ def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) 
         access=Access(command.producer_access_mode, command.topic_epoch if command.HasField("topic_epoch") else None),
         now=now,
     )
-    made.metadata = {item.key: item.value for item in command.metadata}
+    made.metadata = key_values(command.metadata)
     return made
 
 

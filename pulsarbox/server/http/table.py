@@ -1,6 +1,17 @@
 """All routes of the box, and what Pulsar has beyond them."""
 
-from pulsarbox.server.http import brokers, lookup, namespaces, partitions, schemas, tenants, topics
+from pulsarbox.server.http import (
+    brokers,
+    lookup,
+    messages,
+    namespaces,
+    partitions,
+    schemas,
+    stats,
+    subscriptions,
+    tenants,
+    topics,
+)
 from pulsarbox.server.http.routes import Routes
 
 PULSAR_RESOURCES = {
@@ -33,7 +44,7 @@ PULSAR_RESOURCES = {
 
 def all_routes() -> Routes:
     """The table. Raises TypeError or ValueError where a row is not fit to serve."""
-    rooms = (brokers, tenants, namespaces, topics, partitions, schemas, lookup)
+    rooms = (brokers, tenants, namespaces, topics, partitions, stats, subscriptions, messages, schemas, lookup)
     return Routes(row for room in rooms for row in room.ROUTES)
 
 

@@ -55,7 +55,7 @@ class Answers:
 def test_the_nth_entry_is_the_one_that_counting_finds(
     ledgers: list[int], acked: set[int], count: int, at_once: int
 ) -> None:
-    box = Box(managedLedgerMaxEntriesPerLedger=max(max(ledgers), 1))
+    box = Box(managedLedgerMaxEntriesPerLedger=max(*ledgers, 1))
     client = box.client()
     client.subscribe()
     positions = client.publish(sum(ledgers)) if sum(ledgers) else []
