@@ -34,6 +34,9 @@ SYSTEM_NAMES = re.compile(
 SETTLING_SECONDS = 0.01
 """How often a topic that is to be unloaded is looked at while reads for those that were connected are under way."""
 
+PAGE = 2000
+"""Names that are listed in one turn."""
+
 PARTITIONS_MAX = 10_000
 """All partitions are made in one turn, in which nobody else is served."""
 
@@ -356,19 +359,24 @@ class Topics:
 
         ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Raises NotFound where the namespace is missing.
         """
+        return [name for page in self.pages(namespace, mode, system=system) for name in page]
+
+    def pages(self, namespace: str, mode: str = "ALL", *, system: bool = False) -> Iterator[list[str]]:
+        """The same, piece by piece: topics may come and go meanwhile. Raises NotFound at once."""
         self._tenants.policies(namespace)
-        domains = {"PERSISTENT": (PERSISTENT,), "NON_PERSISTENT": (NON_PERSISTENT,)}.get(
-            mode, (PERSISTENT, NON_PERSISTENT)
-        )
-        found = {
-            str(topic.name)
-            for topic in self._topics.values()
-            if topic.name.namespace == namespace and topic.name.domain in domains
-        }
-        if PERSISTENT in domains:
-            prefix = topic_key(f"{PERSISTENT}://{namespace}/")
-            found.update(key.partition("/")[2] for key in self._core.catalog.keys(prefix))
-        return sorted(name for name in found if system or not SYSTEM_NAMES.fullmatch(parse_topic(name).base.local))
+        return self._pages(namespace, mode, system)
+
+    def _pages(self, namespace: str, mode: str, system: bool) -> Iterator[list[str]]:
+        if mode != "PERSISTENT":
+            names = (each.name for each in self._topics.values() if not each.name.persistent)
+            found = (str(name) for name in names if name.namespace == namespace)
+            yield sorted(name for name in found if system or not is_system(name))
+        if mode != "NON_PERSISTENT":
+            prefix, after = topic_key(f"{PERSISTENT}://{namespace}/"), ""
+            while after is not None:
+                keys, after = self._core.catalog.page(prefix, after, PAGE)  # type: ignore[assignment]
+                page = [key.partition("/")[2] for key in keys]
+                yield page if system else [name for name in page if not is_system(name)]
 
     def partitioned_names(self, namespace: str, domain: str) -> list[str]:
         """The partitioned topics of a namespace. Raises NotFound where the namespace is missing."""
@@ -397,6 +405,14 @@ class Topics:
         if not allowed:
             # Of either domain: the text of Pulsar 4.2's BrokerService says "persistent" in both places.
             raise NotAllowed("Broker is unable to load persistent topic")
+
+
+def is_system(name: str) -> bool:
+    """Whether a topic is one that Pulsar keeps for itself."""
+    local = name.rpartition("/")[2]
+    if "__" not in local and not local.startswith("transaction_coordinator_assign"):
+        return False  # nearly all, and taking a name apart takes ten times as long
+    return SYSTEM_NAMES.fullmatch(parse_topic(name).base.local) is not None
 
 
 def _check_count(count: int) -> None:

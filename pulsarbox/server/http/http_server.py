@@ -15,6 +15,7 @@ from pulsarbox.errors import NotAllowed, NotFound, NotSupported, PulsarBoxError,
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, refusal
 from pulsarbox.server.http.routes import Match, split_path
 from pulsarbox.server.http.table import all_routes, is_pulsars
+from pulsarbox.server.sampling import Sampling
 from pulsarbox.server.shell import Shell
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class HttpServer:
         self._shell = shell
         self._routes = all_routes()
         self._runner: web.ServerRunner | None = None
+        self._sampling = Sampling(shell)
 
     async def start(self, sockets: list[socket.socket]) -> None:
         """Serve on sockets that listen."""
@@ -45,9 +47,11 @@ class HttpServer:
         await self._runner.setup()
         for each in sockets:
             await web.SockSite(self._runner, each).start()
+        self._sampling.start()
 
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
+        self._sampling.stop()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

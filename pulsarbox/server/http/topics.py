@@ -1,25 +1,34 @@
 """Topics, of both domains."""
 
+from pulsarbox.clock import Now
 from pulsarbox.errors import NotAcceptable, NotFound, PreconditionFailed
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http.bundles import bundle_of
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, texts
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import find_topic, parts_of, require_namespace
-from pulsarbox.server.http.turns import when_all
+from pulsarbox.server.http.turns import in_turns, when_all
 from pulsarbox.storage.catalog import Row, partitions_key, topic_key
 
 _MODES = {"persistent": "PERSISTENT", "non-persistent": "NON_PERSISTENT"}
 
 
-def topics(call: Call) -> Answer:
+def topics(call: Call) -> Later:
     """The topics of a namespace, partitions one by one; of one bundle, where it is named."""
-    mode = _MODES[call.path["domain"]]
-    names = call.broker.topics.names(call.namespace(), mode, system=call.flag("includeSystemTopic"))
-    bundle = call.query.get("bundle")
-    if bundle:
-        names = [name for name in names if bundle_of(call.broker.tenants, parse_topic(name)) == bundle]
-    return answer(names)
+    return listed(call, _MODES[call.path["domain"]], call.query.get("bundle", ""))
+
+
+def listed(call: Call, mode: str, bundle: str = "") -> Later:
+    """The names of topics, as ``Topics.pages`` has them. Raises NotFound."""
+    found: list[str] = []
+
+    def add(page: list[str], now: Now) -> None:
+        if bundle:
+            page = [name for name in page if bundle_of(call.broker.tenants, parse_topic(name)) == bundle]
+        found.extend(page)
+
+    pages = call.broker.topics.pages(call.namespace(), mode, system=call.flag("includeSystemTopic"))
+    return in_turns(call, pages, add, lambda now, later: later.give(answer(found)), 1)
 
 
 def create(call: Call) -> Answer:

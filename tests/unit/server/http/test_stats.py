@@ -249,7 +249,8 @@ def test_rates_are_those_of_the_last_minute() -> None:
         stats = (await box.get(f"{PATH}/t/stats")).value
         assert (stats["msgRateIn"], stats["msgRateOut"]) == (6.0, 6.0)
         assert stats["msgThroughputIn"] == pytest.approx(stats["averageMsgSize"] * 6)
-        for at in range(20, 150, 10):
+        for later in range(20, 150, 10):
+            at = float(later)
             topic.look(now())
         stats = (await box.get(f"{PATH}/t/stats")).value
         assert (stats["msgRateIn"], stats["msgRateOut"]) == (0.0, 0.0)
