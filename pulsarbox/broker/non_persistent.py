@@ -30,7 +30,7 @@ class NonPersistentTopic(Topic):
         messages = metadata.num_messages_in_batch
         entry = Entry(0, 0, 0, messages, 0, 0, 0, metadata.publish_time, now.wall, 0, 0, payload)
         for subscription in list(self.subscriptions.values()):
-            subscription.send(entry, metadata)
+            subscription.send(entry, metadata, now)
         producer.published(messages, len(payload))
         producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0)
 

@@ -13,7 +13,13 @@ from pulsarbox.config.settings import Settings, settings_by_name, settings_table
 ENVIRONMENT_PREFIX: Final = "PULSARBOX_"
 
 # Variables with our prefix that are not settings.
-OTHER_VARIABLES: Final = MappingProxyType({"PULSARBOX_CONFIG": "Configuration file, as with `--config`."})
+OTHER_VARIABLES: Final = MappingProxyType(
+    {
+        "PULSARBOX_CONFIG": "Configuration file, as with `--config`.",
+        "PULSARBOX_SERVICE_URL": "Broker that `produce`, `consume` and their like talk to, as with `--url`.",
+        "PULSARBOX_ADMIN_URL": "Broker whose Admin API commands use, as with `--admin-url`.",
+    }
+)
 
 DEFAULT_ORIGIN: Final = "default"
 COMMAND_LINE_ORIGIN: Final = "command line"

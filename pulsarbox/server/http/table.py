@@ -1,9 +1,21 @@
 """All routes of the box: those that it serves, and what Pulsar has beyond them."""
 
-from pulsarbox.server.http import brokers, lookup, namespaces, partitions, schemas, tenants, topics, unserved
+from pulsarbox.server.http import (
+    brokers,
+    lookup,
+    messages,
+    namespaces,
+    partitions,
+    schemas,
+    stats,
+    subscriptions,
+    tenants,
+    topics,
+    unserved,
+)
 from pulsarbox.server.http.routes import Routes
 
-ROOMS = (brokers, tenants, namespaces, topics, partitions, schemas, lookup)
+ROOMS = (brokers, tenants, namespaces, topics, partitions, stats, subscriptions, messages, schemas, lookup)
 """Where the routes are that it serves."""
 
 

@@ -1,0 +1,144 @@
+"""How a command ends: one exception for each exit code, and which of them an error of a broker becomes.
+
+``docs/operations.md`` has the table. Raise one of these from anywhere in a command; click
+prints it and ends the process.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, TextIO, TypeVar
+
+import click
+
+from pulsarbox import errors
+from pulsarbox.cli.text import clean
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_NOT_FOUND: Final = 3
+EXIT_CONFLICT: Final = 4
+EXIT_DENIED: Final = 5
+EXIT_UNREACHABLE: Final = 6
+EXIT_TIMEOUT: Final = 7
+EXIT_PARTIAL: Final = 8
+EXIT_INTERRUPTED: Final = 130
+
+
+class Failed(click.ClickException):
+    """It failed, for a reason that none of the others names. The message says what to do as well."""
+
+    exit_code: ClassVar[int] = EXIT_FAILED
+
+    def show(self, file: TextIO | None = None) -> None:  # type: ignore[override] # click: IO[Any]
+        """One line on stderr, in the voice of ``say``; the message may quote a broker, so it is cleaned."""
+        click.echo(f"pulsarbox: {clean(self.message)}", file=file or sys.stderr)
+
+
+class Misused(Failed):
+    """Options that do not go together, or a value that cannot be used."""
+
+    exit_code = EXIT_USAGE
+
+
+class NotThere(Failed):
+    """What the command is about does not exist."""
+
+    exit_code = EXIT_NOT_FOUND
+
+
+class InTheWay(Failed):
+    """It exists already, is in use, or is in a state that forbids the request."""
+
+    exit_code = EXIT_CONFLICT
+
+
+class Denied(Failed):
+    """Who asked did not prove who it is, or may not do this."""
+
+    exit_code = EXIT_DENIED
+
+
+class Unreachable(Failed):
+    """Nobody answers where the broker should be."""
+
+    exit_code = EXIT_UNREACHABLE
+
+
+class TimedOut(Failed):
+    """No answer in time, or ``--until`` was not reached."""
+
+    exit_code = EXIT_TIMEOUT
+
+
+class Partly(Failed):
+    """Some of it was done, some was not."""
+
+    exit_code = EXIT_PARTIAL
+
+
+class Interrupted(Failed):
+    """Ctrl-C."""
+
+    exit_code = EXIT_INTERRUPTED
+
+
+_BY_ERROR: Final[tuple[tuple[tuple[type[errors.PulsarBoxError], ...], type[Failed]], ...]] = (
+    ((errors.TopicNotFound, errors.SubscriptionNotFound, errors.ConsumerNotFound, errors.NotFound), NotThere),
+    ((errors.AuthenticationError, errors.AuthorizationError), Denied),
+    ((errors.NamingError, errors.InvalidTopicName, errors.PreconditionFailed), Misused),
+    ((errors.ConsumerBusy, errors.ProducerBusy, errors.ProducerFenced, errors.Conflict), InTheWay),
+    ((errors.TopicTerminated, errors.IncompatibleSchema, errors.ConsumerAssignError), InTheWay),
+    ((errors.ServiceNotReady,), Unreachable),
+)
+"""The first row that fits, so a subclass stands before its base."""
+
+_BY_STATUS: Final = {
+    401: Denied,
+    403: Denied,
+    404: NotThere,
+    408: TimedOut,
+    409: InTheWay,
+    412: Misused,
+    503: Unreachable,
+    504: TimedOut,
+}
+
+
+def ending(error: errors.PulsarBoxError) -> Failed:
+    """What a command ends with that met this error of a broker."""
+    kind = next((kind for classes, kind in _BY_ERROR if isinstance(error, classes)), Failed)
+    return kind(str(error) or type(error).__name__)
+
+
+def ending_of_status(status: int, message: str) -> Failed:
+    """What a command ends with that was answered this HTTP status (400 and up) by the Admin API."""
+    return _BY_STATUS.get(status, Failed)(message or f"HTTP {status}")
+
+
+_T = TypeVar("_T")
+
+
+def run(work: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+    """Do the work of a command; whatever ends it early becomes one of the endings above.
+
+    Ctrl-C is 130, an error of the broker what the table says, a reader of stdout that has seen enough (``| head``) is
+    no failure: exit code 0, nothing is said.
+    """
+    try:
+        return work(*args, **kwargs)
+    except errors.PulsarBoxError as error:
+        raise ending(error) from error
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted") from None
+    except BrokenPipeError:
+        abandon_stdout()
+        raise click.exceptions.Exit(EXIT_OK) from None
+
+
+def abandon_stdout() -> None:
+    """Whoever read stdout is gone: what is still buffered goes nowhere, so the end of the process says nothing."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

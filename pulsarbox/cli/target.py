@@ -1,0 +1,188 @@
+"""Which broker a command talks to: ``--url`` and ``--admin-url``, and what stands in for them.
+
+The first that there is: the option; PULSARBOX_SERVICE_URL or PULSARBOX_ADMIN_URL; the box that runs on the data
+directory; the ports of a Pulsar broker on this machine. Any broker will do, a box or Apache Pulsar.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
+from pulsarbox.cli.options import CONFIG, data_directory
+
+SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
+ADMIN_VARIABLE: Final = "PULSARBOX_ADMIN_URL"
+DEFAULT_SERVICE: Final = "pulsar://localhost:6650"
+DEFAULT_ADMIN: Final = "http://localhost:8080"
+
+_DATA_DIR: Final = click.option(
+    "--data-dir", help="Data directory of the box to talk to, where no URL is given (dataDirectory)."
+)
+_URL: Final = click.option(
+    "--url",
+    metavar="URL",
+    help=f"Service URL of the broker, such as {DEFAULT_SERVICE}. Else {SERVICE_VARIABLE}, else the box that runs here.",
+)
+_ADMIN_URL: Final = click.option(
+    "--admin-url",
+    metavar="URL",
+    help=f"Admin URL of the broker, such as {DEFAULT_ADMIN}. Else {ADMIN_VARIABLE}, else the box that runs here.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A broker, by its URL, and where that URL comes from."""
+
+    url: str
+    """Without a slash at its end."""
+    origin: str
+    """In words: ``--url``, ``PULSARBOX_SERVICE_URL``, ``the box on data``, ``the default``."""
+    hosts: tuple[tuple[str, int], ...]
+    """Hosts and ports of the URL, in its order."""
+
+    def unreachable(self, reason: str) -> Failed:
+        """The ending of a command that got no connection, or lost it: what was tried, and what to do."""
+        return Unreachable(f"{self.url} ({self.origin}) cannot be reached: {reason}; {self._advice()}")
+
+    def silent(self, seconds: float) -> Failed:
+        """The ending of a command that got no answer in time."""
+        return TimedOut(f"{self.url} ({self.origin}) has not answered within {seconds:g} s; {self._advice()}")
+
+    def _advice(self) -> str:
+        option = "--url" if self.url.startswith("pulsar") else "--admin-url"
+        return f"see `pulsarbox status`, start a box with `pulsarbox start --detach`, or name a broker with {option}"
+
+
+def service_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command --url, --data-dir and --config; it is called with ``service``, a ``Target``.
+
+    What ends the command early ends it as ``exits.run`` says; so with the other two.
+    """
+    return _with_directory(_URL(_called_with(command, service=True, admin=False)))
+
+
+def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command --admin-url, --data-dir and --config; it is called with ``admin``, a ``Target``."""
+    return _with_directory(_ADMIN_URL(_called_with(command, service=False, admin=True)))
+
+
+def service_and_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command both, with --data-dir and --config; it is called with ``service`` and ``admin``."""
+    return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True))))
+
+
+def _with_directory(command: Callable[..., Any]) -> Callable[..., Any]:
+    return _DATA_DIR(CONFIG(command))
+
+
+def _called_with(command: Callable[..., Any], service: bool, admin: bool) -> Callable[..., Any]:
+    @functools.wraps(command)
+    def called(
+        *args: Any,
+        config_file: Path | None,
+        data_dir: str | None,
+        url: str | None = None,
+        admin_url: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        if service:
+            kwargs["service"] = service_target(url, config_file, data_dir)
+        if admin:
+            kwargs["admin"] = admin_target(admin_url, config_file, data_dir)
+        return run(command, *args, **kwargs)
+
+    return called
+
+
+def service_target(
+    url: str | None = None,
+    config_file: Path | None = None,
+    data_dir: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Target:
+    """The broker for the Pulsar protocol. Raises Misused for a URL that cannot be one."""
+    given = _given(url, "--url", SERVICE_VARIABLE, environ, data_dir)
+    if given is None:
+        given = _of_the_box(config_file, data_dir, web=False) or (DEFAULT_SERVICE, "the default")
+    return _target(*given, scheme="pulsar", port=6650, secure="pulsar+ssl")
+
+
+def admin_target(
+    url: str | None = None,
+    config_file: Path | None = None,
+    data_dir: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Target:
+    """The broker for the Admin API. Raises Misused for a URL that cannot be one."""
+    given = _given(url, "--admin-url", ADMIN_VARIABLE, environ, data_dir)
+    if given is None:
+        given = _of_the_box(config_file, data_dir, web=True) or (DEFAULT_ADMIN, "the default")
+    return _target(*given, scheme="http", port=8080, secure="https")
+
+
+def _given(
+    url: str | None, option: str, variable: str, environ: Mapping[str, str], data_dir: str | None
+) -> tuple[str, str] | None:
+    if url is not None:
+        if data_dir is not None:
+            raise Misused(f"{option} and --data-dir both name a broker: give one of them")
+        return url, option
+    if data_dir is not None:  # an option, so it wins over the environment
+        return None
+    return (environ[variable], variable) if environ.get(variable) else None
+
+
+def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tuple[str, str] | None:
+    """The box that runs on the data directory. None where none does, unless that directory was named."""
+    from pulsarbox.cli.holding import find
+    from pulsarbox.server.running import read
+
+    directory = data_directory(config_file, data_dir)
+    found = find(directory)
+    if found is None:
+        if data_dir is None:
+            return None
+        raise Unreachable(f"no box runs on {directory}: start it with `pulsarbox start --detach --data-dir {data_dir}`")
+    running = read(directory, found.pid)
+    if running is None:
+        raise Unreachable(f"the box on {directory} (process {found.pid or 'unknown'}) does not serve yet: try again")
+    host = f"[{running.host}]" if ":" in running.host else running.host
+    origin = f"the box on {directory}"
+    return (f"http://{host}:{running.web_port}", origin) if web else (f"pulsar://{host}:{running.port}", origin)
+
+
+def _target(url: str, origin: str, scheme: str, port: int, secure: str) -> Target:
+    found, mark, rest = url.strip().partition("://")
+    looks = f"it looks like {scheme}://localhost:{port}"
+    if not mark:
+        raise Misused(f"{origin}: '{url}' is no URL: {looks}")
+    if found == secure:
+        raise Misused(f"{origin}: '{url}': TLS is not supported yet; {looks}")
+    if found != scheme:
+        raise Misused(f"{origin}: '{url}' has the scheme {found}: {looks}")
+    rest = rest.rstrip("/")
+    hosts = tuple(_host_and_port(each, port, f"{origin}: '{url}'", looks) for each in rest.split(","))
+    return Target(f"{scheme}://{rest}", origin, hosts)
+
+
+def _host_and_port(text: str, default: int, where: str, looks: str) -> tuple[str, int]:
+    """``host``, ``host:port``, ``[::1]:port``."""
+    if text.startswith("["):
+        host, bracket, after = text[1:].partition("]")
+        number = after.removeprefix(":") if after else ""
+        fits = bool(bracket) and (not after or after.startswith(":"))
+    else:
+        host, _, number = text.partition(":")
+        fits = True
+    if not fits or not host or set(host) & set("/?#@ ") or (number and not (number.isascii() and number.isdigit())):
+        raise Misused(f"{where} does not name a host and a port: {looks}")
+    if number and not 0 < int(number) < 65536:
+        raise Misused(f"{where}: {number} is no port: {looks}")
+    return host, int(number) if number else default

@@ -1,0 +1,159 @@
+"""Which broker a command talks to, and what it says where there is none."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from pulsarbox.cli.exits import Misused, Unreachable
+from pulsarbox.cli.target import (
+    Target,
+    admin_options,
+    admin_target,
+    service_and_admin_options,
+    service_options,
+    service_target,
+)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Away from any pulsarbox.toml and from any data directory."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("PULSARBOX_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Path]:
+    """A directory that looks as if a box served from it."""
+    directory = tmp_path / "data"
+    directory.mkdir()
+    facts = {
+        "pid": os.getpid(),
+        "started": 1,
+        "version": "1",
+        "broker_url": "pulsar://far:1",
+        "web_url": "http://far:2",
+    }
+    here = {"host": "127.0.0.1", "port": 16650, "web_port": 18080, "data": str(directory)}
+    (directory / "RUNNING").write_text(json.dumps(facts | here))
+    with (directory / "LOCK").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield directory
+
+
+def test_the_option_wins_over_the_environment_and_this_over_the_box(box: Path) -> None:
+    environ = {"PULSARBOX_SERVICE_URL": "pulsar://two:2", "PULSARBOX_ADMIN_URL": "http://two:3"}
+    assert service_target("pulsar://one:1", environ=environ).url == "pulsar://one:1"
+    assert service_target(environ=environ) == Target("pulsar://two:2", "PULSARBOX_SERVICE_URL", (("two", 2),))
+    assert admin_target(environ=environ) == Target("http://two:3", "PULSARBOX_ADMIN_URL", (("two", 3),))
+    named = service_target(data_dir=str(box), environ=environ)
+    assert named == Target("pulsar://127.0.0.1:16650", f"the box on {box}", (("127.0.0.1", 16650),))
+    assert service_target(environ={}).url == "pulsar://127.0.0.1:16650"
+    assert admin_target(environ={}).url == "http://127.0.0.1:18080"
+
+
+def test_without_anything_it_is_the_broker_of_this_machine() -> None:
+    assert service_target(environ={}) == Target("pulsar://localhost:6650", "the default", (("localhost", 6650),))
+    assert admin_target(environ={}) == Target("http://localhost:8080", "the default", (("localhost", 8080),))
+
+
+def test_a_directory_that_is_named_must_have_a_box() -> None:
+    with pytest.raises(Unreachable, match=r"no box runs on empty: start it with `pulsarbox start --detach"):
+        service_target(data_dir="empty", environ={"PULSARBOX_SERVICE_URL": "pulsar://two:2"})
+
+
+def test_a_box_that_does_not_serve_yet_is_not_taken_for_none(box: Path) -> None:
+    (box / "RUNNING").unlink()
+    with pytest.raises(Unreachable, match="does not serve yet: try again"):
+        service_target(environ={})
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts"),
+    [
+        ("pulsar://a", [("a", 6650)]),
+        ("pulsar://a:1/", [("a", 1)]),
+        ("pulsar://a:1,b,[::1]:3", [("a", 1), ("b", 6650), ("::1", 3)]),
+        ("pulsar://[::1]", [("::1", 6650)]),
+    ],
+)
+def test_hosts_and_ports(url: str, hosts: list[tuple[str, int]]) -> None:
+    assert list(service_target(url).hosts) == hosts
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("localhost:6650", "is no URL"),
+        ("http://localhost:8080", "has the scheme http: it looks like pulsar://localhost:6650"),
+        ("pulsar+ssl://localhost:6651", "TLS is not supported yet"),
+        ("pulsar://", "does not name a host"),
+        ("pulsar://a:b", "does not name a host and a port"),
+        ("pulsar://a,", "does not name a host"),
+        ("pulsar://[::1", "does not name a host"),
+        ("pulsar://a:70000", "70000 is no port"),
+        ("pulsar://a:0", "0 is no port"),
+        ("pulsar://a/b", "does not name a host"),
+        ("pulsar://a:\u0661", "does not name a host"),
+    ],
+)
+def test_a_url_that_cannot_be_one_is_refused_with_its_origin(url: str, problem: str) -> None:
+    with pytest.raises(Misused, match=r"^--url: ") as refused:
+        service_target(url)
+    assert problem in str(refused.value)
+    with pytest.raises(Misused, match=r"^PULSARBOX_SERVICE_URL: "):
+        service_target(environ={"PULSARBOX_SERVICE_URL": url})
+
+
+def test_an_option_and_a_directory_contradict_each_other() -> None:
+    with pytest.raises(Misused, match="--admin-url and --data-dir both name a broker"):
+        admin_target("http://a:1", data_dir="data")
+
+
+@click.command()
+@service_options
+@click.argument("topic")
+def one(service: Target, topic: str) -> None:
+    click.echo(f"{topic} {service.url}")
+
+
+@click.command()
+@admin_options
+def two(admin: Target) -> None:
+    click.echo(admin.url)
+
+
+@click.command()
+@service_and_admin_options
+def both(service: Target, admin: Target) -> None:
+    click.echo(f"{service.url} {admin.url}")
+    raise service.unreachable("Connection refused")
+
+
+def call(command: click.Command, *words: str) -> Result:
+    return CliRunner().invoke(command, words)
+
+
+def test_commands_are_called_with_what_they_ask_for(box: Path) -> None:
+    assert call(one, "t", "--url", "pulsar://a").output == "t pulsar://a\n"
+    assert call(two, "--data-dir", str(box)).output == "http://127.0.0.1:18080\n"
+    result = call(both, "--url", "pulsar://a:1", "--admin-url", "http://b")
+    assert (result.exit_code, result.stdout) == (6, "pulsar://a:1 http://b\n")
+    assert result.stderr.startswith(
+        "pulsarbox: pulsar://a:1 (--url) cannot be reached: Connection refused; see `pulsar"
+    )
+
+
+def test_a_wrong_url_is_a_mistake_of_usage() -> None:
+    result = call(two, "--admin-url", "ftp://a\x1b[2J")
+    assert result.exit_code == 2
+    assert "\x1b" not in result.output
