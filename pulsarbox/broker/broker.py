@@ -16,6 +16,7 @@ from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
@@ -51,7 +52,8 @@ class Broker:
         self.core = Core(settings, Store(recovery), now.wall)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
-        self.topics = Topics(self.core, self.tenants, self.schemas)
+        self.permissions = Permissions(self.tenants)
+        self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.command_table: dict[int, CommandRow] = command_table()
         self.cnxs: dict[ServerCnx, None] = {}
         self._waiting: list[Outbox] = []

@@ -8,6 +8,7 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.idle import IdleTopics
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.non_persistent import NonPersistentTopic
+from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic, Topic
@@ -44,9 +45,10 @@ PARTITIONS_MAX = 10_000
 class Topics:
     """All topics of the box."""
 
-    def __init__(self, core: Core, tenants: Tenants, schemas: Schemas) -> None:
+    def __init__(self, core: Core, tenants: Tenants, schemas: Schemas, permissions: Permissions) -> None:
         self._core = core
         self._tenants = tenants
+        self._permissions = permissions
         self._schemas = schemas
         self._topics: dict[str, Topic] = {}
         """The topics in memory; of persistent ones there may be more in the catalog."""
@@ -217,6 +219,7 @@ class Topics:
             topic.delete(now)
         else:
             topic.close(now)
+        self._permissions.forget_topic(name)
         if name.base == name:
             self._schemas.delete(name, force=True)
 
@@ -327,6 +330,7 @@ class Topics:
         for topic in existing:
             self.delete(topic.name, now, force=True)
         self._core.commits.put_row(partitions_key(str(name)), None)
+        self._permissions.forget_topic(name)
         self._schemas.delete(name, force=True)
 
     def metadata(self, name: TopicName, now: Now, *, create: bool) -> int:

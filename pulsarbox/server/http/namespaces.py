@@ -2,16 +2,17 @@
 
 from typing import Any
 
+from pulsarbox.broker.permissions import EMPTY, checked
 from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, NotSupported
 from pulsarbox.names import check_entity_name
-from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, kind_of, texts
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, texts
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.topics import listed
 
 MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
 
 DEFAULTS: dict[str, Any] = {
-    "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
+    "auth_policies": EMPTY,
     "replication_clusters": [],
     "allowed_clusters": [],
     "bundles": {},
@@ -93,8 +94,8 @@ def create(call: Call) -> Answer:
     _check_clusters(call, kept)
     if "properties" in kept:
         kept["properties"] = texts(kept["properties"], "properties")
-    if not isinstance(kept.get("auth_policies", {}), dict):
-        raise BadRequest(f"auth_policies must be an object, not {kind_of(kept['auth_policies'])}")
+    if "auth_policies" in kept:
+        kept["auth_policies"] = checked(kept["auth_policies"])
     call.broker.tenants.create_namespace(namespace, kept)
     return DONE
 

@@ -4,8 +4,11 @@ from pulsarbox.server.http import (
     brokers,
     lookup,
     messages,
+    namespace_properties,
+    namespace_topics,
     namespaces,
     partitions,
+    permissions,
     schemas,
     stats,
     subscriptions,
@@ -15,7 +18,21 @@ from pulsarbox.server.http import (
 )
 from pulsarbox.server.http.routes import Routes
 
-ROOMS = (brokers, tenants, namespaces, topics, partitions, stats, subscriptions, messages, schemas, lookup)
+ROOMS = (
+    brokers,
+    tenants,
+    namespaces,
+    namespace_properties,
+    namespace_topics,
+    permissions,
+    topics,
+    partitions,
+    stats,
+    subscriptions,
+    messages,
+    schemas,
+    lookup,
+)
 """Where the routes are that it serves."""
 
 
