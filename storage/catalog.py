@@ -40,6 +40,7 @@ from pulsarbox.storage.record import Meta, pack_meta
 Row = dict[str, Any]
 
 IDS: Final = "ids"
+DYNAMIC: Final = "dynamic"
 
 _AFTER_ALL: Final = "\U0010ffff"
 

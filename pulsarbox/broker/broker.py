@@ -14,6 +14,7 @@ from typing import NamedTuple
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
@@ -50,6 +51,7 @@ class Broker:
     def __init__(self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now) -> None:
         self.endpoints = endpoints
         self.core = Core(settings, Store(recovery), now.wall)
+        self.configuration = DynamicConfiguration(self.core)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)

@@ -103,7 +103,7 @@ def a_turn_has_no_end(patch: pytest.MonkeyPatch) -> None:
     original = SharedDispatcher._take
 
     def take(self: SharedDispatcher, consumer: Consumer, now: Now) -> list[Entry] | None:
-        self._turn = 1000
+        self._bounds.turn_entries = 1000
         return original(self, consumer, now)
 
     patch.setattr(SharedDispatcher, "_take", take)

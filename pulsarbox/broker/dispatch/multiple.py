@@ -25,7 +25,7 @@ class MultipleConsumersDispatcher:
         settings = core.settings
         self._cursor = cursor
         self._source = source
-        self._max_bytes = settings.dispatcherMaxReadSizeBytes
+        self._bounds = core.bounds
         self._count_lost = settings.redeliveryCountOnConnectionLoss
         self._unacked = Unacked(settings, core.unacked, self.dispatch)
         self._replay = Replay(cursor, core, self._reread)

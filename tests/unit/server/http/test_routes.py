@@ -97,6 +97,14 @@ PERMISSIONS = {
     "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions/{role}": "TENANT_ADMIN",
     "POST /admin/v2/namespaces/grantPermissionsOnTopics": "SUPERUSER",
     "POST /admin/v2/namespaces/revokePermissionsOnTopics": "SUPERUSER",
+    "GET /admin/v2/brokers/leaderBroker": "SUPERUSER",
+    "GET /admin/v2/brokers/{cluster}/{broker}/ownedNamespaces": "SUPERUSER",
+    "GET /admin/v2/brokers/configuration": "SUPERUSER",
+    "GET /admin/v2/brokers/configuration/values": "SUPERUSER",
+    "POST /admin/v2/brokers/configuration/{name}/{value}": "SUPERUSER",
+    "DELETE /admin/v2/brokers/configuration/{name}": "SUPERUSER",
+    "GET /admin/v2/brokers/configuration/runtime": "SUPERUSER",
+    "GET /admin/v2/brokers/internal-configuration": "SUPERUSER",
 }
 
 
