@@ -288,6 +288,21 @@ class PersistentTopic(Topic):
         """Drop the ledgers that nobody needs any more."""
         self._dropped(self.ledgers.trim(now), now)
 
+    def truncate(self, done: Callable[[Now], None], now: Now) -> None:
+        """Acknowledge everything for everybody, and drop it, whatever retention says."""
+        waiting = len(self.subscriptions) + 1
+
+        def cleared(when: Now) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                self._dropped(self.ledgers.truncate(when), when)
+                done(when)
+
+        for subscription in list(self.subscriptions.values()):
+            subscription.clearing.clear(cleared, now)
+        cleared(now)
+
     def fall_due(self, now: Now) -> None:
         """The topic's deadline has come."""
         self._dropped(self.ledgers.fall_due(now), now)

@@ -258,6 +258,13 @@ class Topics:
         self._core.commits.put_row(partitions_key(str(name)), row)
         self._make_partitions(name, range(count), now)
 
+    def create_missing(self, name: TopicName, now: Now) -> None:
+        """Create the partitions that a partitioned topic lacks. Raises NotFound where it is none."""
+        count = self.partitions(name)
+        if not count:
+            raise NotFound(f"Topic {name} does not exist")
+        self._make_partitions(name, range(count), now)
+
     def grow(self, name: TopicName, count: int, now: Now, *, force: bool = False) -> None:
         """Give a partitioned topic more partitions, and all of them the durable subscriptions of the first.
 

@@ -3,6 +3,7 @@
 from pulsarbox.server.http import (
     brokers,
     lookup,
+    maintenance,
     messages,
     namespace_properties,
     namespace_topics,
@@ -30,6 +31,7 @@ ROOMS = (
     stats,
     subscriptions,
     messages,
+    maintenance,
     schemas,
     lookup,
 )

@@ -105,6 +105,13 @@ PERMISSIONS = {
     "DELETE /admin/v2/brokers/configuration/{name}": "SUPERUSER",
     "GET /admin/v2/brokers/configuration/runtime": "SUPERUSER",
     "GET /admin/v2/brokers/internal-configuration": "SUPERUSER",
+    "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/truncate": "TENANT_ADMIN",
+    "POST /admin/v2/{domain}/{tenant}/{namespace}/{topic}/trim": "TENANT_ADMIN",
+    "POST /admin/v2/{domain}/{tenant}/{namespace}/{topic}/createMissedPartitions": "TENANT_ADMIN",
+    "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}/backlogSize": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/getMessageIdByIndex": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/internal-info": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/backlog": "TOPIC_USER",
 }
 
 
