@@ -3,9 +3,9 @@
 from typing import Any
 
 from pulsarbox.broker.permissions import EMPTY, checked
-from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, NotSupported
+from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, NotSupported, PreconditionFailed
 from pulsarbox.names import check_entity_name
-from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, texts
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, kind_of, plain, texts
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.topics import listed
 
@@ -136,6 +136,42 @@ def topics(call: Call) -> Later:
     return listed(call, mode)
 
 
+def replication(call: Call) -> Answer:
+    """The clusters that a namespace is in: the one there is."""
+    return answer(call.broker.tenants.policies(call.namespace())["replication_clusters"])
+
+
+def allowed_clusters(call: Call) -> Answer:
+    """The clusters that a namespace may be in, where that was ever said."""
+    return answer(call.broker.tenants.policies(call.namespace()).get("allowed_clusters", []))
+
+
+def set_replication(call: Call) -> Answer:
+    """Put a namespace into clusters: into the one there is."""
+    return _set_clusters(call, "replication_clusters")
+
+
+def set_allowed_clusters(call: Call) -> Answer:
+    """Say into which clusters a namespace may be put."""
+    return _set_clusters(call, "allowed_clusters")
+
+
+def _set_clusters(call: Call, policy: str) -> Answer:
+    clusters = call.json()
+    if not clusters and policy == "replication_clusters":
+        raise PreconditionFailed("ClusterIds should not be null or empty")
+    if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):
+        raise BadRequest(f"The body must be a list of names of clusters, not {kind_of(clusters)}")
+    own = call.broker.core.settings.clusterName
+    strange = sorted(set(clusters) - {own})
+    if strange:
+        raise AuthorizationError(f"Invalid cluster id: {strange[0]}: this box is '{own}', the only cluster there is")
+    if not clusters:
+        raise BadRequest(f"Allowed clusters do not contain the replication cluster [{own}]")
+    call.broker.tenants.set_policy(call.namespace(), policy, [own])
+    return plain("")
+
+
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 ROUTES = (
@@ -144,4 +180,8 @@ ROUTES = (
     Route("PUT", _NAMESPACE, Permission.TENANT_ADMIN, create),
     Route("DELETE", _NAMESPACE, Permission.TENANT_ADMIN, delete),
     Route("GET", f"{_NAMESPACE}/topics", Permission.NAMESPACE_USER, topics),
+    Route("GET", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, replication),
+    Route("POST", f"{_NAMESPACE}/replication", Permission.SUPERUSER, set_replication),
+    Route("GET", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, allowed_clusters),
+    Route("POST", f"{_NAMESPACE}/allowedClusters", Permission.SUPERUSER, set_allowed_clusters),
 )

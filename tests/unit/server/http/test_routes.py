@@ -112,6 +112,10 @@ PERMISSIONS = {
     "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/getMessageIdByIndex": "TOPIC_USER",
     "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/internal-info": "TOPIC_USER",
     "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/backlog": "TOPIC_USER",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/replication": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/replication": "SUPERUSER",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/allowedClusters": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/allowedClusters": "SUPERUSER",
 }
 
 
