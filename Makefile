@@ -85,8 +85,9 @@ format: env-dev ## Format the code and sort the imports
 	$(BIN)/ruff format .
 
 .PHONY: generate
-generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.toml, docs/configuration.md
+generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.toml, tables in docs/
 	$(BIN)/python tests/tools/generate_protocol.py
+	$(BIN)/python -m tests.tools.generate_endpoints
 	$(BIN)/python -m pulsarbox.config --write
 
 .PHONY: lock

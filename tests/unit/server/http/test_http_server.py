@@ -63,16 +63,16 @@ def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "reason"),
     [
+        ("GET", "/admin/v3/functions/public/default", 501, "listFunctions is not supported: there are no Pulsar Func"),
+        ("PUT", "/admin/v2/clusters/c", 501, "createCluster is not supported: a box is the only cluster there is"),
         (
             "GET",
-            "/admin/v2/functions/public/default",
+            "/admin/v3/transactions/coordinators",
             501,
-            "GET /admin/v2/functions/public/default is not supported by",
+            "listCoordinators is not supported by this version of pulsarbox: transactions will be",
         ),
-        ("POST", "/admin/v2/namespaces/public/default/retention", 501, "POST /admin/v2/namespaces/public/default/ret"),
-        ("GET", "/admin/v2/persistent/public/default/t/stats", 501, "GET /admin/v2/persistent/public/default/t/stats"),
-        ("PUT", "/admin/v2/clusters/c", 501, "PUT /admin/v2/clusters/c is not supported by this version of pulsarbox"),
-        ("GET", "/admin/v3/transactions/coordinators", 501, "GET /admin/v3/transactions/coordinators is not"),
+        ("POST", "/admin/v2/tenants", 405, "/admin/v2/tenants is there for GET, not for POST"),
+        ("POST", "/admin/v2/brokers/health", 405, "/admin/v2/brokers/health is there for GET, not for POST"),
         ("GET", "/admin/v2/other", 404, "There is nothing at /admin/v2/other"),
         ("GET", "/admin/v2", 404, "There is nothing at /admin/v2"),
         ("GET", "/", 404, "There is nothing at /"),
