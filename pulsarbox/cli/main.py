@@ -13,6 +13,10 @@ from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 COMMANDS: Final = {
     "config": LazyCommand("pulsarbox.cli.config:config", "Show the settings, check a configuration file, make one."),
     "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),
+    "consume": LazyCommand("pulsarbox.cli.consume:consume", "Write the messages of topics to stdout."),
+    "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),
+    "tap": LazyCommand("pulsarbox.cli.tap:tap", "Show messages as they are published."),
+    "produce": LazyCommand("pulsarbox.cli.produce:produce", "Send messages: from the command line, or from stdin."),
     "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker, in the foreground or in the background."),
     "completion": LazyCommand("pulsarbox.cli.completion:completion", "Print what makes a shell complete our commands."),
     "status": LazyCommand("pulsarbox.cli.status:status", "Say whether a box runs, and where."),
