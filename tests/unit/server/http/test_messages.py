@@ -20,10 +20,11 @@ def test_peeking_tells_the_message_and_consumes_nothing() -> None:
         more: dict[str, Any] = {"partition_key": "key", "properties": [{"key": "n", "value": "ü"}], "event_time": 5}
         (ledger, _), *rest = client.publish(T, 5, **more)
         client.ack(client.subscribe(T, permits=10), rest[0])
-        for number, entry in ((1, 0), (2, 2), (4, 4)):
+        for number, entry in ((1, 0), (2, 2)):
             got = await box.get(f"{PATH}/t/subscription/s/position/{number}")
             assert (got.status, got.text) == (200, f"m{entry}")
             assert got.headers["X-Pulsar-Message-ID"] == f"{ledger}:{entry}"
+        got = await box.get(f"{PATH}/t/subscription/s/position/4")
         told = {name: value for name, value in got.headers.items() if name.startswith("X-Pulsar-")}
         assert told == {
             "X-Pulsar-Message-ID": f"{ledger}:4",
@@ -37,8 +38,8 @@ def test_peeking_tells_the_message_and_consumes_nothing() -> None:
             "X-Pulsar-partition-key": "key",
         }
         assert (await box.get(f"{PATH}/t/stats")).value["subscriptions"]["s"]["msgBacklog"] == 4
-        for number in ("5", "1000"):
-            got = await box.get(f"{PATH}/t/subscription/s/position/{number}")
+        for beyond in (5, 1000):
+            got = await box.get(f"{PATH}/t/subscription/s/position/{beyond}")
             assert (got.status, got.reason) == (404, "Message not found")
         assert (await box.get(f"{PATH}/t/subscription/s/position/0")).status == 412
         assert (await box.get(f"{PATH}/t/subscription/s/position/x")).status == 404
