@@ -136,8 +136,8 @@ def test_changes_are_logged_and_questions_are_not(caplog: pytest.LogCaptureFixtu
     caplog.set_level(logging.INFO)
     with_box(scenario)
     assert caplog.messages == [
-        f"PUT {ADMIN}/persistent/public/default/a%0Ab 204 127.0.0.1",
-        f"DELETE {ADMIN}/tenants/x 404 127.0.0.1",
+        f"127.0.0.1: PUT {ADMIN}/persistent/public/default/a%0Ab: done (204)",
+        f"127.0.0.1: DELETE {ADMIN}/tenants/x: refused with 404: Tenant doesn't exist",
     ]
 
 
