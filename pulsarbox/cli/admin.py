@@ -10,7 +10,6 @@ import click
 from pulsarbox.cli.exits import Failed, InTheWay, Misused, NotThere, ending, ending_of_status
 from pulsarbox.cli.target import Target, admin_options
 from pulsarbox.client.errors import NoAnswer, NotConnected
-from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 
@@ -91,6 +90,13 @@ def namespace_named(text: str) -> str:
 
 
 # What may have been meant
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """See ``config.setting.did_you_mean``; what it needs is imported when something is missing."""
+    from pulsarbox.config import setting
+
+    return setting.did_you_mean(name, known)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
         lines += ["", *table(["producer", "rate", "address", "client", "since"], publishers)]
         if len(stats["publishers"]) > PUBLISHERS_SHOWN:
             lines.append(f"... and {len(stats['publishers']) - PUBLISHERS_SHOWN} more")
-    subscriptions = [subscription_row(name, each, found) for name, each, found in named(name, stats)]
+    subscriptions = [{"subscription": each[1], **subscription_row(*each)} for each in named(name, stats)]
     if subscriptions:
         columns = ["subscription", "type", "consumers", "backlog", "unacked", "rate_out", "rate_acked", "why"]
         lines += ["", *table(columns, subscriptions)]
@@ -58,7 +58,6 @@ def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
     why = stats.get("why") or {}
     return {
         "name": name,
-        "subscription": name,
         "topic": str(topic),
         "type": stats["type"],
         "durable": stats.get("isDurable", stats.get("durable")),
