@@ -122,8 +122,6 @@ class Language:
         if make is None:
             text = ast.unparse(node)
             raise ValueError(f"'{text}' is not taken: there are comparisons, and, or, not, in, and functions")
-                f"'{ast.unparse(node)}' is not taken: there are comparisons, and, or, not, in, and functions"
-            )
         return make(node, depth + 1)
 
     def _constant(self, node: ast.Constant, depth: int) -> Value:

@@ -95,8 +95,8 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
     stats = empty() | {
         "msgRateIn": rate_in,
         "msgThroughputIn": throughput_in,
-        "msgRateOut": _sum(subscriptions, "msgRateOut"),
-        "msgThroughputOut": _sum(subscriptions, "msgThroughputOut"),
+        "msgRateOut": 0.0 + _sum(subscriptions, "msgRateOut"),
+        "msgThroughputOut": 0.0 + _sum(subscriptions, "msgThroughputOut"),
         "bytesOutCounter": topic.gone_out[1] + _sum(subscriptions, "bytesOutCounter"),
         "msgOutCounter": topic.gone_out[0] + _sum(subscriptions, "msgOutCounter"),
         "averageMsgSize": throughput_in / rate_in if rate_in else 0.0,
@@ -169,12 +169,12 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
             stats["keyHashRangeArrays"] = [list(pair) for pair in ranges.get(each, [])]
     active = subscription.active_consumer
     stats = {
-        "msgRateOut": sum(each["msgRateOut"] for each in consumers),
-        "msgThroughputOut": sum(each["msgThroughputOut"] for each in consumers),
+        "msgRateOut": sum((each["msgRateOut"] for each in consumers), 0.0),
+        "msgThroughputOut": sum((each["msgThroughputOut"] for each in consumers), 0.0),
         "bytesOutCounter": subscription.gone[1] + sum(each["bytesOutCounter"] for each in consumers),
         "msgOutCounter": subscription.gone[0] + sum(each["msgOutCounter"] for each in consumers),
-        "msgRateRedeliver": sum(each["msgRateRedeliver"] for each in consumers),
-        "messageAckRate": sum(each["messageAckRate"] for each in consumers),
+        "msgRateRedeliver": sum((each["msgRateRedeliver"] for each in consumers), 0.0),
+        "messageAckRate": sum((each["messageAckRate"] for each in consumers), 0.0),
         "chunkedMessageRate": 0.0,
         "msgBacklog": 0,
         "backlogSize": 0,
