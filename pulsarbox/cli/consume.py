@@ -1,61 +1,14 @@
 """``pulsarbox consume``: the messages of topics, through a subscription or without one."""
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import click
 
-from pulsarbox.cli.ending import Ending
 from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.interruption import Interruption
-from pulsarbox.cli.outputs import FORMS, form_of
-from pulsarbox.cli.positions import FROM, UNTIL, End, From, Until
-from pulsarbox.cli.reading import Manner, Reading
-from pulsarbox.cli.starting import check_place, reader, start_of
+from pulsarbox.cli.positions import FROM, UNTIL, Until
+from pulsarbox.cli.reading_options import END_SECONDS, form_options
 from pulsarbox.cli.target import Target, service_options
-from pulsarbox.client.client import TIMEOUT_SECONDS, Client
-from pulsarbox.client.consumer import Consumer
-from pulsarbox.client.incoming import EARLIEST
-from pulsarbox.client.topic_consumer import TYPES, Start, Subscribing
-
-END_SECONDS: Final = 10.0
-"""Of silence, after which an end that was asked for is not reached any more."""
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def form_options(default: str) -> Callable[[_F], _F]:
-    """The options that say how messages are written and which."""
-    options = (
-        click.option("-o", "--output", type=click.Choice(FORMS), default=default, show_default=True,
-                     help="Payloads (one a line, raw, hex), envelopes, or a table for the eye."),
-        click.option("-f", "--format", "line_format", metavar="FMT",
-                     help="Write each message as FMT says, such as '%t %i %k %v\\n': see docs/cli.md."),
-        click.option("--filter", "expression", metavar="E",
-                     help="Only messages for which E holds, such as 'key == \"a\" and json.total > 5'."),
-        click.option("--no-progress", is_flag=True, help="No line that says how far it is."),
-    )  # fmt: skip
-
-    def add(command: _F) -> _F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
-
-def manner_of(options: dict[str, Any], **more: Any) -> Manner:
-    """How messages are read, as the options say. Raises Misused."""
-    try:
-        form = form_of(options["output"], options["line_format"])
-        wanted = None
-        if options["expression"] is not None:
-            from pulsarbox.cli.filters import parse_filter
-
-            wanted = parse_filter(options["expression"])
-    except ValueError as error:
-        raise Misused(str(error)) from None
-    return Manner(form, wanted, progress=not options["no_progress"], **more)
+from pulsarbox.client.places import SUBSCRIPTION_TYPES
 
 
 @click.command()
@@ -64,7 +17,7 @@ def manner_of(options: dict[str, Any], **more: Any) -> Manner:
 @click.option(
     "--type",
     "kind",
-    type=click.Choice(list(TYPES)),
+    type=click.Choice(SUBSCRIPTION_TYPES),
     default="exclusive",
     show_default=True,
     help="Type of the subscription.",
@@ -133,41 +86,6 @@ def consume(service: Target, topics: tuple[str, ...], **options: Any) -> None:
         raise Misused("--type is the type of a subscription: name one with -s")
     if options["command"] is not None and (options["line_format"] is not None or options["output"] != "lines"):
         raise Misused("--exec runs a command in place of writing: leave --output and --format out")
-    subscription = options["subscription"]
-    timeout = options["timeout"]
-    if timeout is None and options["until"].kind in (End.END, End.ID):
-        timeout = END_SECONDS
-    ack = options["ack"] if subscription is not None else "none"
-    manner = manner_of(
-        options, ack=ack, ack_filtered=options["ack_filtered"], command=options["command"], timeout=timeout
-    )
-    client = Client(service.hosts, TIMEOUT_SECONDS)
-    try:
-        with Interruption(client.loop) as interruption:
-            consumer = _opened(client, topics, options)
-            ending = Ending(consumer, options["until"], options["count"])
-            Reading(client, consumer, interruption, ending, manner).run()
-            consumer.close()
-    finally:
-        client.close()
+    from pulsarbox.cli.consuming import consume_topics
 
-
-def _opened(client: Client, topics: tuple[str, ...], options: dict[str, Any]) -> Consumer:
-    begin: From | None = options["begin"]
-    queue = 1 if options["command"] is not None else 1000
-    if options["subscription"] is None:
-        begin = begin or From(Start(EARLIEST))
-        consumer = Consumer(client, reader(begin.start, queue))
-        for topic in topics:
-            consumer.add(topic, start_of(client, begin))
-        check_place(begin, len(consumer.parts))
-        return consumer
-    consumer = Consumer(client, Subscribing(options["subscription"], TYPES[options["kind"]], queue=queue))
-    for topic in topics:
-        consumer.add(topic)
-    if begin is not None:
-        check_place(begin, len(consumer.parts))
-        starts = start_of(client, begin)
-        for topic, part in consumer.parts.items():
-            part.seek(starts(topic))
-    return consumer
+    consume_topics(service, topics, options)

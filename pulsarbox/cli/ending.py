@@ -6,7 +6,8 @@ from typing import Final
 
 from pulsarbox.cli.positions import End, Until
 from pulsarbox.client.consumer import Consumer
-from pulsarbox.client.incoming import Message, MessageId
+from pulsarbox.client.incoming import Message
+from pulsarbox.client.places import MessageId
 from pulsarbox.client.topic_consumer import TopicConsumer
 from pulsarbox.errors import NotAllowed
 
@@ -67,12 +68,23 @@ class Ending:
 
     def cut(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Those that are before the end."""
-        if self._until.kind in _PER_TOPIC:
+        if self._until.kind in _PER_TOPIC and not self._all_before(messages):
             messages = [each for each in messages if self._lets_through(each)]
         if self._limit is not None:
             messages = messages[: self.wanted]
         self.count += len(messages)
         return messages
+
+    def _all_before(self, messages: Sequence[Message]) -> bool:
+        """Whether all are of one topic, and the last, so each of them, is before that one's end: the usual case."""
+        part, last = messages[0].entry.consumer, messages[-1].entry
+        end = self._ends.get(part)
+        return (
+            end is not None
+            and len(self._consumer.parts) == 1
+            and part in self._open
+            and (last.ledger, last.entry) < end[:2]
+        )
 
     def _lets_through(self, message: Message) -> bool:
         part = message.entry.consumer

@@ -7,7 +7,6 @@ from typing import Final
 from pulsarbox.cli.text import clean
 from pulsarbox.client.incoming import Message
 
-FORMS: Final = ("lines", "raw", "hex", "ndjson", "table")
 Form = Callable[[Message], bytes]
 
 _PREVIEW: Final = 200

@@ -1,21 +1,14 @@
 """``pulsarbox peek``: a look at messages that changes nothing."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from pulsarbox.cli.consume import END_SECONDS, form_options, manner_of
-from pulsarbox.cli.ending import Ending
 from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.interruption import Interruption
-from pulsarbox.cli.positions import FROM, UNTIL, End, From, Until
-from pulsarbox.cli.reading import Manner, Reading
-from pulsarbox.cli.starting import Place, check_place, place_of, reader, start_of
-from pulsarbox.cli.target import Target, service_and_admin_options
-from pulsarbox.client.client import TIMEOUT_SECONDS, Client
-from pulsarbox.client.consumer import Consumer, Message
-from pulsarbox.client.incoming import EARLIEST
-from pulsarbox.client.topic_consumer import QUEUE, Start
+from pulsarbox.cli.positions import FROM, UNTIL, End, Until
+from pulsarbox.cli.reading_options import form_options
+from pulsarbox.cli.target import Target, service_and_late_admin_options
 
 
 @click.command()
@@ -31,8 +24,8 @@ from pulsarbox.client.topic_consumer import QUEUE, Start
 @click.option("--until", metavar="END", type=UNTIL, default=Until(End.END), help="end, @TIME, or a message id. [end]")
 @click.option("-n", "--count", type=click.IntRange(1), default=10, show_default=True, help="At most so many messages.")
 @form_options("table")
-@service_and_admin_options
-def peek(service: Target, admin: Target, topic: str, **options: Any) -> None:
+@service_and_late_admin_options
+def peek(service: Target, admin: Callable[[], Target], topic: str, **options: Any) -> None:
     """Show messages of TOPIC that are there now. Nothing is acknowledged, and no subscription moves.
 
     With -s, those that the subscription has not acknowledged, whether a consumer has them or not. That is asked of the
@@ -53,38 +46,6 @@ def peek(service: Target, admin: Target, topic: str, **options: Any) -> None:
     """
     if options["subscription"] is not None and options["begin"] is not None:
         raise Misused("-s begins where the subscription is: leave --from out")
-    manner = manner_of(options, timeout=END_SECONDS)
-    client = Client(service.hosts, TIMEOUT_SECONDS)
-    try:
-        with Interruption(client.loop) as interruption:
-            consumer = Consumer(client, reader(Start(EARLIEST), min(QUEUE, options["count"])))
-            if options["subscription"] is not None:
-                manner = _through_subscription(consumer, admin, topic, options["subscription"], manner)
-            else:
-                begin = options["begin"] or From(Start(EARLIEST))
-                consumer.add(topic, start_of(client, begin))
-                check_place(begin, len(consumer.parts))
-            ending = Ending(consumer, options["until"], options["count"])
-            Reading(client, consumer, interruption, ending, manner).run()
-            consumer.close()
-    finally:
-        client.close()
+    from pulsarbox.cli.peeking import peek_topic
 
-
-def _through_subscription(consumer: Consumer, admin: Target, topic: str, subscription: str, manner: Manner) -> Manner:
-    """Begin where the subscription is, and leave out what it has acknowledged behind that."""
-    from dataclasses import replace
-
-    places: dict[str, Place] = {}
-
-    def start(part: str) -> Start:
-        places[part] = place_of(admin, part, subscription)
-        return Start(places[part].mark, inclusive=False)
-
-    consumer.add(topic, start)
-    also = manner.wanted
-
-    def wanted(message: Message) -> bool:
-        return places[message.topic].is_open(message.id) and (also is None or also(message))
-
-    return replace(manner, wanted=wanted)
+    peek_topic(service, admin, topic, options)

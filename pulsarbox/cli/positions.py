@@ -2,13 +2,10 @@
 
 import re
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import click
-
-from pulsarbox.cli.times import duration, moment
-from pulsarbox.client.incoming import EARLIEST, LATEST, MessageId
-from pulsarbox.client.topic_consumer import Start
+from pulsarbox.cli.times import Words, duration, moment
+from pulsarbox.client.places import EARLIEST, LATEST, MessageId, Start
 
 _ID: Final = re.compile(r"(\d+):(\d+)(?::(-1|\d+))?(?::(-1|\d+))?")
 FROM_FORMS: Final = "earliest, latest, -10 (the last ten of each partition), @TIME, or a message id"
@@ -85,23 +82,5 @@ def parse_until(text: str, now: int | None = None) -> Until:
         raise ValueError(f"'{text}' is none of: {UNTIL_FORMS}") from None
 
 
-class _Words(click.ParamType[Any, Any]):
-    """An option whose value one of the functions above reads."""
-
-    def __init__(self, name: str, parse: Any) -> None:
-        self.name = name
-        self._parse = parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return self._parse(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-FROM: Final = _Words("position", parse_from)
-UNTIL: Final = _Words("end", parse_until)
-DURATION: Final = _Words("duration", duration)
-MOMENT: Final = _Words("time", moment)
+FROM: Final = Words("position", parse_from)
+UNTIL: Final = Words("end", parse_until)

@@ -3,13 +3,19 @@
 import heapq
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from pulsarbox.cli.exits import abandon_stdout
-from pulsarbox.cli.progress import Progress
+from pulsarbox.cli.exits import Failed, Misused, Partly, abandon_stdout
+from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.progress import Progress, messages
+from pulsarbox.cli.stdin import Stdin
+from pulsarbox.cli.target import Target
+from pulsarbox.cli.text import say
 from pulsarbox.client.client import Client
+from pulsarbox.client.compression import CODECS, codec
 from pulsarbox.client.producer import Options, Producer
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.outgoing import Outgoing
 
 _LINES_MAX: Final = 1000
@@ -181,3 +187,114 @@ class Sending:
             self._next_id += 1
         if len(self._lines) >= _LINES_MAX:
             self._print()
+
+
+def produce_messages(service: Target, topic: str, options: dict[str, Any]) -> None:
+    """Send what the options say. Raises the ending of the command where not everything is stored."""
+    client = Client(service.hosts, options["timeout"])
+    try:
+        with Interruption(client.loop) as interruption:
+            _produce(client, interruption, topic, options)
+    finally:
+        client.close()
+
+
+def _produce(client: Client, interruption: Interruption, topic: str, options: dict[str, Any]) -> None:
+    number = CODECS[options["compress"]]
+    if number:
+        codec(number)  # what is missing is told before anything is sent
+    how = Options(options["name"], number, options["batch"], options["mix_keys"], options["hashing"])
+    try:
+        making = Making(options)
+    except ValueError as error:
+        raise Misused(str(error)) from None
+    sending = Sending(client, topic, how, options["rate"], options["ids"], not options["no_progress"])
+    problem: str | None = None
+    try:
+        for group in _groups(client, interruption, sending, making, options):
+            sending.send(group)
+        sending.flush()
+    except PulsarBoxError as error:
+        sending.end()
+        if not sending.stored:
+            raise
+        raise Partly(f"{messages(sending.stored)} stored, then: {error}") from error
+    except BadInput as error:
+        problem = str(error)
+        sending.flush()
+    sending.end()
+    sending.close()
+    if problem is not None:
+        raise (Partly if sending.stored else Failed)(f"{problem}; {messages(sending.stored)} stored before it")
+    if interruption.is_asked():
+        raise interruption.ending(f"{messages(sending.stored)} stored, then interrupted")
+    if not options["quiet"]:
+        say(f"{messages(sending.stored)} stored in {topic}")
+
+
+def _groups(
+    client: Client, interruption: Interruption, sending: Sending, making: Making, options: dict[str, Any]
+) -> Iterator[list[bytes] | list[Outgoing]]:
+    """The messages, many at a time where they can be had so; plain payloads as bytes."""
+    pace = _pace(client, interruption, sending, options["rate"])
+    if not options["from_stdin"]:
+        payload = None if options["tombstone"] else options["payload"].encode("utf-8", "surrogateescape")
+        for number in range(options["count"] or 1):
+            pace(number)
+            if interruption.is_asked():
+                return
+            yield [making.of_payload(payload, number)]
+        return
+    stdin = Stdin(client, interruption)
+    if sys.stdin.isatty() and not options["quiet"]:
+        say("each line is a message; Ctrl-D ends")
+    if options["form"] == "raw":
+        data = b"".join(stdin.pieces(sending.idle))
+        if not interruption.is_asked():
+            yield [making.of_payload(data, 0)]
+        return
+    number, left = 0, options["count"] or sys.maxsize
+    for found in stdin.lines(sending.idle):
+        lines = found[:left]
+        left -= len(lines)
+        if options["rate"] is None:
+            yield from _made(making, lines, number)
+        else:
+            for at, line in enumerate(lines, number):
+                pace(at)
+                if interruption.is_asked():
+                    return
+                yield from _made(making, [line], at)
+        number += len(lines)
+        if not left:
+            return
+
+
+def _made(making: Making, lines: list[bytes], number: int) -> Iterator[list[bytes] | list[Outgoing]]:
+    """The messages of some lines. Raises BadInput behind those before a line that cannot be used."""
+    if making.is_plain:
+        yield lines
+        return
+    made: list[Outgoing] = []
+    for at, line in enumerate(lines, number + 1):
+        try:
+            made.append(making.of_line(line, at - 1))
+        except ValueError as error:
+            yield made
+            raise BadInput(f"line {at} of stdin: {error}") from None
+    yield made
+
+
+def _pace(client: Client, interruption: Interruption, sending: Sending, rate: float | None) -> Callable[[int], None]:
+    """Waits until message number n is due."""
+    begin = time.monotonic()
+
+    def wait(number: int) -> None:
+        while rate is not None and not interruption.is_asked():
+            left = begin + number / rate - time.monotonic()
+            if left <= 0:
+                return
+            sending.idle()
+            client.turn(min(left, 1.0))
+
+    return wait

@@ -12,8 +12,8 @@ from pulsarbox.cli.positions import From
 from pulsarbox.cli.target import Target
 from pulsarbox.client.client import Client
 from pulsarbox.client.consumer import Consumer
-from pulsarbox.client.incoming import EARLIEST, LATEST, MessageId
-from pulsarbox.client.topic_consumer import QUEUE, Start, Subscribing
+from pulsarbox.client.places import EARLIEST, LATEST, QUEUE, MessageId, Start
+from pulsarbox.client.topic_consumer import Subscribing
 from pulsarbox.errors import NotAllowed
 from pulsarbox.names import parse_topic
 

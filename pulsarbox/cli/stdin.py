@@ -46,6 +46,7 @@ class Stdin:
                     if self._interruption.is_asked():
                         return
                     self._client.turn(1.0)
+                    idle()
                 data = os.read(self._number, _SIZE)
                 if not data:
                     return

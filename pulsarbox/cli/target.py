@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import click
 
+from pulsarbox.cli.directory import CONFIG
 from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
-from pulsarbox.cli.options import CONFIG, data_directory
 from pulsarbox.client.errors import NotConnected
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
@@ -79,11 +79,16 @@ def service_and_admin_options(command: Callable[..., Any]) -> Callable[..., Any]
     return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True))))
 
 
+def service_and_late_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command both, with --data-dir and --config; ``admin`` is a call that finds its ``Target`` when needed."""
+    return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True, late=True))))
+
+
 def _with_directory(command: Callable[..., Any]) -> Callable[..., Any]:
     return _DATA_DIR(CONFIG(command))
 
 
-def _called_with(command: Callable[..., Any], service: bool, admin: bool) -> Callable[..., Any]:
+def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: bool = False) -> Callable[..., Any]:
     @functools.wraps(command)
     def called(
         *args: Any,
@@ -96,7 +101,8 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool) -> Cal
         if service:
             kwargs["service"] = service_target(url, config_file, data_dir)
         if admin:
-            kwargs["admin"] = admin_target(admin_url, config_file, data_dir)
+            find = functools.partial(admin_target, admin_url, config_file, data_dir)
+            kwargs["admin"] = find if late else find()
         return run(_placed(command, kwargs.get("service")), *args, **kwargs)
 
     return called
@@ -157,6 +163,7 @@ def _given(
 def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tuple[str, str] | None:
     """The box that runs on the data directory. None where none does, unless that directory was named."""
     from pulsarbox.cli.holding import find
+    from pulsarbox.cli.options import data_directory
     from pulsarbox.server.running import read
 
     directory = data_directory(config_file, data_dir)

@@ -2,8 +2,9 @@
 
 import re
 import time
-from datetime import datetime
-from typing import Final
+from typing import Any, Final
+
+import click
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
@@ -31,7 +32,29 @@ def moment(text: str, now: int | None = None) -> int:
         return base - length if text[0] == "-" else base + length
     if text.isascii() and text.isdigit() and len(text) >= 9:
         return int(text) if len(text) > 11 else 1000 * int(text)
+    from datetime import datetime
+
     try:
         return round(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         raise ValueError(f"'{text}' is no time {TIME_FORMS}") from None
+
+
+class Words(click.ParamType[Any, Any]):
+    """An option whose value a function reads: it takes a text and raises ValueError, in words."""
+
+    def __init__(self, name: str, parse: Any) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+DURATION: Final = Words("duration", duration)
+MOMENT: Final = Words("time", moment)

@@ -12,6 +12,7 @@ from pulsarbox.client.attached import Comeback
 from pulsarbox.client.connection import Address, Connection, connect
 from pulsarbox.client.errors import NotConnected, told
 from pulsarbox.client.loop import Loop
+from pulsarbox.client.places import TIMEOUT_SECONDS
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
@@ -22,7 +23,6 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadataResponse,
 )
 
-TIMEOUT_SECONDS: Final = 30.0
 _REDIRECTS_MAX: Final = 20
 _CLOSE_SECONDS: Final = 2.0
 

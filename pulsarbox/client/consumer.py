@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.client.incoming import Message, MessageId
-from pulsarbox.client.topic_consumer import QUEUE, TYPES, Start, Subscribing, TopicConsumer
+from pulsarbox.client.incoming import Message
+from pulsarbox.client.places import Start
+from pulsarbox.client.topic_consumer import TYPES, Subscribing, TopicConsumer
 from pulsarbox.names import parse_topic
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
 
-__all__ = ["QUEUE", "TYPES", "Consumer", "Message", "MessageId", "Start", "Subscribing"]
+__all__ = ["TYPES", "Consumer", "Subscribing"]
 
 LOOK_SECONDS: Final = 30.0
 """How often it is looked whether a topic has got more partitions."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
 from pulsarbox.client.compression import decompress
+from pulsarbox.client.places import MessageId
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
 
@@ -16,23 +17,6 @@ if TYPE_CHECKING:
 
 _u32 = Struct(">I").unpack_from
 _parse_single = SingleMessageMetadata.FromString
-
-
-class MessageId(NamedTuple):
-    """Where a message is. Ordered within a topic, or within one partition."""
-
-    ledger: int
-    entry: int
-    batch_index: int = -1
-    """In its batch; -1 where it is in none."""
-    partition: int = -1
-
-    def __str__(self) -> str:
-        return f"{self.ledger}:{self.entry}:{self.partition}:{self.batch_index}"
-
-
-EARLIEST = MessageId(-1, -1)
-LATEST = MessageId(2**63 - 1, 2**63 - 1)
 
 
 class Entry:

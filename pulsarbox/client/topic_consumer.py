@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.client.attached import Comeback
 from pulsarbox.client.chunks import Chunks
-from pulsarbox.client.errors import NotConnected
-from pulsarbox.client.incoming import EARLIEST, LATEST, Entry, Message, MessageId, ack_words, unpack
+from pulsarbox.client.errors import NotConnected, told
+from pulsarbox.client.incoming import Entry, Message, ack_words, unpack
+from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
 from pulsarbox.errors import NotAllowed, PulsarBoxError
 from pulsarbox.protocol.commands import encode_frame
 from pulsarbox.protocol.metadata import parse_entry
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from pulsarbox.client.client import Client
     from pulsarbox.client.connection import Connection
 
-QUEUE: Final = 1000
-"""Messages that a consumer asks for ahead."""
 TYPES: Final = {
     "exclusive": CommandSubscribe.Exclusive,
     "shared": CommandSubscribe.Shared,
@@ -49,18 +48,6 @@ _WORD: Final = 0xFFFFFFFFFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """Where reading begins."""
-
-    id: MessageId = EARLIEST
-    """With this message, which is EARLIEST, LATEST or one of the topic's."""
-    time: int = 0
-    """With the first message published then or later, milliseconds since 1970; 0: as ``id`` says."""
-    inclusive: bool = True
-    """Whether the message of ``id`` itself is wanted."""
-
-
-@dataclass(frozen=True, slots=True)
 class Subscribing:
     """What a consumer asks for."""
 
@@ -68,12 +55,24 @@ class Subscribing:
     type: int = CommandSubscribe.Exclusive
     """SubType; see ``TYPES``."""
     durable: bool = True
-    start: Start = Start()
+    start: Start = FROM_THE_START
     """Of a subscription that is not durable, or new."""
     create: bool = True
     """Whether the topic is made where it does not exist."""
     name: str = ""
     queue: int = QUEUE
+
+
+class _Ack:
+    """An acknowledgement on its way; sent again after a lost connection."""
+
+    __slots__ = ("connection", "ids", "request_id", "type")
+
+    def __init__(self, ids: list[MessageIdData], ack_type: CommandAck.AckType) -> None:
+        self.ids = ids
+        self.type = ack_type
+        self.connection: Connection | None = None
+        self.request_id = 0
 
 
 class TopicConsumer:
@@ -104,7 +103,8 @@ class TopicConsumer:
         self._epoch = 0
         self._chunks = Chunks()
         self._partial: dict[tuple[int, int], Entry] = {}
-        self._receipts: deque[tuple[Connection, int]] = deque()
+        self._acks: deque[_Ack] = deque()
+        """Those that the broker has not confirmed, in their order."""
 
     # Opening ---------------------------------------------------------------------------------------------------------
 
@@ -127,6 +127,8 @@ class TopicConsumer:
         self._owed = 0
         if not self._options.durable and self._start.id == LATEST and not self._start.time:
             self._remember_start()
+        for ack in self._acks:
+            self._send_ack(ack)
         self._flow(self._options.queue)
 
     def _remember_start(self) -> None:
@@ -294,31 +296,49 @@ class TopicConsumer:
         self._ack([where], CommandAck.Cumulative)
 
     def _ack(self, ids: list[MessageIdData], ack_type: CommandAck.AckType = CommandAck.Individual) -> None:
+        acks = self._acks
+        for at in range(0, len(ids), _ACK_IDS_MAX):
+            ack = _Ack(ids[at : at + _ACK_IDS_MAX], ack_type)
+            acks.append(ack)
+            self._send_ack(ack)
+        while acks and (first := acks[0]).connection is not None and not first.connection.closed:
+            if not first.connection.answered(first.request_id):
+                return
+            self._settle_first()
+
+    def _send_ack(self, ack: _Ack) -> None:
         connection = self._connection
         if connection is None:
-            return  # they come again
-        for at in range(0, len(ids), _ACK_IDS_MAX):
-            request_id = next(self._client.numbers)
-            ack = CommandAck(
-                consumer_id=self._id,
-                ack_type=CommandAck.AckType.Name(ack_type),
-                message_id=ids[at : at + _ACK_IDS_MAX],
-                request_id=request_id,
-            )
-            connection.ask_later(BaseCommand(type=BaseCommand.ACK, ack=ack), request_id)
-            self._receipts.append((connection, request_id))
-        while self._receipts and self._receipts[0][0].answered(self._receipts[0][1]):
-            self._settle_first()
+            return  # it goes when the connection is there again
+        request_id = next(self._client.numbers)
+        command = CommandAck(
+            consumer_id=self._id,
+            ack_type=CommandAck.AckType.Name(ack.type),
+            message_id=ack.ids,
+            request_id=request_id,
+        )
+        connection.ask_later(BaseCommand(type=BaseCommand.ACK, ack=command), request_id)
+        ack.connection, ack.request_id = connection, request_id
 
     def settle(self) -> None:
-        """Return when the broker has kept all acknowledgements. Raises NotConnected where that will not be known."""
+        """Return when the broker has kept all acknowledgements. Raises NoAnswer, NotConnected, what it tells."""
         self.send_partial()
-        while self._receipts:
-            self._settle_first()
+        while self._acks:
+            if self._acks[0].connection is None or self._acks[0].connection.closed:
+                self._attached()  # which sends them again
+            try:
+                self._settle_first()
+            except NotConnected:
+                continue
 
     def _settle_first(self) -> None:
-        connection, request_id = self._receipts.popleft()
-        connection.answer(request_id, self._client.timeout, "ACK")
+        first = self._acks[0]
+        assert first.connection is not None
+        answer = first.connection.answer(first.request_id, self._client.timeout, "ACK").ackResponse
+        if self._acks and self._acks[0] is first:
+            self._acks.popleft()
+        if answer.HasField("error"):
+            raise told(answer.error, answer.message)
 
     def give_back(self, messages: Iterable[Message]) -> None:
         """Have messages delivered again: these, or on Exclusive and Failover all that are not acknowledged."""

@@ -240,8 +240,8 @@ class TopicProducer:
 
     def _send_alone(self, message: Outgoing, sequence: int, tokens: Sequence[Any]) -> None:
         payload = message.payload or b""
-        packed = compress(self._options.compression, payload)
         envelope = self._envelope(sequence, message.publish_time, len(payload))
+        packed = compress(envelope.compression, payload)
         data = metadata(message, envelope)
         if len(data) + len(packed) <= self._max_message_size:
             self._send(envelope, data, packed, 1, tokens)
@@ -265,7 +265,8 @@ class TopicProducer:
     def _envelope(self, sequence: int, publish_time: int, size: int) -> Envelope:
         assert self._name is not None, "opened before anything is sent"
         when = publish_time or time.time_ns() // 1_000_000
-        return Envelope(self._name, sequence, when, self._options.compression, size)
+        # Other clients cannot unpack what is compressed and empty.
+        return Envelope(self._name, sequence, when, self._options.compression if size else 0, size)
 
     def _send(self, envelope: Envelope, data: bytes, body: bytes, messages: int, tokens: Sequence[Any]) -> None:
         frame = send_frame(self._id, envelope, data, body)

@@ -112,7 +112,6 @@ async def _serve(settings: Settings, engine: Engine, began: float, report: Repor
         "memory only" if memory else settings.dataDirectory,
         (time.monotonic() - began) * 1000,
     )
-    serving.tell()
     report.serving(running)
     if not memory:
         await measure_disk(Path(settings.dataDirectory))
