@@ -6,17 +6,22 @@ if TYPE_CHECKING:
     from pulsarbox.config import ConfigError
     from pulsarbox.embed.box import PulsarBox
     from pulsarbox.embed.errors import BoxError
+    from pulsarbox.embed.messages import Message
     from pulsarbox.embed.snapshot import Snapshot
+    from pulsarbox.embed.testing import expect, having
 
 __version__ = "0.1.0"
 
-__all__ = ["BoxError", "ConfigError", "PulsarBox", "Snapshot", "__version__"]
+__all__ = ["BoxError", "ConfigError", "Message", "PulsarBox", "Snapshot", "__version__", "expect", "having"]
 
 _HOMES = {
     "BoxError": "pulsarbox.embed.errors",
     "ConfigError": "pulsarbox.config",
     "PulsarBox": "pulsarbox.embed.box",
     "Snapshot": "pulsarbox.embed.snapshot",
+    "Message": "pulsarbox.embed.messages",
+    "expect": "pulsarbox.embed.testing",
+    "having": "pulsarbox.embed.testing",
 }
 """Imported when they are asked for: ``import pulsarbox`` alone stays light."""
 

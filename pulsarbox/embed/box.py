@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -14,9 +14,12 @@ from pulsarbox.config import Settings, Value, load
 from pulsarbox.embed.box_clock import BoxClock
 from pulsarbox.embed.box_faults import BoxFaults
 from pulsarbox.embed.errors import BoxError
+from pulsarbox.embed.messages import Message, messages_of
 from pulsarbox.embed.process_runner import ProcessRunner
 from pulsarbox.embed.snapshot import Snapshot, scratch_directory
+from pulsarbox.embed.testing import WITHIN_SECONDS, Seen, wait_until_as_expected
 from pulsarbox.embed.thread_runner import ThreadRunner
+from pulsarbox.errors import PulsarBoxError, TopicNotFound
 from pulsarbox.server.running import Running
 
 START_SECONDS_MAX: Final = 30.0
@@ -204,6 +207,33 @@ class PulsarBox:
             raise BoxError(f"the snapshot in {snapshot.path} is closed")
         self._serves(self._started().restore(snapshot.path))
 
+    def messages(self, topic: str) -> list[Message]:
+        """All messages that a topic holds now, oldest first, whoever has acknowledged them. Nothing changes by it.
+
+        Raises BoxError where there is no such topic, or it cannot be read.
+        """
+        try:
+            return self._messages(topic)
+        except (PulsarBoxError, OSError) as error:
+            raise BoxError(f"{topic} cannot be read: {error}") from error
+
+    def assert_messages(
+        self, topic: str, expected: Sequence[object], *, within: float = WITHIN_SECONDS, any_order: bool = False
+    ) -> None:
+        """A topic holds these messages and no others, now or within so many seconds.
+
+        Expected are bytes, a text, any other value as JSON, ``having(...)``, or a function of the payload. Raises
+        AssertionError, which shows the difference.
+        """
+
+        def look() -> tuple[list[Seen], str]:
+            try:
+                return [Seen(each.payload, each.key, each.properties) for each in self._messages(topic)], ""
+            except TopicNotFound:
+                return [], " (there is no such topic)"
+
+        wait_until_as_expected(look, expected, what=topic, within=within, any_order=any_order)
+
     def admin(self, method: str, path: str, body: object = None) -> Any:
         """One request over HTTP, ``box.admin("GET", "/admin/v2/clusters")``; its answer as a value.
 
@@ -221,6 +251,10 @@ class PulsarBox:
             raise BoxError(f"{method} {path}: {error} (HTTP {error.status})") from error
         except OSError as error:
             raise BoxError(f"{method} {path}: no answer: {error}") from error
+
+    def _messages(self, topic: str) -> list[Message]:
+        self._started()
+        return messages_of(self._known().host, self.port, topic)
 
     def _started(self) -> ThreadRunner | ProcessRunner:
         if self._runner is None:

@@ -61,14 +61,10 @@ class HostedBox:
             self._settings, brokerServicePort=running.port, webServicePort=running.web_port
         )
         self._serving = serving
-        self._http = spawn("http", self._open_http(serving))
+        self._http = spawn("http", serving.open_http())
         if self._embedded:
             await self._http
         return running
-
-    async def _open_http(self, serving: Serving) -> None:
-        await serving.open_http()
-        serving.tell()
 
     async def wait_for_http(self) -> None:
         """Return when the HTTP port answers."""

@@ -126,6 +126,7 @@ class Serving:
             faults=settings.faultInjectionEnabled,
             embedded=self._embedded,
         )
+        self._tell()
         return self.running
 
     async def _listen(self, address: Address) -> list[socket.socket]:
@@ -146,7 +147,7 @@ class Serving:
         self._http = http.HttpServer(self.shell)
         await self._http.start(self._web_sockets)
 
-    def tell(self) -> None:
+    def _tell(self) -> None:
         """Tell who looks into the data directory where it serves."""
         if self._data is not None:
             try:
