@@ -1,6 +1,6 @@
 """All routes of the box, and what Pulsar has beyond them."""
 
-from pulsarbox.server.http import brokers, clock, lookup, namespaces, partitions, schemas, tenants, topics
+from pulsarbox.server.http import brokers, clock, lookup, metrics, namespaces, partitions, schemas, tenants, topics
 from pulsarbox.server.http.routes import Routes
 
 PULSAR_RESOURCES = {
@@ -33,7 +33,7 @@ PULSAR_RESOURCES = {
 
 def all_routes() -> Routes:
     """The table. Raises TypeError or ValueError where a row is not fit to serve."""
-    rooms = (brokers, tenants, namespaces, topics, partitions, schemas, lookup, clock)
+    rooms = (brokers, tenants, namespaces, topics, partitions, schemas, lookup, clock, metrics)
     return Routes(row for room in rooms for row in room.ROUTES)
 
 
