@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Final
 
 TOOLS: Final = ("unshare", "nsenter", "chroot", "mount", "ip")
-_NAMESPACES: Final = ("--mount", "--net", "--pid", "--ipc", "--uts")
+_NAMESPACES: Final = ("--mount", "--pid", "--ipc", "--uts")
 _END_SECONDS: Final = 30.0
 
 # $1 a folder of its own, $2 the layer, $3 "ro" or "rw", $4 user:group, $5 the working directory, $6... the command.
@@ -33,7 +33,7 @@ mount -t proc proc "$own/root/proc"
 mount --rbind /dev "$own/root/dev"
 mount -t tmpfs -o mode=0775 data "$own/root/pulsar/data"
 if [ "$mode" = ro ]; then mount -o remount,ro "$own/root"; fi
-ip link set lo up
+ip link set lo up || true
 exec chroot --userspec="$user" "$own/root" /bin/sh -c 'cd "$0" && exec "$@"' "$folder" "$@"
 """
 
@@ -70,14 +70,28 @@ class Sealed:
         user: str,
         folder: str,
         read_only: bool = True,
+        network: bool = False,
     ) -> None:
-        """``own``: a folder for what is needed on the way; ``layer``: what lies above this machine's root."""
+        """``own``: a folder for what is needed on the way; ``layer``: what lies above this machine's root.
+
+        ``network``: this machine's, instead of one that has loopback only.
+        """
         self._mounts = own / "mounts"
         self._log = own / "log"
         self._environ = dict(environ)
         options = [str(self._mounts), str(layer), "ro" if read_only else "rw", user, folder]
         self._command = [
-            *("unshare", *_NAMESPACES, "--fork", "--kill-child", "/bin/sh", "-c", _PREPARE, "sealed"),
+            *(
+                "unshare",
+                *_NAMESPACES,
+                *([] if network else ["--net"]),
+                "--fork",
+                "--kill-child",
+                "/bin/sh",
+                "-c",
+                _PREPARE,
+                "sealed",
+            ),
             *options,
             *("env", "-i", *(f"{name}={value}" for name, value in environ.items())),
             *command,
@@ -104,6 +118,11 @@ class Sealed:
         assert self._process is not None
         self._process.kill()  # its child, and with it all in the namespace, goes with it
         self._process.wait()
+
+    @property
+    def root(self) -> Path:
+        """Its root, as it is seen from outside while it runs."""
+        return Path(f"/proc/{self.pid}/root")
 
     @property
     def pid(self) -> int:
