@@ -66,8 +66,8 @@ differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what 
 		$(if $(B),--b $(B)) $(if $(B_WEB),--b-web $(B_WEB)) $(ARGS)
 
 .PHONY: demo
-demo: env-dev ## This machine's telemetry through a box that is killed in the middle
-	@$(BIN)/python examples/demo.py $(ARGS)
+demo: env-dev ## This machine's telemetry through a box and workers that are killed in the middle
+	@$(BIN)/python -m examples.demo $(ARGS)
 
 .PHONY: image
 image: ## Build the container image with docker, podman or buildah (TAG=pulsarbox ARGS="--no-cache")
