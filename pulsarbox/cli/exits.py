@@ -13,6 +13,7 @@ import click
 
 from pulsarbox import errors
 from pulsarbox.cli.text import clean
+from pulsarbox.client.errors import NoAnswer, NotConnected
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -90,7 +91,8 @@ _BY_ERROR: Final[tuple[tuple[tuple[type[errors.PulsarBoxError], ...], type[Faile
     ((errors.NamingError, errors.InvalidTopicName, errors.PreconditionFailed), Misused),
     ((errors.ConsumerBusy, errors.ProducerBusy, errors.ProducerFenced, errors.Conflict), InTheWay),
     ((errors.TopicTerminated, errors.IncompatibleSchema, errors.ConsumerAssignError), InTheWay),
-    ((errors.ServiceNotReady,), Unreachable),
+    ((errors.ServiceNotReady, NotConnected), Unreachable),
+    ((NoAnswer,), TimedOut),
 )
 """The first row that fits, so a subclass stands before its base."""
 

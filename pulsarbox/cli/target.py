@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import click
 
+from pulsarbox.cli.directory import CONFIG
 from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
-from pulsarbox.cli.options import CONFIG, data_directory
+from pulsarbox.client.errors import NotConnected
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
 ADMIN_VARIABLE: Final = "PULSARBOX_ADMIN_URL"
@@ -78,11 +79,16 @@ def service_and_admin_options(command: Callable[..., Any]) -> Callable[..., Any]
     return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True))))
 
 
+def service_and_late_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command both, with --data-dir and --config; ``admin`` is a call that finds its ``Target`` when needed."""
+    return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True, late=True))))
+
+
 def _with_directory(command: Callable[..., Any]) -> Callable[..., Any]:
     return _DATA_DIR(CONFIG(command))
 
 
-def _called_with(command: Callable[..., Any], service: bool, admin: bool) -> Callable[..., Any]:
+def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: bool = False) -> Callable[..., Any]:
     @functools.wraps(command)
     def called(
         *args: Any,
@@ -95,10 +101,25 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool) -> Cal
         if service:
             kwargs["service"] = service_target(url, config_file, data_dir)
         if admin:
-            kwargs["admin"] = admin_target(admin_url, config_file, data_dir)
-        return run(command, *args, **kwargs)
+            find = functools.partial(admin_target, admin_url, config_file, data_dir)
+            kwargs["admin"] = find if late else find()
+        return run(_placed(command, kwargs.get("service")), *args, **kwargs)
 
     return called
+
+
+def _placed(command: Callable[..., Any], service: Target | None) -> Callable[..., Any]:
+    """The command; a broker that it cannot reach is told with the place that its URL comes from."""
+
+    def placed(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except NotConnected as error:
+            if service is None:
+                raise
+            raise service.unreachable(str(error)) from error
+
+    return placed
 
 
 def service_target(
@@ -142,6 +163,7 @@ def _given(
 def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tuple[str, str] | None:
     """The box that runs on the data directory. None where none does, unless that directory was named."""
     from pulsarbox.cli.holding import find
+    from pulsarbox.cli.options import data_directory
     from pulsarbox.server.running import read
 
     directory = data_directory(config_file, data_dir)

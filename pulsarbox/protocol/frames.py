@@ -78,6 +78,10 @@ class FrameDecoder:
         self._end = 0  # bytes pending in the buffer; they begin at its start, with a frame's header
         self._need = 8  # bytes the frame at the start needs before it can be looked at or cut
 
+    def allow(self, max_frame_size: int) -> None:
+        """From now on, another largest totalSize: a client learns it from its broker."""
+        self._limit = max_frame_size
+
     @property
     def pending(self) -> int:
         """Bytes received that are not part of a returned frame yet."""

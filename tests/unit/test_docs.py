@@ -1,6 +1,7 @@
 """The commands that the documentation shows: each exists, and takes the options that are shown with it."""
 
 import contextlib
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -24,8 +25,9 @@ def calls() -> list[str]:
 
 def words(call: str) -> list[str]:
     """Up to what the shell takes for itself."""
-    given = shlex.split(re.split(r" \| | && |>|;", call)[0], comments=True)
-    return given[1:]
+    shell = shlex.shlex(call, posix=True, punctuation_chars=True)
+    shell.whitespace_split = True
+    return list(itertools.takewhile(lambda word: not set(word) <= set("();<>|&") or not word, shell))[1:]
 
 
 def parse(command: click.Command, given: list[str], parent: click.Context | None = None) -> None:

@@ -57,6 +57,10 @@ LIGHT = [
     ["doctor", "--help"],
     ["status", "--data-dir", "/nix"],
     ["stop", "--data-dir", "/nix"],
+    ["produce", "--help"],
+    ["consume", "--help"],
+    ["peek", "--help"],
+    ["tap", "--help"],
 ]
 
 
@@ -69,6 +73,18 @@ def test_what_can_work_without_anything_heavy_does(words: list[str]) -> None:
 def test_asking_a_box_how_it_is_takes_nothing_heavy() -> None:
     asked = "from pulsarbox.cli.status import health; assert health('127.0.0.1', 1).startswith('no answer')"
     assert loaded_by(asked).isdisjoint(HEAVY)
+
+
+MESSAGES = [["produce", "t", "x"], ["consume", "t"], ["peek", "t"], ["tap", "t"]]
+
+
+@pytest.mark.parametrize("words", MESSAGES, ids=" ".join)
+def test_sending_and_reading_takes_nothing_heavy_but_protobuf(words: list[str]) -> None:
+    """Up to a connection that nobody takes. Started like this, each has to be at work within 0.15 s."""
+    run = f"from pulsarbox.cli.main import main\ntry: main({[*words, '--url', 'pulsar://127.0.0.1:1']!r})\n"
+    loaded = loaded_by(f"{run}except SystemExit as ended: assert ended.code == 6")
+    assert "google.protobuf" in loaded
+    assert loaded.isdisjoint((HEAVY - {"google"}) | {"pulsarbox.config.settings", "pulsarbox.storage", "zlib"})
 
 
 def test_listing_the_commands_loads_none_of_them() -> None:

@@ -1,0 +1,73 @@
+"""What ``consume`` does: opens the topics where reading is to begin, and reads."""
+
+from typing import Any
+
+from pulsarbox.cli.ending import Ending
+from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.outputs import form_of
+from pulsarbox.cli.positions import End, From
+from pulsarbox.cli.reading import Manner, Reading
+from pulsarbox.cli.reading_options import END_SECONDS
+from pulsarbox.cli.starting import check_place, reader, start_of
+from pulsarbox.cli.target import Target
+from pulsarbox.client.client import Client
+from pulsarbox.client.consumer import Consumer
+from pulsarbox.client.places import EARLIEST, QUEUE, Start
+from pulsarbox.client.topic_consumer import TYPES, Subscribing
+
+
+def manner_of(options: dict[str, Any], **more: Any) -> Manner:
+    """How messages are read, as the options say. Raises Misused."""
+    try:
+        form = form_of(options["output"], options["line_format"])
+        wanted = None
+        if options["expression"] is not None:
+            from pulsarbox.cli.filters import parse_filter
+
+            wanted = parse_filter(options["expression"])
+    except ValueError as error:
+        raise Misused(str(error)) from None
+    return Manner(form, wanted, progress=not options["no_progress"], **more)
+
+
+def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Read the topics as the options say. Raises the ending of the command where it is none that was wished for."""
+    subscription = options["subscription"]
+    timeout = options["timeout"]
+    if timeout is None and options["until"].kind in (End.END, End.ID):
+        timeout = END_SECONDS
+    ack = options["ack"] if subscription is not None else "none"
+    manner = manner_of(
+        options, ack=ack, ack_filtered=options["ack_filtered"], command=options["command"], timeout=timeout
+    )
+    client = Client(service.hosts)
+    try:
+        with Interruption(client.loop) as interruption:
+            consumer = _opened(client, topics, options)
+            ending = Ending(consumer, options["until"], options["count"])
+            Reading(client, consumer, interruption, ending, manner).run()
+            consumer.close()
+    finally:
+        client.close()
+
+
+def _opened(client: Client, topics: tuple[str, ...], options: dict[str, Any]) -> Consumer:
+    begin: From | None = options["begin"]
+    queue = 1 if options["command"] is not None else QUEUE
+    if options["subscription"] is None:
+        begin = begin or From(Start(EARLIEST))
+        consumer = Consumer(client, reader(begin.start, queue))
+        for topic in topics:
+            consumer.add(topic, start_of(client, begin))
+        check_place(begin, len(consumer.parts))
+        return consumer
+    consumer = Consumer(client, Subscribing(options["subscription"], TYPES[options["kind"]], queue=queue))
+    for topic in topics:
+        consumer.add(topic)
+    if begin is not None:
+        check_place(begin, len(consumer.parts))
+        starts = start_of(client, begin)
+        for topic, part in consumer.parts.items():
+            part.seek(starts(topic))
+    return consumer

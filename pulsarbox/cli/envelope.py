@@ -1,0 +1,179 @@
+"""The NDJSON envelope: a message as one line of JSON, without loss, both ways.
+
+``docs/cli.md`` has its fields. Text that is UTF-8 stands as text, other bytes in base64 under the name with ``_b64``;
+the JSON itself is ASCII. What is not there (no key, no event time) has no field.
+"""
+
+import base64
+import binascii
+import json
+from json.encoder import encode_basestring_ascii
+from typing import Any, Final
+
+from pulsarbox.client.incoming import Entry, Message
+from pulsarbox.protocol.outgoing import Outgoing
+
+VERSION: Final = 1
+_MILLIS_MAX: Final = 2**63 - 1
+
+
+class Writer:
+    """Makes lines. It remembers what the messages of one entry have in common."""
+
+    def __init__(self) -> None:
+        self._entry: Entry | None = None
+        self._head = ""
+        self._tail = ""
+
+    def line(self, message: Message) -> bytes:
+        """The envelope of a message, with its newline."""
+        entry = message.entry
+        if entry is not self._entry:
+            self._begin(message)
+        parts = [self._head, str(message.index), '"']
+        single = message.single
+        own = entry.metadata if single is None else single
+        if own.HasField("partition_key") or own.null_partition_key:
+            parts.append(_key(message))
+        if own.HasField("ordering_key"):
+            parts.append(f',"ordering_key_b64":"{_base64(own.ordering_key)}"')
+        parts.append(_payload(message.payload))
+        if own.properties:
+            parts.append(_properties(message.properties))
+        if own.event_time:
+            parts.append(f',"event_time":{own.event_time}')
+        parts.append(f',"seq":{message.sequence_id}')
+        parts.append(self._tail)
+        return "".join(parts).encode("ascii")
+
+    def _begin(self, message: Message) -> None:
+        entry, metadata = message.entry, message.entry.metadata
+        topic = encode_basestring_ascii(message.topic)
+        self._head = f'{{"v":{VERSION},"topic":{topic},"id":"{entry.ledger}:{entry.entry}:{message.partition}:'
+        tail = f',"publish_time":{metadata.publish_time}'
+        if metadata.deliver_at_time:
+            tail += f',"deliver_at":{metadata.deliver_at_time}'
+        tail += f',"producer":{encode_basestring_ascii(message.producer_name)},"redelivery":{entry.redelivery}'
+        if metadata.HasField("schema_version"):
+            tail += f',"schema":"{_base64(metadata.schema_version)}"'
+        if message.encrypted:
+            tail += ',"encrypted":true'
+        self._tail = tail + "}\n"
+        self._entry = entry
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _key(message: Message) -> str:
+    if message.null_key:
+        return ',"key_null":true'
+    return f',"{"key_b64" if message.key_is_base64 else "key"}":{encode_basestring_ascii(message.key or "")}'
+
+
+def _payload(payload: bytes | None) -> str:
+    if payload is None:
+        return ',"payload":null'
+    try:
+        return f',"payload":{encode_basestring_ascii(payload.decode())}'
+    except UnicodeDecodeError:
+        return f',"payload_b64":"{_base64(payload)}"'
+
+
+def _properties(properties: list[tuple[str, str]]) -> str:
+    """An object; where a name comes twice, a list of pairs."""
+    found = dict(properties)
+    return f',"props":{json.dumps(found if len(found) == len(properties) else properties, separators=(",", ":"))}'
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def read(line: bytes, keep: bool = False) -> Outgoing:
+    """The message of an envelope. ``keep``: with its publish time, sequence id and schema version.
+
+    Fields that are not known are left out. Raises ValueError, in words, for what is no envelope.
+    """
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no JSON: {error}") from None
+    if type(document) is not dict:
+        raise ValueError("no envelope: it is not a JSON object")
+    get = document.get
+    if get("v", VERSION) != VERSION:
+        raise ValueError(f"an envelope of version {get('v')!r}: this reads version {VERSION}")
+    key_b64 = get("key_b64")
+    if key_b64 is not None:
+        _bytes(key_b64, "key_b64")
+    properties = get("props")
+    return Outgoing(
+        _payload_of(document),
+        _text(key_b64 if key_b64 is not None else get("key"), "key"),
+        key_b64 is not None,
+        None if get("ordering_key_b64") is None else _bytes(document["ordering_key_b64"], "ordering_key_b64"),
+        _pairs(properties) if properties else (),
+        _millis(get("event_time"), "event_time"),
+        _millis(get("deliver_at"), "deliver_at"),
+        _millis(get("publish_time"), "publish_time") if keep else 0,
+        _millis(document["seq"], "seq") if keep and get("seq") is not None else None,
+        _bytes(document["schema"], "schema") if keep and get("schema") is not None else None,
+        get("key_null") is True,
+    )
+
+
+def _payload_of(document: dict[str, Any]) -> bytes | None:
+    encoded = document.get("payload_b64")
+    if encoded is not None:
+        return _bytes(encoded, "payload_b64")
+    if "payload" not in document:
+        raise ValueError("no payload: give payload (text, or null for a tombstone) or payload_b64")
+    payload = document["payload"]
+    if payload is None:
+        return None
+    if type(payload) is not str:
+        raise ValueError("payload is not text: write it as a JSON string, or as payload_b64")
+    try:
+        return payload.encode()
+    except UnicodeEncodeError:
+        raise ValueError("payload has half a character (a lone surrogate): write it as payload_b64") from None
+
+
+def _bytes(value: Any, name: str) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise ValueError(f"{name} is not base64") from None
+
+
+def _text(value: Any, name: str) -> str | None:
+    if value is None:
+        return None
+    if type(value) is not str:
+        raise ValueError(f"{name} is not text")
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} has half a character (a lone surrogate)") from None
+    return value
+
+
+def _millis(value: Any, name: str) -> int:
+    if value is None:
+        return 0
+    if type(value) is not int or not 0 <= value <= _MILLIS_MAX:
+        raise ValueError(f"{name} is not a number from 0 to {_MILLIS_MAX}")
+    return value
+
+
+def _pairs(value: Any) -> list[tuple[str, str]]:
+    pairs = list(value.items()) if isinstance(value, dict) else value
+    if not isinstance(pairs, list):
+        raise ValueError("props is neither an object nor a list of pairs")
+    found = []
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(type(each) is str for each in pair):
+            raise ValueError("props: names and values are text")
+        found.append((_text(pair[0], "a name in props") or "", _text(pair[1], "a value in props") or ""))
+    return found

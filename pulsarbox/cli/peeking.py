@@ -1,0 +1,55 @@
+"""What ``peek`` does: reads from a place to the end, through a reader of its own."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pulsarbox.cli.consuming import manner_of
+from pulsarbox.cli.ending import Ending
+from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.positions import From
+from pulsarbox.cli.reading import Manner, Reading
+from pulsarbox.cli.reading_options import END_SECONDS
+from pulsarbox.cli.starting import Place, check_place, place_of, reader, start_of
+from pulsarbox.cli.target import Target
+from pulsarbox.client.client import Client
+from pulsarbox.client.consumer import Consumer
+from pulsarbox.client.incoming import Message
+from pulsarbox.client.places import EARLIEST, QUEUE, Start
+
+
+def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> None:
+    """Show what the options say. Raises the ending of the command where it is none that was wished for."""
+    manner = manner_of(options, timeout=END_SECONDS)
+    client = Client(service.hosts)
+    try:
+        with Interruption(client.loop) as interruption:
+            consumer = Consumer(client, reader(Start(EARLIEST), min(QUEUE, options["count"])))
+            if options["subscription"] is not None:
+                manner = _through_subscription(consumer, admin(), topic, options["subscription"], manner)
+            else:
+                begin = options["begin"] or From(Start(EARLIEST))
+                consumer.add(topic, start_of(client, begin))
+                check_place(begin, len(consumer.parts))
+            ending = Ending(consumer, options["until"], options["count"])
+            Reading(client, consumer, interruption, ending, manner).run()
+            consumer.close()
+    finally:
+        client.close()
+
+
+def _through_subscription(consumer: Consumer, admin: Target, topic: str, subscription: str, manner: Manner) -> Manner:
+    """Begin where the subscription is, and leave out what it has acknowledged behind that."""
+    places: dict[str, Place] = {}
+
+    def start(part: str) -> Start:
+        places[part] = place_of(admin, part, subscription)
+        return Start(places[part].mark, inclusive=False)
+
+    consumer.add(topic, start)
+    also = manner.wanted
+
+    def wanted(message: Message) -> bool:
+        return places[message.topic].is_open(message.id) and (also is None or also(message))
+
+    return replace(manner, wanted=wanted)

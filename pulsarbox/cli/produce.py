@@ -1,0 +1,148 @@
+"""``pulsarbox produce``: messages from the command line or from stdin."""
+
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.target import Target, service_options
+from pulsarbox.cli.times import DURATION, MOMENT
+from pulsarbox.client.compression import CODECS
+from pulsarbox.client.places import TIMEOUT_SECONDS
+from pulsarbox.client.routing import HASHES
+
+STDIN: Final = "-"
+
+
+def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:
+    for value in values:
+        if "=" not in value:
+            raise click.BadParameter(f"'{value}' is not name=value", ctx, param)
+    return [(name, text) for name, _, text in (value.partition("=") for value in values)]
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("payload", required=False)
+@click.option("-k", "--key", help="Key of the messages; it chooses the partition.")
+@click.option("--ordering-key", help="Key for Key_Shared subscriptions, where it is to be another one.")
+@click.option(
+    "-p",
+    "--property",
+    "properties",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_pair,
+    help="Property of the messages; may be given again and again.",
+)
+@click.option("--event-time", metavar="TIME", type=MOMENT, help="When it happened, by the application's clock.")
+@click.option(
+    "-i",
+    "--input",
+    "form",
+    type=click.Choice(["lines", "raw", "ndjson"]),
+    default="lines",
+    show_default=True,
+    help="What stdin holds: a message a line, one message, or envelopes.",
+)
+@click.option(
+    "-f",
+    "--format",
+    "line_format",
+    metavar="FMT",
+    help="How each line is made up, such as '%k:%v' or '%P{user} %v{hex}'.",
+)
+@click.option(
+    "-n", "--count", type=click.IntRange(1), help="Send PAYLOAD so many times (1); of stdin, at most so many messages."
+)
+@click.option("--rate", metavar="R", type=click.FloatRange(0, min_open=True), help="At most R messages a second.")
+@click.option("--at", "deliver_at", metavar="TIME", type=MOMENT, help="Deliver them at that time.")
+@click.option("--after", "deliver_after", metavar="D", type=DURATION, help="Deliver each after that time, such as 10m.")
+@click.option(
+    "--compress",
+    type=click.Choice(list(CODECS)),
+    default="none",
+    show_default=True,
+    help="Codec of payloads, or of whole batches.",
+)
+@click.option("--tombstone", is_flag=True, help="Send a null value: compaction then forgets the key.")
+@click.option(
+    "--template",
+    is_flag=True,
+    help="Fill in {{count}}, {{random 1 100}}, {{text 8}}, {{choice a b}}, {{time}}, {{millis}}, {{uuid}}.",
+)
+@click.option("--batch/--no-batch", default=True, show_default=True, help="Whether messages share entries.")
+@click.option("--mix-keys", is_flag=True, help="Let batches hold several keys: faster, but wrong with Key_Shared.")
+@click.option(
+    "--hash",
+    "hashing",
+    type=click.Choice(list(HASHES)),
+    default="java",
+    show_default=True,
+    help="How a key chooses its partition; java is what Java clients do.",
+)
+@click.option("--name", help="Name of the producer. Else the broker makes one.")
+@click.option("--keep", is_flag=True, help="Of envelopes, use publish time, sequence id and schema version too.")
+@click.option("--ids", is_flag=True, help="Print the id of each message once it is stored, in the order of the input.")
+@click.option(
+    "--timeout",
+    metavar="S",
+    type=click.FloatRange(0, min_open=True),
+    default=TIMEOUT_SECONDS,
+    show_default=True,
+    help="Seconds without a receipt, or without a connection, after which it fails.",
+)
+@click.option("--no-progress", is_flag=True, help="No line that says how far it is.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing where all goes well.")
+@service_options
+def produce(service: Target, topic: str, **options: Any) -> None:
+    """Send messages to TOPIC: PAYLOAD, or what comes in on stdin. Ends when the broker has stored all of them.
+
+    TOPIC is a name such as orders or persistent://public/default/orders. Without PAYLOAD, or with "-", each line of
+    stdin is a message. Messages without a key go to partitions in turn. After a lost connection it goes on where it
+    was; what had no receipt yet may then be stored twice, unless the broker deduplicates.
+
+    \b
+    Exit codes:
+      0    all are stored
+      2    an option, the topic's name or a line of stdin cannot be used
+      3, 5 there is no such namespace; not allowed
+      4    the producer's name is taken, or the topic is terminated
+      6, 7 no connection; no receipt in time
+      8    some are stored, others are not
+
+    \b
+    Examples:
+      pulsarbox produce orders 'hello'
+      pulsarbox produce orders -k user-1 -p source=web '{"total": 5}'
+      seq 1000000 | pulsarbox produce orders --compress zstd
+      pulsarbox produce orders --template -n 100 --rate 10 '{"id": "{{uuid}}", "n": {{random 1 9}}}'
+      pulsarbox produce orders -f '%k\\t%v' < keyed.tsv
+      pulsarbox produce reminders --after 10m 'tea is ready'
+      pulsarbox consume orders --until end -o ndjson | pulsarbox produce copy -i ndjson
+    """
+    _check(options)
+    from pulsarbox.cli.producing import produce_messages
+
+    produce_messages(service, topic, options)
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Options that contradict each other."""
+    given, tombstone = options["payload"], options["tombstone"]
+    from_stdin = (given is None and not tombstone) or given == STDIN
+    if tombstone and given is not None:
+        raise Misused("--tombstone has no payload: leave PAYLOAD out")
+    if options["deliver_at"] is not None and options["deliver_after"] is not None:
+        raise Misused("--at and --after: give one of them")
+    if not from_stdin and (options["form"] != "lines" or options["line_format"] is not None):
+        raise Misused("--input and --format are about stdin: leave PAYLOAD out")
+    if options["line_format"] is not None and options["form"] != "lines":
+        raise Misused("--format reads lines: leave --input out")
+    if options["keep"] and options["form"] != "ndjson":
+        raise Misused("--keep is about envelopes: it needs --input ndjson")
+    if options["template"] and options["form"] != "lines":
+        raise Misused("--template fills in PAYLOAD or lines: leave --input out")
+    if options["template"] and options["line_format"] is not None:
+        raise Misused("--template and --format: give one of them")
+    options["from_stdin"] = from_stdin

@@ -1,0 +1,300 @@
+"""What ``produce`` does with one message: making it from the options, sending it, and telling of its receipt."""
+
+import heapq
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from pulsarbox.cli.exits import Failed, Misused, Partly, abandon_stdout
+from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.progress import Progress, messages
+from pulsarbox.cli.stdin import Stdin
+from pulsarbox.cli.target import Target
+from pulsarbox.cli.text import say
+from pulsarbox.client.client import Client
+from pulsarbox.client.compression import CODECS, codec
+from pulsarbox.client.producer import Options, Producer
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol.outgoing import Outgoing
+
+_LINES_MAX: Final = 1000
+"""Ids that are kept until they are printed."""
+
+
+class BadInput(Exception):
+    """A message that cannot be sent as it is given. The text says which, and why."""
+
+
+class Making:
+    """Makes messages as the options say."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        """Raises ValueError for a format or a template that cannot be used."""
+        self._options = options
+        self._read: Callable[[bytes], Outgoing] | None = None
+        keep = options["keep"]
+        if options["form"] == "ndjson":
+            from pulsarbox.cli.envelope import read
+
+            self._read = lambda line: read(line, keep)
+        elif options["line_format"] is not None:
+            from pulsarbox.cli.formats import input_format
+
+            self._read = input_format(options["line_format"])
+        self._after: int | None = options["deliver_after"]
+        self._ordering_key = None if options["ordering_key"] is None else options["ordering_key"].encode()
+        if options["template"]:
+            from pulsarbox.cli.templates import template
+
+            for text in (options["key"] or "", options["payload"] or "", *[each for _, each in options["properties"]]):
+                template(text)
+        fixed = ("key", "ordering_key", "event_time", "deliver_at", "deliver_after")
+        self.is_plain = (
+            self._read is None
+            and not options["properties"]
+            and not options["template"]
+            and not options["ids"]
+            and all(options[name] is None for name in fixed)
+        )
+        """Whether a line is a payload and nothing else."""
+
+    def of_line(self, line: bytes, number: int) -> Outgoing:
+        """The message of a line of stdin; options of the command line fill in what it does not say.
+
+        Raises ValueError, in words, for a line that cannot be used.
+        """
+        if self._read is None:
+            return self.of_payload(line, number)
+        message, options = self._read(line), self._options
+        changed: dict[str, Any] = {}
+        if message.key is None and options["key"] is not None:
+            changed["key"] = options["key"]
+        if message.ordering_key is None and self._ordering_key is not None:
+            changed["ordering_key"] = self._ordering_key
+        if options["properties"]:
+            names = {name for name, _ in message.properties}
+            more = [pair for pair in options["properties"] if pair[0] not in names]
+            changed["properties"] = [*message.properties, *more]
+        if not message.event_time and options["event_time"]:
+            changed["event_time"] = options["event_time"]
+        if not message.deliver_at and (deliver_at := self._deliver_at()):
+            changed["deliver_at"] = deliver_at
+        return message._replace(**changed) if changed else message
+
+    def of_payload(self, payload: bytes | None, number: int) -> Outgoing:
+        """The message with that payload, which is filled in where it is a template. Raises ValueError."""
+        options = self._options
+        key, properties = options["key"], options["properties"]
+        if options["template"]:
+            from pulsarbox.cli.templates import template
+
+            if payload is not None:
+                text = payload.decode("utf-8", "surrogateescape")
+                payload = template(text)(number).encode("utf-8", "surrogateescape")
+            key = None if key is None else template(key)(number)
+            properties = [(name, template(value)(number)) for name, value in properties]
+        return Outgoing(
+            payload,
+            key,
+            False,
+            self._ordering_key,
+            properties,
+            options["event_time"] or 0,
+            self._deliver_at(),
+        )
+
+    def _deliver_at(self) -> int:
+        if self._after is not None:
+            return time.time_ns() // 1_000_000 + self._after
+        at: int | None = self._options["deliver_at"]
+        return at or 0
+
+
+class Sending:
+    """A producer, and what is told of it: how many are stored, their ids, the progress."""
+
+    def __init__(
+        self, client: Client, topic: str, options: Options, rate: float | None, ids: bool, progress: bool
+    ) -> None:
+        self.stored = 0
+        """Messages that the broker has stored."""
+        self._ids = ids
+        self._rate = rate
+        self._number = 0
+        self._next_id = 0
+        self._early: list[tuple[int, str]] = []
+        self._lines: list[str] = []
+        self._progress = Progress("stored", progress and not sys.stdout.isatty())
+        self._producer = Producer(client, topic, options, self._told)
+
+    def send(self, group: Sequence[bytes] | Sequence[Outgoing]) -> None:
+        """Send messages, plain payloads or not; waits while too much is on its way."""
+        if not group:
+            return
+        if isinstance(group[0], bytes):
+            self._producer.send_plain(group)  # type: ignore[arg-type] # all are what the first is
+            return
+        for message in group:
+            assert isinstance(message, Outgoing)
+            try:
+                self._producer.send(message, self._number if self._ids else None)
+            except ValueError as error:
+                raise BadInput(f"message {self._number + 1}: {error}") from None
+            self._number += 1
+
+    def idle(self) -> None:
+        """Nothing more is there for now: batches go as they are."""
+        self._producer.send_batches()
+        self._progress.add(0, 0)
+        self._print()
+
+    def flush(self) -> None:
+        """Return when all is stored."""
+        self._producer.flush()
+
+    def end(self) -> None:
+        """Nothing more is shown."""
+        self._progress.clear()
+        self._print()
+
+    def _print(self) -> None:
+        """The ids that are known; where nobody reads them any more, the messages go on all the same."""
+        if not self._lines:
+            return
+        lines, self._lines = self._lines, []
+        try:
+            sys.stdout.write("".join(lines))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            abandon_stdout()
+            self._ids = False
+
+    def close(self) -> None:
+        """Close the producer."""
+        self._producer.close()
+
+    def _told(self, partition: int, ledger: int, entry: int, count: int, numbers: Sequence[Any]) -> None:
+        self.stored += count
+        self._progress.add(count, 0)
+        if not self._ids:
+            return
+        for index, number in enumerate(numbers):
+            batch_index = index if count > 1 else -1
+            heapq.heappush(self._early, (number, f"{ledger}:{entry}:{partition}:{batch_index}\n"))
+        while self._early and self._early[0][0] == self._next_id:
+            self._lines.append(heapq.heappop(self._early)[1])
+            self._next_id += 1
+        if len(self._lines) >= _LINES_MAX:
+            self._print()
+
+
+def produce_messages(service: Target, topic: str, options: dict[str, Any]) -> None:
+    """Send what the options say. Raises the ending of the command where not everything is stored."""
+    client = Client(service.hosts, options["timeout"])
+    try:
+        with Interruption(client.loop) as interruption:
+            _produce(client, interruption, topic, options)
+    finally:
+        client.close()
+
+
+def _produce(client: Client, interruption: Interruption, topic: str, options: dict[str, Any]) -> None:
+    number = CODECS[options["compress"]]
+    if number:
+        codec(number)  # what is missing is told before anything is sent
+    how = Options(options["name"], number, options["batch"], options["mix_keys"], options["hashing"])
+    try:
+        making = Making(options)
+    except ValueError as error:
+        raise Misused(str(error)) from None
+    sending = Sending(client, topic, how, options["rate"], options["ids"], not options["no_progress"])
+    problem: str | None = None
+    try:
+        for group in _groups(client, interruption, sending, making, options):
+            sending.send(group)
+        sending.flush()
+    except PulsarBoxError as error:
+        sending.end()
+        if not sending.stored:
+            raise
+        raise Partly(f"{messages(sending.stored)} stored, then: {error}") from error
+    except BadInput as error:
+        problem = str(error)
+        sending.flush()
+    sending.end()
+    sending.close()
+    if problem is not None:
+        raise (Partly if sending.stored else Failed)(f"{problem}; {messages(sending.stored)} stored before it")
+    if interruption.is_asked():
+        raise interruption.ending(f"{messages(sending.stored)} stored, then interrupted")
+    if not options["quiet"]:
+        say(f"{messages(sending.stored)} stored in {topic}")
+
+
+def _groups(
+    client: Client, interruption: Interruption, sending: Sending, making: Making, options: dict[str, Any]
+) -> Iterator[list[bytes] | list[Outgoing]]:
+    """The messages, many at a time where they can be had so; plain payloads as bytes."""
+    pace = _pace(client, interruption, sending, options["rate"])
+    if not options["from_stdin"]:
+        payload = None if options["tombstone"] else options["payload"].encode("utf-8", "surrogateescape")
+        for number in range(options["count"] or 1):
+            pace(number)
+            if interruption.is_asked():
+                return
+            yield [making.of_payload(payload, number)]
+        return
+    stdin = Stdin(client, interruption)
+    if sys.stdin.isatty() and not options["quiet"]:
+        say("each line is a message; Ctrl-D ends")
+    if options["form"] == "raw":
+        data = b"".join(stdin.pieces(sending.idle))
+        if not interruption.is_asked():
+            yield [making.of_payload(data, 0)]
+        return
+    number, left = 0, options["count"] or sys.maxsize
+    for found in stdin.lines(sending.idle):
+        lines = found[:left]
+        left -= len(lines)
+        if options["rate"] is None:
+            yield from _made(making, lines, number)
+        else:
+            for at, line in enumerate(lines, number):
+                pace(at)
+                if interruption.is_asked():
+                    return
+                yield from _made(making, [line], at)
+        number += len(lines)
+        if not left:
+            return
+
+
+def _made(making: Making, lines: list[bytes], number: int) -> Iterator[list[bytes] | list[Outgoing]]:
+    """The messages of some lines. Raises BadInput behind those before a line that cannot be used."""
+    if making.is_plain:
+        yield lines
+        return
+    made: list[Outgoing] = []
+    for at, line in enumerate(lines, number + 1):
+        try:
+            made.append(making.of_line(line, at - 1))
+        except ValueError as error:
+            yield made
+            raise BadInput(f"line {at} of stdin: {error}") from None
+    yield made
+
+
+def _pace(client: Client, interruption: Interruption, sending: Sending, rate: float | None) -> Callable[[int], None]:
+    """Waits until message number n is due."""
+    begin = time.monotonic()
+
+    def wait(number: int) -> None:
+        while rate is not None and not interruption.is_asked():
+            left = begin + number / rate - time.monotonic()
+            if left <= 0:
+                return
+            sending.idle()
+            client.turn(min(left, 1.0))
+
+    return wait

@@ -1,0 +1,146 @@
+"""What ``consume``, ``peek`` and ``tap`` do alike: take messages, choose, write, acknowledge, until the end."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pulsarbox.cli.ending import Ending
+from pulsarbox.cli.executing import Executing
+from pulsarbox.cli.exits import Partly, TimedOut
+from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.outputs import Form
+from pulsarbox.cli.progress import Progress, messages
+from pulsarbox.cli.stdout import NotWritten, Stdout
+from pulsarbox.client.client import Client
+from pulsarbox.client.consumer import Consumer
+from pulsarbox.client.incoming import Message
+
+AT_ONCE: Final = 1000
+"""Messages that are written in one go."""
+_LOOK_SECONDS: Final = 0.25
+"""Of silence, after which it is looked whether the end is behind us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How messages are read."""
+
+    form: Form
+    wanted: Callable[[Message], bool] | None = None
+    """The filter."""
+    ack: str = "none"
+    """``after``: once they are written. ``before``: before they are. ``none``: not at all."""
+    ack_filtered: bool = False
+    """Whether those that the filter leaves out are acknowledged too."""
+    command: str | None = None
+    """For each message, in place of writing it."""
+    timeout: float | None = None
+    """Seconds without a message after which reading fails."""
+    progress: bool = True
+
+
+class Reading:
+    """Reads from a consumer until the end, the interruption, or an error."""
+
+    def __init__(
+        self, client: Client, consumer: Consumer, interruption: Interruption, ending: Ending, manner: Manner
+    ) -> None:
+        self.each_turn: Callable[[], None] | None = None
+        """Called about once a second, for whoever looks for new topics."""
+        self._client = client
+        self._consumer = consumer
+        self._interruption = interruption
+        self._ending = ending
+        self._manner = manner
+        self._stdout = Stdout(client, interruption)
+        self._progress = Progress("read", manner.progress and not self._stdout.is_terminal)
+        self._executing: Executing | None = None
+        if manner.command is not None:
+            self._executing = Executing(client, consumer, manner.command, give_back=manner.ack == "after")
+
+    def run(self) -> int:
+        """How many messages were written. Raises the ending of the command where it is none that was wished for."""
+        try:
+            self._read()
+        except NotWritten:
+            pass
+        finally:
+            self._progress.clear()
+        if self._executing is not None:
+            self._executing.give_back_due(all_of_them=True)
+        self._consumer.settle()
+        if self._interruption.is_asked():
+            raise self._interruption.ending(f"{messages(self._ending.count)} read, then interrupted")
+        if self._executing is not None and self._executing.failed:
+            raise Partly(f"the command failed {self._executing.failed:,} times")
+        return self._ending.count
+
+    def _read(self) -> None:
+        quiet_since = time.monotonic()
+        looked = quiet_since
+        while not self._interruption.is_asked() and not self._ending.is_reached():
+            found = self._take()
+            now = time.monotonic()
+            if self.each_turn is not None:
+                self.each_turn()
+            if found:
+                quiet_since = looked = now
+                self._handle(found)
+                continue
+            if now - looked >= _LOOK_SECONDS:
+                self._ending.quiet(now - quiet_since)
+                looked = time.monotonic()
+                if self._ending.is_reached():
+                    return
+            timeout = self._manner.timeout
+            if timeout is not None and now - quiet_since >= timeout:
+                raise TimedOut(f"no message for {timeout:g} s; {messages(self._ending.count)} before")
+
+    def _take(self) -> Sequence[Message]:
+        limit = 1 if self._executing is not None else max(1, min(AT_ONCE, self._ending.wanted))
+        # Never longer than until the next look: a signal wakes the loop, but ends no waiting by itself.
+        seconds = min(_LOOK_SECONDS, self._ending.seconds_left)
+        if self._executing is not None:
+            self._executing.give_back_due()
+            seconds = min(seconds, self._executing.seconds_left)
+        return self._consumer.take(limit, seconds)
+
+    def _handle(self, found: Sequence[Message]) -> None:
+        manner = self._manner
+        taken, chosen = self._choose(found)
+        acknowledged = taken if manner.ack_filtered else chosen
+        if manner.ack == "before":
+            self._consumer.acknowledge(acknowledged)
+            self._consumer.settle()
+        if self._executing is not None:
+            failed = {id(each) for each in chosen if not self._executing.run(each)}
+            acknowledged = [each for each in acknowledged if id(each) not in failed]
+        else:
+            data = b"".join(map(manner.form, chosen))
+            self._stdout.write(data)
+            self._progress.add(len(chosen), len(data))
+        if manner.ack == "after":
+            self._consumer.acknowledge(acknowledged)
+            if self._executing is not None:
+                self._consumer.send_partial()  # what was done is not to be done again
+
+    def _choose(self, found: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+        """Those that are before the end, and of these the ones that the filter wants."""
+        wanted = self._manner.wanted
+        if wanted is None:
+            taken = self._ending.cut(found)
+            return taken, taken
+        all_taken: list[Message] = []
+        chosen: list[Message] = []
+        for each in found:
+            if self._ending.is_reached():
+                break
+            if not self._ending.cut((each,)):
+                continue
+            all_taken.append(each)
+            if wanted(each):
+                chosen.append(each)
+            else:
+                self._ending.count -= 1
+        return all_taken, chosen

@@ -1,0 +1,165 @@
+"""The client: which broker serves a topic, the connections to brokers, and what lives on them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from pulsarbox.client.attached import Comeback
+from pulsarbox.client.connection import Address, Connection, connect
+from pulsarbox.client.errors import NotConnected, told
+from pulsarbox.client.loop import Loop
+from pulsarbox.client.places import TIMEOUT_SECONDS
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandGetTopicsOfNamespace,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadata,
+    CommandPartitionedTopicMetadataResponse,
+)
+
+_REDIRECTS_MAX: Final = 20
+_CLOSE_SECONDS: Final = 2.0
+
+
+class Client:
+    """Connections to the brokers of one service URL. Producers and consumers are made with it; ``close`` ends all."""
+
+    def __init__(self, hosts: Sequence[Address], timeout: float = TIMEOUT_SECONDS) -> None:
+        """``hosts``: those of the service URL, tried in turn. ``timeout``: seconds for any answer, and for coming back.
+
+        Nothing is connected yet.
+        """
+        self.timeout = timeout
+        self.loop = Loop()
+        self.numbers = itertools.count(1)
+        """Of requests, producers and consumers."""
+        self.comebacks: list[Comeback] = []
+        """Whatever has lost its connection."""
+        self._hosts = list(hosts)
+        self._connections: dict[tuple[Address, str], Connection] = {}
+
+    def turn(self, seconds: float = 0.0) -> bool:
+        """Wait up to so long for something to happen; whether something did. Lost connections are made again here.
+
+        Raises what ended a producer or consumer for good.
+        """
+        happened = self.loop.turn(0.0 if self.comebacks else seconds)
+        if self.comebacks:
+            self._come_back(seconds)
+            return True
+        return happened
+
+    def _come_back(self, seconds: float) -> None:
+        now = time.monotonic()
+        for each in list(self.comebacks):
+            if each.due <= now:
+                self.comebacks.remove(each)
+                if not each.try_again():
+                    self.comebacks.append(each)
+        if self.comebacks:
+            first = min(each.due for each in self.comebacks)
+            self.loop.turn(min(seconds, max(0.0, first - time.monotonic())))
+
+    # Brokers ---------------------------------------------------------------------------------------------------------
+
+    def service(self) -> Connection:
+        """A connection to the first host that can be reached. Raises NotConnected."""
+        problem = NotConnected("the URL names no host")
+        for address in list(self._hosts):
+            try:
+                return self.to(address)
+            except NotConnected as error:
+                problem = error
+                self._hosts.append(self._hosts.pop(0))  # the next one first, from now on
+        raise problem
+
+    def to(self, address: Address, proxy_to: str = "") -> Connection:
+        """The connection to an address, made where there is none. Raises NotConnected."""
+        found = self._connections.get((address, proxy_to))
+        if found is None or found.closed:
+            found = self._connections[address, proxy_to] = connect(self.loop, address, proxy_to)
+        return found
+
+    def ask(self, connection: Connection, command: BaseCommand, request_id: int) -> BaseCommand:
+        """The answer to a request."""
+        return connection.ask(command, request_id, self.timeout)
+
+    def broker_of(self, topic: str) -> Connection:
+        """A connection to the broker that serves a topic. Raises what the broker tells."""
+        connection, authoritative = self.service(), False
+        for _ in range(_REDIRECTS_MAX):
+            request_id = next(self.numbers)
+            lookup = CommandLookupTopic(topic=topic, request_id=request_id, authoritative=authoritative)
+            command = BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=lookup)
+            answer = self.ask(connection, command, request_id).lookupTopicResponse
+            if answer.response == CommandLookupTopicResponse.Failed:
+                raise told(answer.error, answer.message)
+            broker = _address(answer.brokerServiceUrl)
+            if answer.response == CommandLookupTopicResponse.Connect:
+                if answer.proxy_through_service_url:
+                    return self.to(connection.address, f"{broker[0]}:{broker[1]}")
+                return self.to(broker)
+            connection, authoritative = self.to(broker), answer.authoritative
+        raise NotConnected(f"{topic} cannot be found: brokers point to each other")
+
+    def partitions(self, topic: str, create: bool) -> int:
+        """How many partitions a topic has, 0 where it is not partitioned or not there yet.
+
+        ``create``: make it where it does not exist, if the broker does that by itself.
+        """
+        request_id = next(self.numbers)
+        question = CommandPartitionedTopicMetadata(
+            topic=topic, request_id=request_id, metadata_auto_creation_enabled=create
+        )
+        command = BaseCommand(type=BaseCommand.PARTITIONED_METADATA, partitionMetadata=question)
+        answer = self.ask(self.service(), command, request_id).partitionMetadataResponse
+        if answer.response == CommandPartitionedTopicMetadataResponse.Failed:
+            raise told(answer.error, answer.message)
+        return answer.partitions
+
+    def topics(self, namespace: str, known: str = "") -> tuple[list[str], str] | None:
+        """The topics of a namespace, of both domains, partitions one by one; and their hash.
+
+        ``known``: the hash of those that are known already. None where it is still that.
+        """
+        request_id = next(self.numbers)
+        question = CommandGetTopicsOfNamespace(
+            request_id=request_id, namespace=namespace, mode=CommandGetTopicsOfNamespace.ALL
+        )
+        if known:
+            question.topics_hash = known
+        command = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE, getTopicsOfNamespace=question)
+        answer = self.ask(self.service(), command, request_id).getTopicsOfNamespaceResponse
+        return (list(answer.topics), answer.topics_hash) if answer.changed else None
+
+    # Ending ----------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Send what is still to be sent, for two seconds at most, and end all connections. Raises nothing."""
+        open_ones = [each for each in self._connections.values() if not each.closed]
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        with contextlib.suppress(PulsarBoxError, OSError):
+            for each in open_ones:
+                each.flush()
+            while any(each.waiting and not each.closed for each in open_ones) and time.monotonic() < deadline:
+                self.loop.turn(0.1)
+        self.comebacks.clear()
+        for each in open_ones:
+            each.producers.clear()
+            each.consumers.clear()
+            each.close()
+        self.loop.close()
+
+
+def _address(url: str) -> Address:
+    """Host and port of what a lookup answers: ``pulsar://host:port``."""
+    host, _, port = url.partition("://")[2].rstrip("/").rpartition(":")
+    if not host or not port.isdigit():
+        raise NotConnected(f"the broker names a service URL that cannot be used: {url!r}")
+    return host.strip("[]"), int(port)

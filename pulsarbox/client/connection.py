@@ -1,0 +1,335 @@
+"""One connection to a broker: bytes to frames to whoever they are for, and back.
+
+What a broker sends is an answer (it carries the number of a request), or for a producer or a consumer by its number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from pulsarbox import __version__
+from pulsarbox.client.errors import NoAnswer, NotConnected, told
+from pulsarbox.client.loop import READ, WRITE, Loop
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol.commands import encode_frame, parse_command
+from pulsarbox.protocol.features import DEFAULT_MAX_MESSAGE_SIZE, PROTOCOL_VERSION
+from pulsarbox.protocol.frames import FrameDecoder, max_frame_size
+from pulsarbox.protocol.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandConnect,
+    CommandConnected,
+    CommandMessage,
+    CommandPing,
+    CommandPong,
+    CommandSendReceipt,
+    FeatureFlags,
+)
+from pulsarbox.protocol.violations import ProtocolError
+
+Address = tuple[str, int]
+
+CONNECT_SECONDS: Final = 10.0
+KEEP_ALIVE_SECONDS: Final = 30.0
+"""Silence after which the broker is asked whether it is there; after twice as long it is not."""
+_SEND_SIZE: Final = 256 * 1024
+"""Bytes to be sent that are not kept waiting for more."""
+
+_MESSAGE_START = b"\x08\x09\x4a"
+_RECEIPT_START = b"\x08\x07\x3a"
+"""The number of the command and the tag of its part: how every broker begins these two."""
+
+
+class Attached(Protocol):
+    """A producer or a consumer, as its connection sees it."""
+
+    def receipt(self, receipt: CommandSendReceipt) -> None:
+        """SEND_RECEIPT, for producers."""
+
+    def message(self, message: CommandMessage, payload: bytes) -> None:
+        """MESSAGE, for consumers."""
+
+    def told(self, command: BaseCommand) -> None:
+        """Anything else that names it: SEND_ERROR, CLOSE_PRODUCER, CLOSE_CONSUMER, REACHED_END_OF_TOPIC, ..."""
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone."""
+
+
+class Connection:
+    """A socket that has shaken hands. Made by ``connect``."""
+
+    def __init__(self, loop: Loop, sock: socket.socket, address: Address) -> None:
+        self.address = address
+        self.producers: dict[int, Attached] = {}
+        self.consumers: dict[int, Attached] = {}
+        self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self.closed = ""
+        """Why it is closed; empty while it is open."""
+        self._loop = loop
+        self._socket = sock
+        self._decoder = FrameDecoder(max_frame_size(DEFAULT_MAX_MESSAGE_SIZE))
+        self._out: list[bytes] = []
+        self._out_size = 0
+        self._writing = False
+        self._answers: dict[int, BaseCommand | None] = {}
+        self._connected: CommandConnected | None = None
+        self._refused: PulsarBoxError | None = None
+        self._heard = time.monotonic()
+        self._asked = False
+        sock.setblocking(False)
+        loop.watch(sock, READ, self._ready)
+        loop.each_second(self._keep_alive)
+
+    # Sending ---------------------------------------------------------------------------------------------------------
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame with the next turn of the loop, or now where much is waiting. Lost if the connection is."""
+        self._out.append(frame)
+        self._out_size += len(frame)
+        if self._out_size == len(frame):
+            self._loop.flush_later(self.flush)
+        if self._out_size >= _SEND_SIZE and not self._writing:
+            self.flush()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that the socket has not taken yet."""
+        return self._out_size
+
+    def flush(self) -> None:
+        """Give the socket what it takes now; the rest goes when it takes more."""
+        if self.closed or not self._out:
+            return
+        data = b"".join(self._out) if len(self._out) > 1 else self._out[0]
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self.close(error.strerror or str(error))
+            return
+        self._out_size = len(data) - sent
+        self._out = [data[sent:]] if self._out_size else []
+        if bool(self._out) != self._writing:
+            self._writing = bool(self._out)
+            self._loop.change(self._socket, READ | WRITE if self._writing else READ)
+
+    # Asking ----------------------------------------------------------------------------------------------------------
+
+    def ask(self, command: BaseCommand, request_id: int, seconds: float) -> BaseCommand:
+        """Send a request and wait for its answer. Raises what the broker tells, NoAnswer or NotConnected."""
+        self.ask_later(command, request_id)
+        return self.answer(request_id, seconds, BaseCommand.Type.Name(command.type))
+
+    def ask_later(self, command: BaseCommand, request_id: int) -> None:
+        """Send a request whose answer is fetched later, with ``answer`` or ``answered``."""
+        self._answers[request_id] = None
+        self.send(encode_frame(command))
+
+    def answered(self, request_id: int) -> bool:
+        """Whether the answer is there; of a connection that is gone, too: ``answer`` then raises."""
+        return bool(self.closed) or self._answers.get(request_id) is not None
+
+    def answer(self, request_id: int, seconds: float, what: str) -> BaseCommand:
+        """The answer to a request, as soon as it is there."""
+        deadline = time.monotonic() + seconds
+        try:
+            while (answer := self._answers.get(request_id)) is None:
+                if self.closed:
+                    raise NotConnected(self.closed)
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise NoAnswer(f"no answer to {what} within {seconds:g} s")
+                self._loop.turn(left)
+        finally:
+            self._answers.pop(request_id, None)
+        if answer.type == BaseCommand.ERROR:
+            raise told(answer.error.error, answer.error.message)
+        return answer
+
+    # Receiving -------------------------------------------------------------------------------------------------------
+
+    def _ready(self, mask: int) -> None:
+        if mask & WRITE:
+            self.flush()
+        if mask & READ and not self.closed:
+            self._read()
+
+    def _read(self) -> None:
+        decoder = self._decoder
+        try:
+            size = self._socket.recv_into(decoder.get_buffer())
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.close(error.strerror or str(error))
+            return
+        if not size:
+            self.close("the broker closed the connection")
+            return
+        self._heard = time.monotonic()
+        try:
+            for data, rest in decoder.buffer_updated(size):
+                self._dispatch(data, rest)
+                if self.closed:
+                    return
+        except ProtocolError as error:
+            self.close(f"the broker broke the protocol: {error}")
+            return
+        if decoder.error is not None:
+            self.close(f"the broker broke the protocol: {decoder.error}")
+
+    def _dispatch(self, data: bytes, rest: bytes) -> None:
+        if data[:3] == _MESSAGE_START and data[3] == len(data) - 4 and data[3] < 128:
+            message = CommandMessage.FromString(data[4:])
+            consumer = self.consumers.get(message.consumer_id)
+            if consumer is not None:
+                consumer.message(message, rest)
+            return
+        if data[:3] == _RECEIPT_START and data[3] == len(data) - 4 and data[3] < 128:
+            receipt = CommandSendReceipt.FromString(data[4:])
+            producer = self.producers.get(receipt.producer_id)
+            if producer is not None:
+                producer.receipt(receipt)
+            return
+        command = parse_command(data)
+        handle = _HANDLERS.get(command.type)
+        if handle is not None:
+            handle(self, command, rest)
+
+    def _message(self, command: BaseCommand, rest: bytes) -> None:
+        consumer = self.consumers.get(command.message.consumer_id)
+        if consumer is not None:
+            consumer.message(command.message, rest)
+
+    def _receipt(self, command: BaseCommand, rest: bytes) -> None:
+        producer = self.producers.get(command.send_receipt.producer_id)
+        if producer is not None:
+            producer.receipt(command.send_receipt)
+
+    def _to_producer(self, command: BaseCommand, rest: bytes) -> None:
+        part = command.send_error if command.type == BaseCommand.SEND_ERROR else command.close_producer
+        producer = self.producers.get(part.producer_id)
+        if producer is not None:
+            producer.told(command)
+
+    def _to_consumer(self, command: BaseCommand, rest: bytes) -> None:
+        part = command.close_consumer if command.type == BaseCommand.CLOSE_CONSUMER else command.reachedEndOfTopic
+        consumer = self.consumers.get(part.consumer_id)
+        if consumer is not None:
+            consumer.told(command)
+
+    def _ping(self, command: BaseCommand, rest: bytes) -> None:
+        self.send(encode_frame(BaseCommand(type=BaseCommand.PONG, pong=CommandPong())))
+
+    def _hello(self, command: BaseCommand, rest: bytes) -> None:
+        self._connected = command.connected
+        if command.connected.max_message_size > 0:
+            self.max_message_size = command.connected.max_message_size
+            self._decoder.allow(max_frame_size(self.max_message_size))
+
+    def _answer(self, command: BaseCommand, rest: bytes) -> None:
+        part = getattr(command, _ANSWERS[command.type])
+        if command.type == BaseCommand.PRODUCER_SUCCESS and not part.producer_ready:
+            return  # it waits for its turn; the answer comes again
+        if self._connected is None and command.type == BaseCommand.ERROR:
+            self._refused = told(command.error.error, command.error.message)
+            self.close(f"the broker refused: {command.error.message}")
+        if part.request_id in self._answers:
+            self._answers[part.request_id] = command
+
+    # Ending ----------------------------------------------------------------------------------------------------------
+
+    def _keep_alive(self, now: float) -> None:
+        quiet = now - self._heard
+        if quiet > 2 * KEEP_ALIVE_SECONDS and self._asked:
+            self.close(f"the broker has said nothing for {quiet:.0f} s")
+        elif quiet > KEEP_ALIVE_SECONDS:
+            if not self._asked:
+                self.send(encode_frame(BaseCommand(type=BaseCommand.PING, ping=CommandPing())))
+            self._asked = True
+        else:
+            self._asked = False
+
+    def close(self, reason: str = "closed") -> None:
+        """End it. Who is attached is told."""
+        if self.closed:
+            return
+        self.closed = reason or "closed"
+        self._loop.forget(self._socket, self._keep_alive)
+        with contextlib.suppress(OSError):
+            self._socket.close()
+        attached = [*self.producers.values(), *self.consumers.values()]
+        self.producers.clear()
+        self.consumers.clear()
+        for each in attached:
+            each.lost(self.closed)
+
+    def shake_hands(self, proxy_to: str, seconds: float) -> None:
+        """CONNECT, and wait for CONNECTED. ``proxy_to``: the broker behind a proxy, as host:port; empty for none."""
+        connect = CommandConnect(
+            client_version=f"pulsarbox-{__version__}",
+            protocol_version=PROTOCOL_VERSION,
+            feature_flags=FeatureFlags(supports_auth_refresh=False, supports_partial_producer=False),
+        )
+        if proxy_to:
+            connect.proxy_to_broker_url = proxy_to
+        self.send(encode_frame(BaseCommand(type=BaseCommand.CONNECT, connect=connect)))
+        deadline = time.monotonic() + seconds
+        while self._connected is None:
+            if self._refused is not None:
+                raise self._refused
+            if self.closed:
+                raise NotConnected(self.closed)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self.close("it does not speak the Pulsar protocol")
+                raise NotConnected(f"no answer to CONNECT within {seconds:g} s: is this a Pulsar broker's port?")
+            self._loop.turn(left)
+
+
+_ANSWERS: Final = {
+    BaseCommand.SUCCESS: "success",
+    BaseCommand.ERROR: "error",
+    BaseCommand.PRODUCER_SUCCESS: "producer_success",
+    BaseCommand.PARTITIONED_METADATA_RESPONSE: "partitionMetadataResponse",
+    BaseCommand.LOOKUP_RESPONSE: "lookupTopicResponse",
+    BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE: "getLastMessageIdResponse",
+    BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE: "getTopicsOfNamespaceResponse",
+    BaseCommand.ACK_RESPONSE: "ackResponse",
+}
+
+_HANDLERS: Final[dict[int, Callable[[Connection, BaseCommand, bytes], None]]] = {
+    **dict.fromkeys(_ANSWERS, Connection._answer),
+    BaseCommand.CONNECTED: Connection._hello,
+    BaseCommand.MESSAGE: Connection._message,
+    BaseCommand.SEND_RECEIPT: Connection._receipt,
+    BaseCommand.SEND_ERROR: Connection._to_producer,
+    BaseCommand.CLOSE_PRODUCER: Connection._to_producer,
+    BaseCommand.CLOSE_CONSUMER: Connection._to_consumer,
+    BaseCommand.REACHED_END_OF_TOPIC: Connection._to_consumer,
+    BaseCommand.PING: Connection._ping,
+}
+"""PONG says what any bytes say, that the broker is there; ACTIVE_CONSUMER_CHANGE tells us nothing that we act on."""
+
+
+def connect(loop: Loop, address: Address, proxy_to: str = "", seconds: float = CONNECT_SECONDS) -> Connection:
+    """A connection that can be used. Raises NotConnected."""
+    try:
+        sock = socket.create_connection(address, timeout=seconds)
+    except TimeoutError:
+        raise NotConnected(f"no connection within {seconds:g} s") from None
+    except OSError as error:
+        raise NotConnected(error.strerror or str(error)) from None
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection = Connection(loop, sock, address)
+    try:
+        connection.shake_hands(proxy_to, seconds)
+    except BaseException:
+        connection.close()
+        raise
+    return connection

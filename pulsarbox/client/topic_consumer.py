@@ -1,0 +1,456 @@
+"""A consumer of one topic or partition: permits, the queue of entries, acknowledgements, coming back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.client.attached import Comeback
+from pulsarbox.client.chunks import Chunks
+from pulsarbox.client.errors import NotConnected, told
+from pulsarbox.client.incoming import Entry, Message, ack_words, unpack
+from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
+from pulsarbox.errors import NotAllowed, PulsarBoxError
+from pulsarbox.protocol.commands import encode_frame
+from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandAck,
+    CommandCloseConsumer,
+    CommandFlow,
+    CommandGetLastMessageId,
+    CommandMessage,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandSeek,
+    CommandSendReceipt,
+    CommandSubscribe,
+    KeySharedMeta,
+    KeySharedMode,
+    MessageIdData,
+)
+
+if TYPE_CHECKING:
+    from pulsarbox.client.client import Client
+    from pulsarbox.client.connection import Connection
+
+TYPES: Final = {
+    "exclusive": CommandSubscribe.Exclusive,
+    "shared": CommandSubscribe.Shared,
+    "failover": CommandSubscribe.Failover,
+    "key_shared": CommandSubscribe.Key_Shared,
+}
+_ONE_ACTIVE: Final = (CommandSubscribe.Exclusive, CommandSubscribe.Failover)
+_ACK_IDS_MAX: Final = 1000
+_WORD: Final = 0xFFFFFFFFFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribing:
+    """What a consumer asks for."""
+
+    subscription: str
+    type: int = CommandSubscribe.Exclusive
+    """SubType; see ``TYPES``."""
+    durable: bool = True
+    start: Start = FROM_THE_START
+    """Of a subscription that is not durable, or new."""
+    create: bool = True
+    """Whether the topic is made where it does not exist."""
+    name: str = ""
+    queue: int = QUEUE
+
+
+class _Ack:
+    """An acknowledgement on its way; sent again after a lost connection."""
+
+    __slots__ = ("connection", "ids", "request_id", "type")
+
+    def __init__(self, ids: list[MessageIdData], ack_type: CommandAck.AckType) -> None:
+        self.ids = ids
+        self.type = ack_type
+        self.connection: Connection | None = None
+        self.request_id = 0
+
+
+class TopicConsumer:
+    """Entries of one topic. Who reads calls ``take``; ``waiting`` is told when there is something to take."""
+
+    def __init__(
+        self, client: Client, topic: str, partition: int, options: Subscribing, waiting: Callable[[TopicConsumer], None]
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.seen: MessageId | None = None
+        """The last entry that was taken, or left out because it is before the start."""
+        self.ended = False
+        """Whether the topic takes no more messages, and all are read."""
+        self.is_waiting = False
+        """Whether ``waiting`` has been told, and nobody has taken anything since."""
+        self._client = client
+        self._options = options
+        self._waiting = waiting
+        self._id = next(client.numbers)
+        self._connection: Connection | None = None
+        self._closed = False
+        self._queue: deque[tuple[CommandMessage, bytes]] = deque()
+        self._ready: deque[Message] = deque()
+        self._owed = 0
+        self._start = options.start
+        self._sought: MessageId | None = None
+        self._epoch = 0
+        self._chunks = Chunks()
+        self._partial: dict[tuple[int, int], Entry] = {}
+        self._acks: deque[_Ack] = deque()
+        """Those that the broker has not confirmed, in their order."""
+
+    # Opening ---------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Find the broker and subscribe. Raises what the broker says."""
+        if self._closed:
+            return
+        connection = self._client.broker_of(self.topic)
+        request_id = next(self._client.numbers)
+        connection.consumers[self._id] = self
+        try:
+            command = BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=self._subscribe(request_id))
+            self._client.ask(connection, command, request_id)
+        except BaseException:
+            connection.consumers.pop(self._id, None)
+            raise
+        if connection.closed:
+            raise NotConnected(connection.closed)
+        self._connection = connection
+        self._owed = 0
+        if not self._options.durable and self._start.id == LATEST and not self._start.time:
+            self._remember_start()
+        for ack in self._acks:
+            self._send_ack(ack)
+        self._flow(self._options.queue)
+
+    def _remember_start(self) -> None:
+        """Of a reader of what comes from now on: should it come back, it goes on from here."""
+        with contextlib.suppress(NotAllowed):  # a topic that keeps nothing
+            _, mark = self.last_id()
+            if mark is not None:
+                self._start = Start(mark, inclusive=False)
+
+    def _subscribe(self, request_id: int) -> CommandSubscribe:
+        options, start = self._options, self._start
+        latest = start.id.ledger == LATEST.ledger and not start.time
+        subscribe = CommandSubscribe(
+            topic=self.topic,
+            subscription=options.subscription,
+            subType=CommandSubscribe.SubType.Name(options.type),
+            consumer_id=self._id,
+            request_id=request_id,
+            durable=options.durable,
+            initialPosition=CommandSubscribe.Latest if latest else CommandSubscribe.Earliest,
+            force_topic_creation=options.create,
+        )
+        if options.name:
+            subscribe.consumer_name = options.name
+        if options.type in _ONE_ACTIVE:
+            subscribe.consumer_epoch = self._epoch
+        if options.type == CommandSubscribe.Key_Shared:
+            subscribe.keySharedMeta.CopyFrom(KeySharedMeta(keySharedMode=KeySharedMode.AUTO_SPLIT))
+        if not options.durable:
+            subscribe.start_message_id.CopyFrom(_data(start.id))
+            if start.time:
+                import time
+
+                # By the broker's clock, in seconds: what is too early is left out when it comes.
+                subscribe.start_message_rollback_duration_sec = max(1, int(time.time() - start.time / 1000) + 2)
+        return subscribe
+
+    def close(self) -> None:
+        """Tell the broker that no more is wanted."""
+        self._closed = True
+        connection, self._connection = self._connection, None
+        self._queue.clear()
+        self._ready.clear()
+        if connection is None or connection.closed:
+            return
+        connection.consumers.pop(self._id, None)
+        request_id = next(self._client.numbers)
+        closing = CommandCloseConsumer(consumer_id=self._id, request_id=request_id)
+        connection.send(encode_frame(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=closing)))
+
+    # Taking ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def has_some(self) -> bool:
+        """Whether ``take`` may give something."""
+        return bool(self._ready or self._queue)
+
+    def take(self, limit: int) -> list[Message]:
+        """Up to so many messages that have come; more where a batch has more and ``limit`` is 100 at least.
+
+        Raises MalformedMetadata, ChecksumMismatch and Unusable, which name the entry.
+        """
+        found: list[Message] = []
+        ready, queue = self._ready, self._queue
+        while len(found) < limit and (ready or queue):
+            if ready:
+                found.append(ready.popleft())
+                continue
+            messages = self._next_entry(*queue.popleft())
+            if len(found) + len(messages) <= limit or limit >= 100:
+                found += messages
+            else:
+                ready += messages
+        if found:
+            self._start = Start(found[-1].id, inclusive=False)
+        return found
+
+    def _next_entry(self, command: CommandMessage, payload: bytes) -> list[Message]:
+        where = command.message_id
+        parsed = parse_entry(payload)
+        metadata = parsed.metadata
+        ack_set = list(command.ack_set)
+        messages = metadata.num_messages_in_batch
+        self._used(messages if not ack_set else sum(bin(word & _WORD).count("1") for word in ack_set))
+        entry = Entry(self, where.ledgerId, where.entryId, metadata, command.redelivery_count)
+        self.seen = MessageId(where.ledgerId, where.entryId, partition=self.partition)
+        body = payload[parsed.body_offset :]
+        if metadata.HasField("num_chunks_from_msg") and metadata.num_chunks_from_msg > 1:
+            whole = self._chunks.add(where.ledgerId, where.entryId, metadata, body)
+            if whole is None:
+                return []
+            body, entry.chunks = whole
+        found = unpack(entry, body, ack_set)
+        return self._since_sought(found) if self._options.durable else self._wanted(found)
+
+    def _since_sought(self, found: list[Message]) -> list[Message]:
+        """Of a batch that a message was sought in: acknowledge what is before it, for nobody wants that any more."""
+        sought = self._sought
+        if sought is None or not found or (found[0].entry.ledger, found[0].entry.entry) != sought[:2]:
+            return found
+        self.acknowledge([each for each in found if each.index < sought.batch_index])
+        return [each for each in found if each.index >= sought.batch_index]
+
+    def _wanted(self, found: list[Message]) -> list[Message]:
+        """Of a reader: without what comes before its start."""
+        start = self._start
+        if start.time and found and found[0].publish_time < start.time:
+            return []
+        first = start.id
+        if first in (EARLIEST, LATEST) or (found and (found[0].entry.ledger, found[0].entry.entry) > first[:2]):
+            return found
+        if start.inclusive:
+            return [each for each in found if each.id[:3] >= first[:3]]
+        return [each for each in found if each.id[:3] > first[:3]]
+
+    def _used(self, permits: int) -> None:
+        self._owed += permits
+        if self._owed >= max(1, self._options.queue // 2):
+            self._flow(self._owed)
+            self._owed = 0
+
+    def _flow(self, permits: int) -> None:
+        if self._connection is not None:
+            flow = CommandFlow(consumer_id=self._id, messagePermits=permits)
+            self._connection.send(encode_frame(BaseCommand(type=BaseCommand.FLOW, flow=flow)))
+
+    # Acknowledging ---------------------------------------------------------------------------------------------------
+
+    def acknowledge(self, messages: Iterable[Message]) -> None:
+        """Acknowledge messages of this topic; ``settle`` waits until the broker has kept that.
+
+        Batches go as soon as all of their messages are acknowledged, or with ``send_partial``.
+        """
+        whole: list[Entry] = []
+        for message in messages:
+            entry = message.entry
+            if message.index >= 0:
+                entry.unacked &= ~(1 << message.index)
+                if entry.unacked:
+                    self._partial[entry.ledger, entry.entry] = entry
+                    continue
+                self._partial.pop((entry.ledger, entry.entry), None)
+            whole.append(entry)
+        ids = [MessageIdData(ledgerId=each.ledger, entryId=each.entry) for each in whole if not each.chunks]
+        ids += [MessageIdData(ledgerId=ledger, entryId=entry) for each in whole for ledger, entry in each.chunks]
+        self._ack(ids)
+
+    def send_partial(self) -> None:
+        """Acknowledge what is acknowledged of batches that are not so as a whole."""
+        partial, self._partial = list(self._partial.values()), {}
+        self._ack([
+            MessageIdData(ledgerId=each.ledger, entryId=each.entry, ack_set=ack_words(each.unacked),
+                          batch_size=each.metadata.num_messages_in_batch)
+            for each in partial
+        ])  # fmt: skip
+
+    def acknowledge_up_to(self, message: Message) -> None:
+        """Acknowledge this message and all before it. Not on Shared and Key_Shared subscriptions."""
+        entry = message.entry
+        where = MessageIdData(ledgerId=entry.ledger, entryId=entry.entry)
+        if message.index >= 0:
+            later = entry.unacked >> (message.index + 1) << (message.index + 1)
+            entry.unacked = later
+            where.ack_set.extend(ack_words(later))
+        self._ack([where], CommandAck.Cumulative)
+
+    def _ack(self, ids: list[MessageIdData], ack_type: CommandAck.AckType = CommandAck.Individual) -> None:
+        acks = self._acks
+        for at in range(0, len(ids), _ACK_IDS_MAX):
+            ack = _Ack(ids[at : at + _ACK_IDS_MAX], ack_type)
+            acks.append(ack)
+            self._send_ack(ack)
+        while acks and (first := acks[0]).connection is not None and not first.connection.closed:
+            if not first.connection.answered(first.request_id):
+                return
+            self._settle_first()
+
+    def _send_ack(self, ack: _Ack) -> None:
+        connection = self._connection
+        if connection is None:
+            return  # it goes when the connection is there again
+        request_id = next(self._client.numbers)
+        command = CommandAck(
+            consumer_id=self._id,
+            ack_type=CommandAck.AckType.Name(ack.type),
+            message_id=ack.ids,
+            request_id=request_id,
+        )
+        connection.ask_later(BaseCommand(type=BaseCommand.ACK, ack=command), request_id)
+        ack.connection, ack.request_id = connection, request_id
+
+    def settle(self) -> None:
+        """Return when the broker has kept all acknowledgements. Raises NoAnswer, NotConnected, what it tells."""
+        self.send_partial()
+        while self._acks:
+            if self._acks[0].connection is None or self._acks[0].connection.closed:
+                self._attached()  # which sends them again
+            try:
+                self._settle_first()
+            except NotConnected:
+                continue
+
+    def _settle_first(self) -> None:
+        first = self._acks[0]
+        assert first.connection is not None
+        answer = first.connection.answer(first.request_id, self._client.timeout, "ACK").ackResponse
+        if self._acks and self._acks[0] is first:
+            self._acks.popleft()
+        if answer.HasField("error"):
+            raise told(answer.error, answer.message)
+
+    def give_back(self, messages: Iterable[Message]) -> None:
+        """Have messages delivered again: these, or on Exclusive and Failover all that are not acknowledged."""
+        self.send_partial()
+        connection = self._connection
+        if connection is None:
+            return
+        again = CommandRedeliverUnacknowledgedMessages(consumer_id=self._id)
+        if self._options.type in _ONE_ACTIVE:
+            self._epoch += 1
+            again.consumer_epoch = self._epoch
+            dropped = self._permits_of_queue()
+            self._queue.clear()
+            self._ready.clear()
+            self._chunks.clear()
+            self._used(dropped)
+        else:
+            places = {(each.entry.ledger, each.entry.entry) for each in messages}
+            again.message_ids.extend(MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in places)
+            self._ready = deque(each for each in self._ready if (each.entry.ledger, each.entry.entry) not in places)
+        command = BaseCommand(type=BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES, redeliverUnacknowledgedMessages=again)
+        connection.send(encode_frame(command))
+
+    def _permits_of_queue(self) -> int:
+        return sum(parse_entry(payload, verify=False).metadata.num_messages_in_batch for _, payload in self._queue)
+
+    # Asking ----------------------------------------------------------------------------------------------------------
+
+    def last_id(self) -> tuple[MessageId, MessageId | None]:
+        """The topic's last message (entry -1 where there is none), and up to where all is acknowledged, if told."""
+        connection, request_id = self._attached(), next(self._client.numbers)
+        question = CommandGetLastMessageId(consumer_id=self._id, request_id=request_id)
+        command = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, getLastMessageId=question)
+        answer = self._client.ask(connection, command, request_id).getLastMessageIdResponse
+        mark = answer.consumer_mark_delete_position if answer.HasField("consumer_mark_delete_position") else None
+        return _id(answer.last_message_id), None if mark is None else _id(mark)
+
+    def seek(self, start: Start) -> None:
+        """Set the subscription to another place, for all of its consumers; they all subscribe again."""
+        connection, request_id = self._attached(), next(self._client.numbers)
+        seek = CommandSeek(consumer_id=self._id, request_id=request_id)
+        if start.time:
+            seek.message_publish_time = start.time
+        else:
+            seek.message_id.CopyFrom(_data(start.id))
+        self._client.ask(connection, BaseCommand(type=BaseCommand.SEEK, seek=seek), request_id)
+        self._sought = start.id if start.id.batch_index > 0 and not start.time else None
+        self._drop()
+        self._attached()  # what comes from now on comes from there
+
+    def _attached(self) -> Connection:
+        """The connection, waited for where it is being made."""
+        while self._connection is None:
+            if self._closed:
+                raise NotConnected("the consumer is closed")
+            self._client.turn(1.0)
+        return self._connection
+
+    # What the connection tells ---------------------------------------------------------------------------------------
+
+    def message(self, message: CommandMessage, payload: bytes) -> None:
+        """An entry. One of an epoch before is what was given back."""
+        if message.HasField("consumer_epoch") and message.consumer_epoch < self._epoch:
+            self._used(parse_entry(payload, verify=False).metadata.num_messages_in_batch)
+            return
+        if self._closed:
+            return
+        self._queue.append((message, payload))
+        if not self.is_waiting:
+            self.is_waiting = True
+            self._waiting(self)
+
+    def told(self, command: BaseCommand) -> None:
+        """CLOSE_CONSUMER: subscribe again. REACHED_END_OF_TOPIC: nothing more will come."""
+        if command.type == BaseCommand.REACHED_END_OF_TOPIC:
+            self.ended = True
+        elif self._connection is not None:
+            self._connection.consumers.pop(self._id, None)
+            self._come_back(NotConnected("the broker closed the consumer"))
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone: subscribe again."""
+        if self._connection is not None:
+            self._come_back(NotConnected(reason))
+
+    def _drop(self) -> None:
+        self._queue.clear()
+        self._ready.clear()
+        self._chunks.clear()
+        self._partial.clear()
+
+    def _come_back(self, reason: PulsarBoxError) -> None:
+        """What has come and was not taken comes again."""
+        self._connection = None
+        self._drop()
+        self._client.comebacks.append(Comeback(self.open, reason, self._client.timeout))
+
+    def receipt(self, receipt: CommandSendReceipt) -> None:
+        """Not for consumers."""
+
+
+def _data(where: MessageId) -> MessageIdData:
+    data = MessageIdData(ledgerId=where.ledger & _WORD, entryId=where.entry & _WORD)
+    if where.batch_index >= 0:
+        data.batch_index = where.batch_index
+    return data
+
+
+def _id(data: MessageIdData) -> MessageId:
+    ledger, entry = data.ledgerId, data.entryId
+    if ledger >> 63:
+        ledger -= 1 << 64
+    if entry >> 63:
+        entry -= 1 << 64
+    return MessageId(ledger, entry, data.batch_index, data.partition)

@@ -1,0 +1,165 @@
+"""Messages as a producer writes them: SEND frames, metadata, and batches, without protobuf.
+
+A message in a batch costs 0.5 us here where all it has is a payload, 1.6 us with key and properties; setting the fields
+of a SingleMessageMetadata and serialising it takes 1.4 and 4 us. Field order is that of the numbers, as protobuf's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from pulsarbox.protocol.commands import encode_payload
+from pulsarbox.protocol.varint import signed, varint
+
+_u32 = Struct(">I").pack
+_two_sizes = Struct(">II").pack
+
+
+class Outgoing(NamedTuple):
+    """A message to be sent. Text may hold surrogate escapes (PEP 383): bytes that are no UTF-8 go out as they came."""
+
+    payload: bytes | None
+    """None is a null value, a tombstone: not the same as an empty payload."""
+    key: str | None = None
+    key_is_base64: bool = False
+    """Whether ``key`` is bytes in base64."""
+    ordering_key: bytes | None = None
+    properties: Sequence[tuple[str, str]] = ()
+    """In this order; a name may come twice."""
+    event_time: int = 0
+    """Milliseconds since 1970, 0 for none."""
+    deliver_at: int = 0
+    """Milliseconds since 1970, 0 for none. Such a message does not go in a batch."""
+    publish_time: int = 0
+    """Milliseconds since 1970, 0 for when it is sent."""
+    sequence_id: int | None = None
+    """None for the producer's next one."""
+    schema_version: bytes | None = None
+    null_key: bool = False
+
+
+class Envelope(NamedTuple):
+    """What the metadata of an entry says beside its message."""
+
+    producer_name: str
+    sequence_id: int
+    publish_time: int
+    compression: int = 0
+    """CompressionType; 0 is none."""
+    uncompressed_size: int = 0
+    messages: int = 0
+    """In the batch; 0 where it is none."""
+    highest_sequence_id: int = 0
+    """Of the batch; 0 for none."""
+    chunk: tuple[str, int, int, int] | None = None
+    """Of a message in several entries: uuid, number of chunks, bytes of all of them, index of this one."""
+
+
+def encoded(text: str) -> bytes:
+    """The bytes of a text, those included that never were UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _field(tag: bytes, data: bytes) -> bytes:
+    return b"".join((tag, varint(len(data)), data))
+
+
+def _properties(tag: bytes, properties: Sequence[tuple[str, str]]) -> bytes:
+    pairs = (_field(b"\x0a", encoded(name)) + _field(b"\x12", encoded(value)) for name, value in properties)
+    return b"".join(_field(tag, pair) for pair in pairs)
+
+
+_PLAIN_HEADS = [b"\x18" + varint(size) + b"\x40" for size in range(4096)]
+
+
+def plain_in_batch(payload: bytes, sequence_id: int) -> tuple[bytes, bytes]:
+    """Size and metadata of a message in a batch that has a payload and nothing else; and the payload."""
+    size = len(payload)
+    head = _PLAIN_HEADS[size] if size < 4096 else b"\x18" + varint(size) + b"\x40"
+    data = head + varint(sequence_id)
+    return _u32(len(data)) + data, payload
+
+
+def in_batch(message: Outgoing, sequence_id: int) -> tuple[bytes, bytes]:
+    """Size and metadata of a message in a batch; and its payload."""
+    payload = message.payload or b""
+    parts = [_properties(b"\x0a", message.properties)]
+    if message.key is not None:
+        parts.append(_field(b"\x12", encoded(message.key)))
+    parts.append(b"\x18" + varint(len(payload)))
+    if message.event_time:
+        parts.append(b"\x28" + varint(message.event_time))
+    if message.key_is_base64:
+        parts.append(b"\x30\x01")
+    if message.ordering_key is not None:
+        parts.append(_field(b"\x3a", message.ordering_key))
+    parts.append(b"\x40" + varint(sequence_id))
+    if message.payload is None:
+        parts.append(b"\x48\x01")
+    if message.null_key:
+        parts.append(b"\x50\x01")
+    data = b"".join(parts)
+    return _u32(len(data)) + data, payload
+
+
+def metadata(message: Outgoing, envelope: Envelope) -> bytes:
+    """The MessageMetadata of an entry.
+
+    Of a batch, ``message`` holds what is common to its messages: key, ordering key, schema version.
+    """
+    parts = [
+        _field(b"\x0a", encoded(envelope.producer_name)),
+        b"\x10" + varint(envelope.sequence_id),
+        b"\x18" + varint(envelope.publish_time),
+        _properties(b"\x22", message.properties),
+    ]
+    if message.key is not None:
+        parts.append(_field(b"\x32", encoded(message.key)))
+    if envelope.compression:
+        parts.append(b"\x40" + varint(envelope.compression))
+        parts.append(b"\x48" + varint(envelope.uncompressed_size))
+    if envelope.messages:
+        parts.append(b"\x58" + varint(envelope.messages))
+    if message.event_time:
+        parts.append(b"\x60" + varint(message.event_time))
+    if message.schema_version is not None:
+        parts.append(_field(b"\x82\x01", message.schema_version))
+    if message.key_is_base64:
+        parts.append(b"\x88\x01\x01")
+    if message.ordering_key is not None:
+        parts.append(_field(b"\x92\x01", message.ordering_key))
+    if message.deliver_at:
+        parts.append(b"\x98\x01" + signed(message.deliver_at))
+    if envelope.highest_sequence_id:
+        parts.append(b"\xc0\x01" + varint(envelope.highest_sequence_id))
+    if message.payload is None:
+        parts.append(b"\xc8\x01\x01")
+    parts.append(_chunk(envelope))
+    if message.null_key:
+        parts.append(b"\xf0\x01\x01")
+    return b"".join(parts)
+
+
+def _chunk(envelope: Envelope) -> bytes:
+    if envelope.chunk is None:
+        return b""
+    uuid, chunks, size, index = envelope.chunk
+    numbers = b"\xd8\x01" + varint(chunks) + b"\xe0\x01" + varint(size) + b"\xe8\x01" + varint(index)
+    return _field(b"\xd2\x01", encoded(uuid)) + numbers
+
+
+def send_frame(producer_id: int, envelope: Envelope, entry_metadata: bytes, body: bytes) -> bytes:
+    """The frame of SEND for an entry."""
+    parts = [b"\x08", varint(producer_id), b"\x10", varint(envelope.sequence_id)]
+    if envelope.messages > 1:
+        parts.append(b"\x18" + varint(envelope.messages))
+    if envelope.highest_sequence_id:
+        parts.append(b"\x30" + varint(envelope.highest_sequence_id))
+    if envelope.chunk is not None:
+        parts.append(b"\x38\x01")
+    send = b"".join(parts)
+    command = b"".join((b"\x08\x06\x32", varint(len(send)), send))
+    payload = encode_payload(entry_metadata, body)
+    return b"".join((_two_sizes(4 + len(command) + len(payload), len(command)), command, payload))

@@ -1,0 +1,38 @@
+"""The commands of this project as processes, beside whatever else talks to the box."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+SECONDS: Final = 60.0
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "pulsarbox", *words]
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
+
+
+def run(
+    *words: str, stdin: bytes = b"", code: int = 0, folder: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """A command that has ended with that exit code."""
+    done = subprocess.run(
+        command(*words), input=stdin, capture_output=True, timeout=SECONDS, check=False, env=environment(), cwd=folder
+    )
+    assert done.returncode == code, f"{words}: exit code {done.returncode}\n{done.stderr.decode()}"
+    return done
+
+
+def envelopes(lines: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def ndjson(documents: Sequence[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(each).encode() + b"\n" for each in documents)

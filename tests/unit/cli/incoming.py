@@ -1,0 +1,26 @@
+"""Messages as a consumer has them, made from messages as a producer sends them."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from pulsarbox.client.incoming import Entry, Message, unpack
+from pulsarbox.protocol.outgoing import Envelope, Outgoing, in_batch, metadata
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
+
+TOPIC = "persistent://public/default/orders"
+PUBLISHED = 1_700_000_000_000
+
+
+def received(message: Outgoing, *, batched: bool = False, topic: str = TOPIC, partition: int = -1) -> Message:
+    """The message as it comes: entry 12:7, alone, or the second of a batch of two."""
+    when = message.publish_time or PUBLISHED
+    consumer = cast(Any, SimpleNamespace(topic=topic, partition=partition))
+    if not batched:
+        data = metadata(message, Envelope("sender", message.sequence_id or 0, when))
+        entry = Entry(consumer, 12, 7, MessageMetadata.FromString(data), 3)
+        return unpack(entry, message.payload or b"", [])[0]
+    common = Outgoing(b"", schema_version=message.schema_version)
+    data = metadata(common, Envelope("sender", 0, when, messages=2, highest_sequence_id=1))
+    entry = Entry(consumer, 12, 7, MessageMetadata.FromString(data), 3)
+    body = b"".join([*in_batch(Outgoing(b"first"), 0), *in_batch(message, message.sequence_id or 1)])
+    return unpack(entry, body, [])[1]

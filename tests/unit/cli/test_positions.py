@@ -1,0 +1,119 @@
+"""Times, lengths of time, --from and --until."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.cli.positions import End, From, Until, message_id, parse_from, parse_until
+from pulsarbox.cli.times import duration, moment
+from pulsarbox.client.places import EARLIEST, LATEST, MessageId, Start
+
+NOW = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"),
+    [
+        ("500ms", 500),
+        ("30s", 30_000),
+        ("1.5m", 90_000),
+        ("1h30m", 5_400_000),
+        ("10d", 864_000_000),
+        ("2w", 1_209_600_000),
+    ],
+)
+def test_lengths_of_time(text: str, millis: int) -> None:
+    assert duration(text) == millis
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "1y", "-1s", "1h 30m", "1e3s"])
+def test_what_is_no_length_of_time(text: str) -> None:
+    with pytest.raises(ValueError, match="no length of time"):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"),
+    [
+        ("-1h", NOW - 3_600_000),
+        ("+500ms", NOW + 500),
+        ("1700000000", NOW),
+        ("1700000000123", NOW + 123),
+        ("2023-11-14T22:13:20Z", NOW),
+        ("2023-11-14 23:13:20+01:00", NOW),
+    ],
+)
+def test_moments(text: str, millis: int) -> None:
+    assert moment(text, NOW) == millis
+
+
+def test_a_time_without_a_zone_is_local() -> None:
+    assert moment("2023-11-14") == round(datetime(2023, 11, 14).astimezone(UTC).timestamp() * 1000)
+
+
+@pytest.mark.parametrize("text", ["", "now", "-", "25:00", "2023-13-01", "1" * 400])
+def test_what_is_no_moment(text: str) -> None:
+    if text == "1" * 400:
+        assert moment(text) > 0  # as far off as one likes
+        return
+    with pytest.raises(ValueError, match="no time"):
+        moment(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("1:2", MessageId(1, 2, -1, -1)),
+        ("1:2:3", MessageId(1, 2, -1, 3)),
+        ("1:2:-1:4", MessageId(1, 2, 4, -1)),
+        ("1:2:0:0", MessageId(1, 2, 0, 0)),
+        ("1", None), ("1:2:", None), ("1:-2", None), ("a:b", None), ("1:2:-2", None), (f"{2**63}:1", None),
+    ],
+)  # fmt: skip
+def test_message_ids(text: str, found: MessageId | None) -> None:
+    assert message_id(text) == found
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1), st.integers(-1, 2**31), st.integers(-1, 2**31))
+def test_an_id_that_is_printed_can_be_read(ledger: int, entry: int, index: int, partition: int) -> None:
+    written = MessageId(ledger, entry, index, partition)
+    assert message_id(str(written)) == written
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("earliest", From(Start(EARLIEST))),
+        ("latest", From(Start(LATEST))),
+        ("-10", From(Start(EARLIEST), 10)),
+        ("@-1h", From(Start(EARLIEST, NOW - 3_600_000))),
+        ("3:4", From(Start(MessageId(3, 4)))),
+    ],
+)
+def test_from(text: str, found: From) -> None:
+    assert parse_from(text, NOW) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("end", Until(End.END)),
+        ("100", Until(End.COUNT, 100)),
+        ("30s", Until(End.DURATION, 30_000)),
+        ("@+1h", Until(End.TIME, NOW + 3_600_000)),
+        ("3:4:-1:0", Until(End.ID, id=MessageId(3, 4, 0))),
+    ],
+)
+def test_until(text: str, found: Until) -> None:
+    assert parse_until(text, NOW) == found
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_position_or_refused(text: str) -> None:
+    for parse in (parse_from, parse_until):
+        try:
+            parse(text)
+        except ValueError:
+            pass
