@@ -14,6 +14,7 @@ A ?=
 A_WEB ?=
 B ?=
 B_WEB ?=
+TAG ?=
 export PYTHON
 
 # What mypy checks: named as packages, because through the links a scan of folders would see storage/x.py twice.
@@ -69,8 +70,16 @@ differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what 
 		$(if $(B),--b $(B)) $(if $(B_WEB),--b-web $(B_WEB)) $(ARGS)
 
 .PHONY: demo
-demo: env-dev ## This machine's telemetry through a box that is killed in the middle
-	@$(BIN)/python examples/demo.py $(ARGS)
+demo: env-dev ## This machine's telemetry through a box and workers that are killed in the middle
+	@$(BIN)/python -m examples.demo $(ARGS)
+
+.PHONY: image
+image: ## Build the container image with docker, podman or buildah (TAG=pulsarbox ARGS="--no-cache")
+	@.ci/image $(or $(TAG),pulsarbox) $(ARGS)
+
+.PHONY: image-check
+image-check: env-dev ## Lint the image and carry out its steps without a container engine (root, some minutes)
+	@$(BIN)/python -m pytest -m "slow or not slow" tests/image $(ARGS)
 
 .PHONY: simulate
 simulate: env-dev ## Simulate SEEDS=200 histories of the core, or EVENTS=1000000 (ARGS="--engine both --steps 10000")

@@ -1,11 +1,14 @@
 """Tenants and namespaces: who may have topics where. Every change is durable before it is answered for."""
 
+import logging
 from typing import Any
 
 from pulsarbox.broker.core import Core
 from pulsarbox.errors import BadRequest, Conflict, NamespaceNotFound, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name, parse_namespace
 from pulsarbox.storage.catalog import Row, namespace_key, tenant_key
+
+log = logging.getLogger(__name__)
 
 SHIPPED = {"public": ("default",), "pulsar": ("system",)}
 """Tenants and namespaces that every box starts with."""
@@ -25,6 +28,7 @@ class Tenants:
                 core.commits.put_row(tenant_key(tenant), {"adminRoles": [], "allowedClusters": [self._cluster]})
                 for namespace in namespaces:
                     self._put_namespace(f"{tenant}/{namespace}", {})
+                    log.info("Created namespace %s/%s", tenant, namespace)
 
     # Tenants
 

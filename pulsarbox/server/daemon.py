@@ -114,7 +114,8 @@ async def _serve(
     await serving.open_http()
     settle_memory()
     log.info(
-        "pulsarbox %s: %s, %s, data in %s, ready after %.0f ms",
+        # Programs that start a Pulsar wait for its words: "messaging service is ready".
+        "messaging service is ready: pulsarbox %s, %s, %s, data in %s, ready after %.0f ms",
         __version__,
         running.broker_url,
         running.web_url,

@@ -7,6 +7,7 @@ from pulsarbox.server.http import (
     lookup,
     maintenance,
     messages,
+    metrics,
     namespace_properties,
     namespace_topics,
     namespaces,
@@ -38,6 +39,7 @@ ROOMS = (
     lookup,
     clock,
     faults,
+    metrics,
 )
 """Where the routes are that it serves."""
 

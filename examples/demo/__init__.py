@@ -1,0 +1,13 @@
+"""This machine's telemetry through a box, workers and all of that being killed: what went in comes out.
+
+Starts ``pulsarbox`` on a directory of its own and publishes readings of this machine (processor, memory, disks,
+network, processes; the device is the key) to a partitioned topic with the official Python client. Three groups consume:
+
+- ``ledger``: one consumer, Failover, keeps the books;
+- ``workers``: processes on a Shared subscription. Some readings nobody can process: they end on a dead letter topic.
+  One worker fails now and then, is killed (SIGKILL), and another takes over;
+- ``keys``: processes on a Key_Shared subscription, each device in order. One is killed here too.
+
+Half way the box itself gets a SIGKILL and is started in place; all clients carry on by themselves. In the end the books
+of all sides are compared, device by device.
+"""

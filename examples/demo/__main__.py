@@ -1,0 +1,193 @@
+"""The play, and its result.
+
+    make demo                  # some 20 seconds; ends with 1 if the numbers do not agree
+
+Talk on stderr, the result on stdout.
+"""
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pulsar
+from rich.console import Console
+from rich.table import Table
+
+from examples.demo.books import Account, Books, same
+from examples.demo.box import PATIENCE_SECONDS, Box
+from examples.demo.consumer import Consumer
+from examples.demo.group import Group
+from examples.demo.publisher import Publisher
+from examples.demo.readings import is_poison
+
+TOPIC: Final = "persistent://public/default/telemetry"
+DEAD_LETTERS: Final = "persistent://public/default/telemetry-dead-letters"
+PARTITIONS: Final = 3
+
+talk: Final = Console(stderr=True, highlight=False)
+
+
+@dataclass
+class Cast:
+    """Everybody in the play."""
+
+    box: Box
+    publisher: Publisher
+    ledger: Consumer
+    dead: Consumer
+    workers: Group
+    keys: Group
+    times: dict[str, float] = field(default_factory=dict)
+
+
+def play(seconds: float, folder: Path) -> Cast:
+    """The whole of it."""
+    box = Box(folder / "data")
+    start = box.start()
+    talk.print(f"a box listens on {box.url}, {start:.2f} s after its start")
+    client = pulsar.Client(box.url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(folder / "client.log")))
+    groups: list[Group] = []
+    try:
+        box.make_partitions(TOPIC, PARTITIONS)
+        workers = Group(box.url, TOPIC, "workers", "Shared", folder / "workers.log", DEAD_LETTERS)
+        keys = Group(box.url, TOPIC, "keys", "KeyShared", folder / "keys.log")
+        groups += [workers, keys]
+        ledger, dead = Consumer(client, TOPIC, "ledger"), Consumer(client, DEAD_LETTERS, "undertaker")
+        cast = Cast(box, Publisher(client, TOPIC, seconds), ledger, dead, workers, keys, {"start": start})
+        employ(cast)
+        for each in (ledger, dead, cast.publisher):
+            each.start()
+        disturb(cast, seconds)
+        cast.publisher.join()
+        finish(cast)
+        return cast
+    finally:
+        for group in groups:
+            group.end()
+        client.close()
+        box.end(signal.SIGTERM)
+
+
+def employ(cast: Cast) -> None:
+    """Both groups, ready to work. One of the workers fails now and then."""
+    cast.workers.hire("worker 1")
+    cast.workers.hire("worker 2, unreliable", fails=5)
+    cast.keys.hire("keys 1")
+    cast.keys.hire("keys 2")
+    for group in (cast.workers, cast.keys):
+        for worker in group.workers:
+            if not worker.ready.wait(PATIENCE_SECONDS):
+                raise SystemExit(f"{worker.name} is not ready after {PATIENCE_SECONDS:g} s:\n{group.log.read_text()}")
+    talk.print(f"{PARTITIONS} partitions; two workers share the readings, two more share the devices")
+
+
+def disturb(cast: Cast, seconds: float) -> None:
+    """Kill a worker of each group, and the box between them."""
+    begin = time.monotonic()
+
+    def wait_until(part: float) -> None:
+        time.sleep(max(0.0, begin + part * seconds - time.monotonic()))
+
+    wait_until(0.25)
+    unreliable = cast.workers.workers[1]
+    talk.print(f"{unreliable.name}: {unreliable.done} done, {unreliable.failed} failed; kill -9, worker 3 takes over")
+    unreliable.kill()
+    cast.workers.hire("worker 3")
+    wait_until(0.5)
+    talk.print(f"{cast.publisher.receipts} readings receipted so far; kill -9 of the box in the middle of it")
+    cast.box.end(signal.SIGKILL)
+    cast.times["restart"] = cast.box.start()
+    talk.print(f"started again in place in {cast.times['restart']:.2f} s; the clients find it by themselves")
+    wait_until(0.75)
+    talk.print(f"keys 1: {cast.keys.workers[0].done} done; kill -9, keys 3 takes over beside keys 2")
+    cast.keys.workers[0].kill()
+    cast.keys.hire("keys 3")
+
+
+def finish(cast: Cast) -> None:
+    """Wait until everybody has everything, or until nobody believes that any more."""
+    wanted = cast.publisher.books.numbers
+    talk.print(f"{len(wanted)} readings published; waiting for the consumers to have them all")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        handled = cast.workers.has() | cast.dead.books.numbers
+        if wanted <= cast.ledger.books.numbers and wanted <= handled and wanted <= cast.keys.has():
+            break
+        time.sleep(0.05)
+    cast.ledger.end()
+    cast.dead.end()
+
+
+def worked(cast: Cast) -> Books:
+    """What the workers did, and what none of them could do: together it should be everything, each reading once."""
+    books = cast.workers.books()
+    for reading in cast.dead.readings:
+        books.add(reading)
+    return books
+
+
+def verdicts(cast: Cast) -> dict[str, bool]:
+    """What has to hold, in words, and whether it does."""
+    published = cast.publisher.books
+    poison = {number for number in published.numbers if is_poison(number)}
+    keys = cast.keys.books()
+    return {
+        "every reading has its receipt": cast.publisher.receipts == published.count and not cast.publisher.failed,
+        "the ledger has every reading": cast.ledger.books.agrees_with(published),
+        "the ledger has each device in order": cast.ledger.books.out_of_order == 0,
+        "workers and dead letters together have every reading": worked(cast).agrees_with(published),
+        "what nobody can process is on the dead letter topic": poison <= cast.dead.books.numbers,
+        "and was processed by nobody": not poison & cast.workers.has(),
+        "the workers by key have every reading": keys.agrees_with(published),
+        "the workers by key have each device in order": keys.out_of_order == 0,
+    }
+
+
+def show(cast: Cast, held: dict[str, bool]) -> None:
+    """The result."""
+    sides = {"ledger": cast.ledger.books, "workers": worked(cast), "keys": cast.keys.books()}
+    published = cast.publisher.books
+    table = Table(title="telemetry, by device: what was published, and what each group has of it")
+    for name in ("device", "published", *sides, "sum published", "checksum", ""):
+        table.add_column(name, justify="left" if name == "device" else "right", no_wrap=True)
+    for device, sent in sorted(published.devices.items()):
+        came = [books.devices.get(device, Account()) for books in sides.values()]
+        verdict = "[green]agree[/]" if all(same(sent, each) for each in came) else "[red]DIFFER[/]"
+        counts = [f"{each.count:,}" for each in (sent, *came)]
+        table.add_row(device, *counts, f"{sent.total:,.0f}", f"{sent.checksum:08x}", verdict)
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    console.print(table)
+    for group in (cast.workers, cast.keys):
+        for worker in group.workers:
+            console.print(f"{worker.name:<22} {worker.done:>7,} done {worker.failed:>5,} given back")
+    again = {name: books.again for name, books in sides.items()}
+    console.print(
+        f"dead letters {cast.dead.books.count}; came again and counted once: {again}; "
+        f"start {cast.times['start']:.2f} s, restart {cast.times['restart']:.2f} s"
+    )
+    for what, holds in held.items():
+        console.print(f"{'[green]yes[/]' if holds else '[red]NO [/]'}  {what}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=14.0, help="how long to publish")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pulsarbox-demo-") as folder:
+        cast = play(arguments.seconds, Path(folder))
+    held = verdicts(cast)
+    show(cast, held)
+    if not all(held.values()):
+        print("the sides DIFFER")
+        return 1
+    print("all sides agree")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

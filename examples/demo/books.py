@@ -1,0 +1,58 @@
+"""The books of one side: what it knows of each device."""
+
+import zlib
+from dataclasses import dataclass, field
+
+from examples.demo.readings import Reading
+
+
+@dataclass
+class Account:
+    """One device: how many readings, their sum, and a checksum over all of them in whatever order."""
+
+    count: int = 0
+    total: float = 0.0
+    checksum: int = 0
+
+    def add(self, reading: Reading) -> None:
+        self.count += 1
+        self.total += reading.value
+        self.checksum ^= zlib.crc32(reading.body)
+
+
+@dataclass
+class Books:
+    """One side. A reading that comes again (it was sent again, or its acknowledgement was lost) counts once."""
+
+    devices: dict[str, Account] = field(default_factory=dict)
+    again: int = 0
+    out_of_order: int = 0
+    """Readings of a device that came for the first time, but behind a later one of the same device."""
+    numbers: set[int] = field(default_factory=set)
+    _newest: dict[str, int] = field(default_factory=dict)
+
+    def add(self, reading: Reading) -> None:
+        if reading.number in self.numbers:
+            self.again += 1
+            return
+        self.numbers.add(reading.number)
+        if reading.number < self._newest.get(reading.device, -1):
+            self.out_of_order += 1
+        self._newest[reading.device] = max(reading.number, self._newest.get(reading.device, -1))
+        self.devices.setdefault(reading.device, Account()).add(reading)
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
+
+    def agrees_with(self, other: "Books") -> bool:
+        """To the last reading: numbers, sums and checksums of all devices. Sums in whatever order, so nearly."""
+        if self.numbers != other.numbers or self.devices.keys() != other.devices.keys():
+            return False
+        return all(same(account, other.devices[device]) for device, account in self.devices.items())
+
+
+def same(one: Account, other: Account) -> bool:
+    """Whether two sides know the same of a device."""
+    near = abs(one.total - other.total) <= 1e-9 * max(abs(one.total), abs(other.total), 1.0)
+    return one.count == other.count and one.checksum == other.checksum and near

@@ -1,0 +1,42 @@
+"""A consumer in this process that keeps the books of what comes."""
+
+import threading
+from typing import Any
+
+import pulsar
+
+from examples.demo.books import Books
+from examples.demo.readings import Reading, read
+
+
+class Consumer(threading.Thread):
+    """Consumes until it is told to end."""
+
+    def __init__(self, client: Any, topic: str, subscription: str) -> None:
+        super().__init__(name=subscription)
+        self.books = Books()
+        self.readings: list[Reading] = []
+        self._ended = threading.Event()
+        self._consumer = client.subscribe(
+            topic,
+            subscription,
+            consumer_type=pulsar.ConsumerType.Failover,
+            initial_position=pulsar.InitialPosition.Earliest,
+            receiver_queue_size=500,
+        )
+
+    def run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                message = self._consumer.receive(timeout_millis=100)
+                reading = read(message.data())
+                self.books.add(reading)
+                self.readings.append(reading)
+                self._consumer.acknowledge(message)
+            except pulsar.PulsarException:  # nothing yet, or the box is away: the client connects again by itself
+                continue
+
+    def end(self) -> None:
+        """Consume nothing more."""
+        self._ended.set()
+        self.join()

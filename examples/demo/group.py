@@ -1,0 +1,107 @@
+"""A group of worker processes on one subscription, and what they have told."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+from examples.demo.books import Books
+from examples.demo.box import PATIENCE_SECONDS
+from examples.demo.readings import Reading, read
+
+ROOT: Final = Path(__file__).parents[2]
+
+
+class Worker:
+    """One process, and the thread that listens to it."""
+
+    def __init__(self, name: str, command: list[str], group: "Group") -> None:
+        self.name = name
+        self.done = 0
+        self.failed = 0
+        self.ready = threading.Event()
+        self._group = group
+        with group.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=ROOT
+            )
+        self._thread = threading.Thread(target=self._listen, name=name, daemon=True)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if not line.endswith(b"\n"):
+                return  # it was killed while it told of a reading, which it had not acknowledged
+            told = json.loads(line)
+            if told["what"] == "ready":
+                self.ready.set()
+            elif told["what"] == "failed":
+                self.failed += 1
+            else:
+                self.done += 1
+                self._group.take(told["at"], read(told["body"].encode()))
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._thread.join()
+
+    def end(self) -> None:
+        """Let it end by itself, and see that it does."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._thread.join()
+
+
+class Group:
+    """The workers of one subscription."""
+
+    def __init__(self, url: str, topic: str, subscription: str, kind: str, log: Path, dead_letters: str = "") -> None:
+        self.log = log
+        self.workers: list[Worker] = []
+        self._words = ["--url", url, "--topic", topic, "--subscription", subscription, "--type", kind]
+        self._words += ["--log", str(log)]
+        if dead_letters:
+            self._words += ["--dead-letters", dead_letters]
+        self._told: list[tuple[int, Reading]] = []
+        self._numbers: set[int] = set()
+        self._lock = threading.Lock()
+
+    def hire(self, name: str, *, fails: int = 0) -> Worker:
+        """One worker more. It need not be ready yet."""
+        command = [sys.executable, "-m", "examples.demo.worker", *self._words, "--name", name, "--fails", str(fails)]
+        worker = Worker(name, command, self)
+        self.workers.append(worker)
+        return worker
+
+    def take(self, at: int, reading: Reading) -> None:
+        """A worker has done a reading."""
+        with self._lock:
+            self._told.append((at, reading))
+            self._numbers.add(reading.number)
+
+    def has(self) -> set[int]:
+        """The numbers of the readings that are done."""
+        with self._lock:
+            return set(self._numbers)
+
+    def books(self) -> Books:
+        """What all of them have done, in the order in which they did it: several processes, one clock."""
+        books = Books()
+        for _, reading in sorted(self._told, key=lambda each: each[0]):
+            books.add(reading)
+        return books
+
+    def end(self) -> None:
+        for worker in self.workers:
+            worker.end()
