@@ -161,7 +161,7 @@ class TopicConsumer:
         )
         if options.name:
             subscribe.consumer_name = options.name
-        if options.type in _ONE_ACTIVE:
+        if self._epoch:  # not before it is needed: it would come with every message
             subscribe.consumer_epoch = self._epoch
         if options.type == CommandSubscribe.Key_Shared:
             subscribe.keySharedMeta.CopyFrom(KeySharedMeta(keySharedMode=KeySharedMode.AUTO_SPLIT))
@@ -210,6 +210,7 @@ class TopicConsumer:
                 found += messages
             else:
                 ready += messages
+        self._used(0)
         if found:
             self._start = Start(found[-1].id, inclusive=False)
         return found
@@ -222,9 +223,9 @@ class TopicConsumer:
         ack_set: list[int] = []
         if messages > 1 and command.ack_set:
             ack_set = list(command.ack_set)
-            self._used(sum((word & _WORD).bit_count() for word in ack_set))
+            self._owed += sum((word & _WORD).bit_count() for word in ack_set)
         else:
-            self._used(messages)
+            self._owed += messages
         entry = Entry(self, ledger, number, metadata, command.redelivery_count)
         self.seen = (ledger, number)
         if metadata.num_chunks_from_msg > 1:
@@ -414,7 +415,7 @@ class TopicConsumer:
 
     def message(self, message: CommandMessage, payload: bytes) -> None:
         """An entry. One of an epoch before is what was given back."""
-        if message.HasField("consumer_epoch") and message.consumer_epoch < self._epoch:
+        if self._epoch and message.consumer_epoch < self._epoch:
             self._used(parse_entry(payload, verify=False).metadata.num_messages_in_batch)
             return
         if self._closed:
