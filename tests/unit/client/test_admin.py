@@ -50,9 +50,9 @@ class Server:
                 self.wfile.write(text.encode())
                 self.close_connection = outer.closes
 
-            do_GET = do_PUT = do_POST = do_DELETE = _answer
+            do_GET = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, *args: Any) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
