@@ -60,6 +60,10 @@ bench: env-dev ## Measure the box, or a broker, or two by turns (URL=pulsar://..
 bench-storage: env-dev ## Measure the store: packing, catch-up, restart, memory (ARGS="--only restart --scale 0.1")
 	@$(BIN)/python -m benchmarks.storage $(ARGS)
 
+.PHONY: bench-embed
+bench-embed: env-dev ## Measure embedded boxes: start, a hundred side by side, the pytest plugin (ARGS="--boxes 20")
+	@$(BIN)/python -m benchmarks.embed $(ARGS)
+
 .PHONY: differences
 differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what differs (B=pulsar://... B_WEB=its web URL)
 	@$(BIN)/python -m tests.differences $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \
@@ -98,8 +102,9 @@ format: env-dev ## Format the code and sort the imports
 	$(BIN)/ruff format .
 
 .PHONY: generate
-generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.toml, docs/configuration.md
+generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.toml, tables in docs/
 	$(BIN)/python tests/tools/generate_protocol.py
+	$(BIN)/python -m tests.tools.generate_endpoints
 	$(BIN)/python -m pulsarbox.config --write
 
 .PHONY: lock

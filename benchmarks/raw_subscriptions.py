@@ -297,7 +297,7 @@ class JoinLeave:
             self._turn(int((now - begin) * rate))
         quiet, self._watch.waits = self._watch.waits, []
         start, steps = time.perf_counter(), 0
-        while steps < 2 * consumers or any(link.waiting for link in self._links):
+        while steps < 2 * consumers or any(link.waiting for link in self._links) or not self._watch.waits:
             now = time.perf_counter()
             while steps < min(2 * consumers, (now - start) / seconds * 2 * consumers):
                 consumer = steps % consumers + 1

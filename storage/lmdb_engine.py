@@ -222,6 +222,11 @@ class LmdbEngine:
         if not self._reserve.hold() or shutil.disk_usage(self._path).free < ROOM_MIN:
             raise StoreFull("the disk is full")
 
+    def let_go(self) -> None:
+        """In a forked child: give up the lock, which would hold the directory beyond the parent. Nothing may follow."""
+        if hasattr(self, "_volumes"):
+            self._volumes.directory.close()
+
     def close(self) -> None:
         """Close the environments and let another process have the directory."""
         if hasattr(self, "_reclaimer"):  # not where another process holds it

@@ -153,6 +153,11 @@ class RangeSet:
                 self.messages += messages
                 self.size += size
                 return True
+        return self._add_elsewhere(ledger_id, entry_id, messages, size, total_messages, total_bytes)
+
+    def _add_elsewhere(
+        self, ledger_id: int, entry_id: int, messages: int, size: int, total_messages: int, total_bytes: int
+    ) -> bool:
         key = (ledger_id, entry_id // CHUNK_ENTRIES)
         start = entry_id % CHUNK_ENTRIES
         chunk = self.chunks.get(key)

@@ -13,9 +13,13 @@ from collections.abc import Callable
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
+from pulsarbox.broker.faults.faults import Faults
+from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
@@ -44,10 +48,14 @@ class Broker:
         offset = offset_of(store, settings.brokerClock)
         self.core = Core(settings, store, now.wall + offset)
         self.clock = VirtualClock(self.core, offset)
+        self.configuration = DynamicConfiguration(self.core)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
-        self.topics = Topics(self.core, self.tenants, self.schemas)
+        self.permissions = Permissions(self.tenants)
+        self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.command_table: dict[int, CommandRow] = command_table()
+        self.faults = Faults() if settings.faultInjectionEnabled else None
+        """Rules of faults to inject; None where the box was not made for it."""
         self.cnxs: dict[ServerCnx, None] = {}
         self._waiting: list[Outbox] = []
 
@@ -55,11 +63,15 @@ class Broker:
 
     def new_outbox(self) -> Outbox:
         """An outbox for a connection to come."""
-        return Outbox(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
+        kind = Outbox if self.faults is None else FaultyOutbox
+        return kind(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
 
     def connected(self, outbox: Outbox, address: str, now: Now, *, reached: str = "", listener: str = "") -> ServerCnx:
         """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port."""
-        cnx = ServerCnx(self, outbox, address, now)
+        if self.faults is not None and isinstance(outbox, FaultyOutbox):
+            cnx: ServerCnx = FaultyCnx(self, outbox, address, now, self.faults)
+        else:
+            cnx = ServerCnx(self, outbox, address, now)
         cnx.reached, cnx.listener = reached, listener
         self.cnxs[cnx] = None
         return cnx

@@ -1,6 +1,7 @@
 """What every topic stands on: settings, timers, group commit, reads. Handed down; nobody looks for it."""
 
 from pulsarbox.broker.deadlines import TopicDeadlines
+from pulsarbox.broker.dispatch.bounds import Bounds
 from pulsarbox.broker.dispatch.unacked import BrokerUnacked
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.quarantine import Quarantine
@@ -15,6 +16,7 @@ class Core:
 
     def __init__(self, settings: Settings, store: Store, started: int = 0) -> None:
         self.settings = settings
+        self.bounds = Bounds(settings)
         self.started = started
         """When the box was started, in milliseconds since 1970."""
         self.store = store
@@ -26,6 +28,12 @@ class Core:
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
         self.unacked = BrokerUnacked(settings)
         self._producer_names = 0
+
+    def apply(self, settings: Settings) -> None:
+        """Go by these settings from now on, as far as they are dynamic."""
+        self.settings = settings
+        self.bounds.take(settings)
+        self.commits.tail_cache.limit = settings.managedLedgerCacheSizeMB << 20
 
     def producer_name(self) -> str:
         """A name for a producer that brought none; never given twice, over restarts too."""

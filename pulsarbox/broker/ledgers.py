@@ -24,6 +24,10 @@ class Retention(NamedTuple):
     size: int
 
 
+DISABLED = Retention(0, 0)
+"""What is acknowledged is not kept."""
+
+
 def retention_of(policies: Row | None, settings: Settings) -> Retention:
     """The retention of a namespace, the broker's own where it has none (Pulsar: retention_policies)."""
     row = (policies or {}).get("retention_policies") or {}
@@ -132,12 +136,20 @@ class TopicLedgers:
             self._set_deadline(again_at)
         return going
 
-    def _trim(self, now: Now) -> tuple[list[int], int]:
+    def truncate(self, now: Now) -> list[int]:
+        """Drop every ledger that nobody needs, whatever retention says, the one that grows too; gives their ids."""
+        current = self._ledger.current
+        if current.entries and current.confirmed == current.entries:
+            self.roll_over(now)
+        return self._trim(now, DISABLED)[0]
+
+    def _trim(self, now: Now, retention: Retention | None = None) -> tuple[list[int], int]:
         """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
         self.trim_due = False
         ledger = self._ledger
         slowest = min((cursor.mark_delete for cursor in self._stored.cursors.values()), default=None)
-        retention = retention_of(self._core.catalog.get(self._namespace_key), self._core.settings)
+        if retention is None:
+            retention = retention_of(self._core.catalog.get(self._namespace_key), self._core.settings)
         going, again_at = trimmable(ledger, slowest, retention, now.wall)
         for ledger_id in going:
             ledger.drop(ledger_id)

@@ -105,6 +105,13 @@ class Tenants:
             raise Conflict("Namespace already exists")
         self._put_namespace(namespace, policies or {})
 
+    def set_policy(self, namespace: str, name: str, value: Any) -> None:
+        """Change one policy of a namespace; None takes it away. Raises NotFound."""
+        policies = {**self.policies(namespace), name: value}
+        if value is None:
+            del policies[name]
+        self._core.commits.put_row(namespace_key(namespace), policies)
+
     def delete_namespace(self, namespace: str) -> None:
         """Delete an empty namespace; the caller has seen to its topics."""
         self.policies(namespace)

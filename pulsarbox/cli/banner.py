@@ -26,6 +26,8 @@ def banner(running: Running, settings: Settings, source: str) -> str:
     }
     if running.clock != "real":
         rows["clock"] = "virtual: it is moved with `pulsarbox clock advance`"
+    if running.faults:
+        rows["faults"] = "may be injected (`pulsarbox fault`): not for data that matters"
     if others := open_to_others(settings):
         rows["beware"] = f"there is no authentication, and it listens on more than loopback: {', '.join(others)}"
     lines = [f"pulsarbox {running.version}, process {running.pid}"]

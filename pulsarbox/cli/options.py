@@ -47,6 +47,13 @@ _SETTINGS: Final = (
         type=click.Choice(settings_by_name()["brokerClock"].facts.choices),
         help="The clock of retention, delays and ages; a virtual one can be moved forward (brokerClock).",
     ),
+    click.option(
+        "--faults",
+        is_flag=True,
+        flag_value=True,
+        default=None,
+        help="Faults may be injected by rule, for tests of applications (faultInjectionEnabled).",
+    ),
 )
 _NAMES: Final = {
     "data_dir": "dataDirectory",
@@ -55,6 +62,7 @@ _NAMES: Final = {
     "web_port": "webServicePort",
     "log_level": "logLevel",
     "clock": "brokerClock",
+    "faults": "faultInjectionEnabled",
 }
 
 

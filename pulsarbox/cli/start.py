@@ -68,7 +68,11 @@ def start(
 
             log_file = Path(loaded.settings.dataDirectory) / PROCESS_LOG
         words = {"config": config_file, **options}
-        given = [f"--{name.replace('_', '-')}={value}" for name, value in words.items() if value is not None]
+        given = [
+            f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+            for name, value in words.items()
+            if value is not None
+        ]
         sys.exit(start_detached(["start", *given, *(["--memory"] if memory else [])], log_file))
     say(f"settings from {source}")
     if memory:

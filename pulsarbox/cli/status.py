@@ -89,6 +89,7 @@ def look(directory: Path, memory: bool = False) -> dict[str, Any]:
         "memory_bytes": resident_bytes(pid) if pid is not None and found is not None and found.confirmed else None,
         "embedded": None if running is None else running.embedded,
         "clock": None if running is None else running.clock,
+        "faults": None if running is None else running.faults,
         "data": None if memory else str(directory.absolute()),
         "data_bytes": bytes_on_disk(directory) if directory.is_dir() and not memory else None,
         "health": None if running is None else health(running.host, running.web_port),
@@ -148,6 +149,8 @@ def _rows(document: dict[str, Any]) -> dict[str, str]:
         rows["data"] = f"{document['data']}, {told}"
     if document["clock"] == "virtual":
         rows["clock"] = "virtual (`pulsarbox clock show`)"
+    if document["faults"]:
+        rows["faults"] = "may be injected (`pulsarbox fault list`)"
     if document["health"] is not None:
         rows["health"] = document["health"]
     return rows

@@ -193,6 +193,12 @@ class Settings:
         table="broker",
         choices=("real", "virtual"),
     )
+    faultInjectionEnabled: bool = setting(
+        False,
+        "Own setting. Whether faults may be injected by rule (`pulsarbox fault --help`), to test how applications take "
+        "them. Not for data that matters.",
+        table="broker",
+    )
     eventLoop: str = setting(
         "auto",
         "Own setting. The event loop under the sockets; auto takes uvloop if it is installed.",

@@ -1,6 +1,7 @@
 """One TCP connection: bytes in and out of the core, backpressure both ways."""
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, cast
 
 from pulsarbox.config.listeners import host_in_url, is_loopback
@@ -103,6 +104,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._paused and not self._transport.is_closing():
             self._paused = False
             self._transport.resume_reading()
+
+    def forget(self) -> None:
+        """In a forked child: close the socket, which would keep the client beyond the parent. Nothing may follow."""
+        os.close(self._transport.get_extra_info("socket").fileno())
 
     def close(self) -> None:
         """Close after what is written."""

@@ -122,7 +122,6 @@ async def _serve(
         "memory only" if memory else settings.dataDirectory,
         (time.monotonic() - began) * 1000,
     )
-    serving.tell()
     entry = _memory_entry(running) if memory else None
     report.serving(running)
     if not memory:

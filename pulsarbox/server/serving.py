@@ -123,8 +123,10 @@ class Serving:
             web_port=web_port,
             data=str(self._data or ""),
             clock=settings.brokerClock,
+            faults=settings.faultInjectionEnabled,
             embedded=self._embedded,
         )
+        self._tell()
         return self.running
 
     async def _listen(self, address: Address) -> list[socket.socket]:
@@ -145,7 +147,7 @@ class Serving:
         self._http = http.HttpServer(self.shell)
         await self._http.start(self._web_sockets)
 
-    def tell(self) -> None:
+    def _tell(self) -> None:
         """Tell who looks into the data directory where it serves."""
         if self._data is not None:
             try:

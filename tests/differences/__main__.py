@@ -28,6 +28,7 @@ THEMES: Final = (
     "batches",
     "limits",
     "nonpersistent",
+    "rest",
     "goclient",
 )
 LOOKS: Final = (1.0, 2.5)

@@ -37,7 +37,7 @@ class Broker:
         self.web_url = web_url.rstrip("/")
         self.patience = patience
         self.ledgers = Ledgers()
-        self._scenario = scenario
+        self.scenario = scenario
         self._wires: list[Wire] = []
         self._clients: list[Any] = []
         self._topics: list[str] = []
@@ -47,7 +47,7 @@ class Broker:
     def topic(self, word: str = "t", partitions: int = 0, persistent: bool = True) -> str:
         """A topic that nobody has used. Its name is the same in each run, because choices hang on hashes of it."""
         domain = "persistent" if persistent else "non-persistent"
-        name = f"{domain}://public/default/differences-{self._scenario}-{word}"
+        name = f"{domain}://public/default/differences-{self.scenario}-{word}"
         self._delete(name, partitions)
         if partitions:
             self.admin("PUT", f"{path_of(name)}/partitions", partitions)

@@ -92,6 +92,30 @@ KNOWN: Final[dict[str, str]] = dict(
         *_steps("batches.of_the_official_client", _STATS, "half of a batch is acknowledged"),
         *_steps("nonpersistent.names", "names are the same for topics of both kinds", "''", "' '", "'pulsar.dedup'"),
         *_steps("nonpersistent.durability", _STATS, "stats"),
+        *_steps(
+            "rest.subscriptions",
+            "what the binary protocol refuses is refused here too",
+            "PUT persistent/differences-tenant/n/t/subscription/%20",
+            "GET persistent/differences-tenant/n/t/subscriptions",
+        ),
+        *_steps(
+            "rest.subscriptions",
+            "Pulsar answers 500, with a stack trace",
+            *(f"POST persistent/differences-tenant/n/t/subscription/{name}/resetcursor" for name in ("s", "none")),
+            *(f"GET persistent/differences-tenant/n/t/subscription/{name}/position/0" for name in ("s", "none")),
+        ),
+        *_steps(
+            "rest.subscriptions",
+            "Pulsar makes the subscription that is peeked at",
+            "GET persistent/differences-tenant/n/t/subscription/none/position/1",
+            "GET persistent/differences-tenant/n/t/subscriptions (2)",
+        ),
+        *_steps(
+            "rest.partitioned_topics",
+            "Pulsar makes it on some partitions and answers 500 where nobody has used the others yet",
+            "PUT persistent/differences-tenant/n/p/subscription/s",
+            "GET persistent/differences-tenant/n/p/partitioned-stats?perPartition=true",
+        ),
         ("limits.unacked_messages_of_a_consumer", _ADMIN),
         ("limits.unacked_messages_of_a_subscription", _ADMIN),
         ("limits.a_batch_above_the_limit", _ADMIN),
@@ -105,7 +129,15 @@ NOT_IMPLEMENTED: Final = 501
 """The status of the Admin API for what a version does not have."""
 _LACKING: Final = json.dumps({NO_STATS: NOT_IMPLEMENTED})[1:-1]
 
+_REASON: Final = "the reason goes on to say what is wrong, in JSON"
 _ACK_ANSWER: Final = re.compile(r"ACK \d+: (no answer|ACK_RESPONSE MetadataError 'Consumer not found')")
+
+
+def _goes_on(a: Any, b: Any) -> bool:
+    """Whether two refusals of the Admin API have the same status, and the first says all that the second does."""
+    if not (isinstance(a, list) and isinstance(b, list) and len(a) == len(b) == 2 and a[0] == b[0] >= 400):
+        return False
+    return b[1] in ("", "a page") or (isinstance(a[1], str) and a[1].startswith(str(b[1])))
 
 
 def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
@@ -114,6 +146,8 @@ def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
         return _STATS
     if NOT_IMPLEMENTED in seen:
         return _ADMIN
+    if scenario.startswith("rest.") and _goes_on(*seen):
+        return _REASON
     a, b = (_ACK_ANSWER.sub("ACK: no answer", json.dumps(each)) for each in seen)
     if a == b:
         return _ANSWER

@@ -1,4 +1,6 @@
-"""A box for each module of tests, a client for each test, and names that nobody else uses.
+"""The box of the session for all tests that can share one, a client for each test, and names that nobody else uses.
+
+The box is the pytest plugin's own. Tests of the command's process have ``own_box``.
 
 To hold the tests themselves against a real Pulsar: ``E2E_URL`` and ``E2E_WEB_URL`` name one that runs already (what
 starts, stops or kills a box is skipped then), ``E2E_START_CMD`` a command that starts one (see tests/tools/box.py).
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from pulsarbox import PulsarBox
 from tests.e2e.clients import connect
 from tests.tools.box import PULSARBOX, Box, admin
 
@@ -22,26 +25,29 @@ START_CMD = os.environ.get("E2E_START_CMD", PULSARBOX)
 
 @dataclass(frozen=True)
 class Running:
-    """Where a broker is served; ``own`` is its process if it is ours."""
+    """Where a broker is served."""
 
     url: str
     web_url: str
-    own: Box | None = None
 
     def admin(self, method: str, path: str, body: str | None = None) -> str:
         return admin(self.web_url, method, path, body)
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A broker for the tests of one module."""
+def box(request: pytest.FixtureRequest) -> Iterator[Running]:
+    """A broker for the tests of one module: the box of the session (tool.pytest says which kind), or another one."""
     if "E2E_URL" in os.environ:
         yield Running(os.environ["E2E_URL"], os.environ["E2E_WEB_URL"])
         return
-    own = Box(tmp_path_factory.mktemp("box") / "data", START_CMD)
+    if "E2E_START_CMD" not in os.environ:
+        shared: PulsarBox = request.getfixturevalue("pulsarbox")
+        yield Running(shared.service_url, shared.admin_url)
+        return
+    own = Box(request.getfixturevalue("tmp_path_factory").mktemp("box") / "data", START_CMD)
     own.start()
     try:
-        yield Running(own.url, own.web_url, own)
+        yield Running(own.url, own.web_url)
         assert own.stop() == 0
     finally:
         own.kill()

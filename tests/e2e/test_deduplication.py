@@ -1,29 +1,21 @@
 """Deduplication with the official client: a producer that sends again what it has sent, over restarts of the box."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pulsar
 import pytest
 
+from pulsarbox import PulsarBox
 from tests.e2e.clients import connect, read_to_end, receive
-from tests.tools.box import PULSARBOX, Box
 
 TOPIC = "persistent://public/default/once"
 
 
 @pytest.fixture
-def deduplicating(tmp_path: Path) -> Iterator[Box]:
-    """A box with deduplication, started."""
-    config = tmp_path / "own.toml"
-    config.write_text("[topics]\nbrokerDeduplicationEnabled = true\n")
-    box = Box(tmp_path / "data", [*PULSARBOX, "--config", str(config)])
-    box.start()
-    try:
-        yield box
-    finally:
-        box.kill()
+def deduplicating(pulsarbox_make: Callable[..., PulsarBox]) -> PulsarBox:
+    """A box with deduplication, started: a process that can be killed."""
+    return pulsarbox_make(process=True, disk=True, brokerDeduplicationEnabled=True).start()
 
 
 def producer_of(client: Any, **options: Any) -> Any:
@@ -39,19 +31,19 @@ def everything(client: Any) -> list[bytes]:
 
 
 @pytest.mark.parametrize("way", ["SIGKILL", "SIGTERM"])
-def test_what_is_sent_again_after_a_restart_is_stored_once(deduplicating: Box, way: str) -> None:
+def test_what_is_sent_again_after_a_restart_is_stored_once(deduplicating: PulsarBox, way: str) -> None:
     box = deduplicating
-    client = connect(box.url)
+    client = connect(box.service_url)
     first = producer_of(client)
     assert first.last_sequence_id() == -1
     send(first, range(10))
     if way == "SIGKILL":
         box.kill()
     else:
-        assert box.stop() == 0
+        box.stop()
     client.close()
     box.start()
-    client = connect(box.url)
+    client = connect(box.service_url)
     again = producer_of(client)
     assert again.last_sequence_id() == 9
     repeated = send(again, range(5, 15))
@@ -61,8 +53,8 @@ def test_what_is_sent_again_after_a_restart_is_stored_once(deduplicating: Box, w
     client.close()
 
 
-def test_a_client_that_stays_goes_on_where_it_was(deduplicating: Box) -> None:
-    client = connect(deduplicating.url)
+def test_a_client_that_stays_goes_on_where_it_was(deduplicating: PulsarBox) -> None:
+    client = connect(deduplicating.service_url)
     consumer = client.subscribe(TOPIC, "s")
     producer = producer_of(client)
     for life in range(3):
@@ -79,8 +71,8 @@ def test_a_client_that_stays_goes_on_where_it_was(deduplicating: Box) -> None:
     client.close()
 
 
-def test_chunks_that_are_sent_again_are_received_once(deduplicating: Box) -> None:
-    client = connect(deduplicating.url)
+def test_chunks_that_are_sent_again_are_received_once(deduplicating: PulsarBox) -> None:
+    client = connect(deduplicating.service_url)
     consumer = client.subscribe(TOPIC, "s")
     producer = client.create_producer(TOPIC, producer_name="meter", batching_enabled=False, chunking_enabled=True)
     large = b"x" * (6 << 20)

@@ -103,7 +103,7 @@ def a_turn_has_no_end(patch: pytest.MonkeyPatch) -> None:
     original = SharedDispatcher._take
 
     def take(self: SharedDispatcher, consumer: Consumer, now: Now) -> list[Entry] | None:
-        self._turn = 1000
+        self._bounds.turn_entries = 1000
         return original(self, consumer, now)
 
     patch.setattr(SharedDispatcher, "_take", take)
@@ -231,7 +231,7 @@ def the_limit_of_a_subscription_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
     def sent(self: Unacked, consumer: Consumer) -> None:
         original(self, consumer)
-        self._blocked = False
+        self.blocked = False
 
     patch.setattr(Unacked, "sent", sent)
 

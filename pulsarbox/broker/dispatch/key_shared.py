@@ -90,8 +90,6 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         settings = core.settings
         self.selector = selector
         self._draining = draining
-        self._max_read = settings.dispatcherMaxReadBatchSize
-        self._max_kept = KEPT_READS * self._max_bytes
         self._per_consumer = settings.keySharedLookAheadMsgInReplayThresholdPerConsumer
         self._per_subscription = settings.keySharedLookAheadMsgInReplayThresholdPerSubscription
         self._owners: dict[int, Consumer | None] = {}
@@ -147,6 +145,11 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             self._ready[consumer] = None
             if consumer in self._queues:
                 self._stirred[consumer] = None
+
+    @property
+    def waiting_again(self) -> int:
+        """See MultipleConsumersDispatcher."""
+        return self._waiting
 
     def _forget(self) -> None:
         self._holders.clear()
@@ -204,7 +207,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     def _wait(self, entry: Entry, slot: int, owner: Consumer | None) -> None:
         """An entry that was just read cannot be sent now. It is newer than all that waits."""
         kept = None
-        if self._kept_bytes < self._max_kept:
+        if self._kept_bytes < KEPT_READS * self._bounds.read_bytes:
             kept = entry
             self._kept_bytes += len(entry[11])
         waiting = new_waiting(Waiting, ((entry[0], entry[1]), slot, kept))
@@ -294,7 +297,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 if self._drop_acknowledged():
                     continue
                 return Reason.KEY_BLOCKED
-            entries = self._source.take(min(self._max_read, ahead), ANY, now)
+            entries = self._source.take(min(self._bounds.read_entries, ahead), ANY, now)
             if not entries:
                 if self._drop_acknowledged():
                     continue
@@ -343,7 +346,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         parcel = Parcel(self._unacked.room(consumer))
         entries, mark = parcel.entries, self._cursor.mark_delete
         size = 0
-        while queue and len(entries) < self._max_read and parcel.room > 0 and size < self._max_bytes:
+        while queue and len(entries) < self._bounds.read_entries and parcel.room > 0 and size < self._bounds.read_bytes:
             waiting = queue[0]
             at, slot, entry = waiting
             # What is at hand was not acknowledged when it came. To ask of each costs as much as to send it.
@@ -351,7 +354,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 entry = entry or self._replay.take(at)
                 if entry is None:
                     if not entries:
-                        self._replay.read(at, {each.at for each in islice(queue, self._max_read)})
+                        self._replay.read(at, {each.at for each in islice(queue, self._bounds.read_entries)})
                     break
                 parcel.add(entry, slot)
                 size += len(entry[11])

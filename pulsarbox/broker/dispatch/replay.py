@@ -28,8 +28,7 @@ class Replay:
         self._reads = core.reads
         self._timers = core.timers
         self._quarantine = core.quarantine
-        self._max_entries = core.settings.dispatcherMaxReadBatchSize
-        self._max_bytes = core.settings.dispatcherMaxReadSizeBytes
+        self._bounds = core.bounds
         self._ready = ready
         self._kept: dict[At, Entry] = {}
         self._kept_bytes = 0
@@ -47,7 +46,7 @@ class Replay:
 
     def keep(self, entry: Entry) -> None:
         """Keep an entry at hand, where there is room for it."""
-        if self._kept_bytes < KEPT_READS * self._max_bytes:
+        if self._kept_bytes < KEPT_READS * self._bounds.read_bytes:
             self._put(entry)
 
     def _put(self, entry: Entry) -> None:
@@ -76,7 +75,7 @@ class Replay:
         info = self._cursor.ledger.ledgers.get(first[0])
         if self.reading or info is None:
             return
-        last = min(first[1] + self._max_entries, info.confirmed) - 1
+        last = min(first[1] + self._bounds.read_entries, info.confirmed) - 1
         while last > first[1] and (first[0], last) not in wanted:
             last -= 1
         self.reading = True
@@ -99,7 +98,7 @@ class Replay:
                     self._put(entry)
             self._ready(now)
 
-        self._reads.ask(first[0], first[1], last, self._max_bytes, answer)
+        self._reads.ask(first[0], first[1], last, self._bounds.read_bytes, answer)
 
 
 class Positions:

@@ -32,8 +32,6 @@ class SharedDispatcher(MultipleConsumersDispatcher):
 
     def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core, choose: Choose) -> None:
         super().__init__(cursor, source, core)
-        self._turn = core.settings.dispatcherMaxRoundRobinBatchSize
-        self._max_read = core.settings.dispatcherMaxReadBatchSize
         self._choose = choose
         self._levels: dict[int, OrderedDict[Consumer, None]] = {}
         """Consumers that can be sent to, as far as is known, by priority level; in each in the order of their turns."""
@@ -81,6 +79,11 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             self._waiting.add(*given_back)
         else:
             self._waiting.add_all(given_back)
+
+    @property
+    def waiting_again(self) -> int:
+        """See MultipleConsumersDispatcher."""
+        return len(self._waiting) + sum(map(len, self._pinned.values()))
 
     def _forget(self) -> None:
         self._waiting.clear()
@@ -136,7 +139,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
                 return None  # it is being read
             if entries:
                 return self._own(consumer, entries)
-        entries = self._source.take(self._turn, room, now)
+        entries = self._source.take(self._bounds.turn_entries, room, now)
         return self._own(consumer, entries) if entries else None
 
     def _again(self, waiting: Positions, room: int) -> list[Entry]:
@@ -146,13 +149,13 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         """
         entries: list[Entry] = []
         size = 0
-        while waiting and len(entries) < self._turn and room > 0 and size < self._max_bytes:
+        while waiting and len(entries) < self._bounds.turn_entries and room > 0 and size < self._bounds.read_bytes:
             at = waiting.first
             if not self._replay.is_gone(at):
                 entry = self._replay.take(at)
                 if entry is None:
                     if not entries:
-                        self._replay.read(at, set(islice(waiting, self._max_read)))
+                        self._replay.read(at, set(islice(waiting, self._bounds.read_entries)))
                     break
                 entries.append(entry)
                 room -= entry[3]

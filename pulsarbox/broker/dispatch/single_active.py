@@ -38,7 +38,7 @@ class SingleActiveDispatcher:
         self._cursor = cursor
         self._source = source
         self._timers = core.timers
-        self._batch = settings.dispatcherMaxReadBatchSize
+        self._bounds = core.bounds
         self._failover = failover
         self._delay = settings.activeConsumerFailoverDelayTimeMillis / 1000 if failover else 0.0
         self._consistent_hashing = settings.activeConsumerFailoverConsistentHashing
@@ -94,11 +94,12 @@ class SingleActiveDispatcher:
         body_of: BodyOf | None = consumer.cnx.body_of
         reason, sent = Reason.NO_PERMITS, False
         while consumer.permits > 0 and not outbox.full:
-            entries = self._source.take(self._batch, consumer.permits, now)
+            entries = self._source.take(self._bounds.read_entries, consumer.permits, now)
             if not entries:
                 reason = Reason.END_OF_LOG
                 break
             consumer.deliver(entries, self._cursor.batch_acks, {}, body_of)
+            consumer.sent(now)
             sent = True
             excess = len(consumer.held) - MAX_HELD
             if excess > MAX_HELD // 10:  # many at a time: to find the first ones, a dict goes over all that were before

@@ -58,8 +58,7 @@ class EntrySource:
         self._reads = core.reads
         self._timers = core.timers
         self._quarantine = core.quarantine
-        self._max_entries = core.settings.dispatcherMaxReadBatchSize
-        self._max_bytes = core.settings.dispatcherMaxReadSizeBytes
+        self._bounds = core.bounds
         self._damaged: dict[Position, Position] = {}
         """Where damaged entries begin, and where to go on behind them."""
         self._ready = ready
@@ -108,13 +107,13 @@ class EntrySource:
             if at <= last_acked and acked.has(at):
                 continue
             if not taken:
-                enough = entry[5] + self._max_bytes
+                enough = entry[5] + self._bounds.read_bytes
             taken.append(entry)
             max_messages -= entry[3]
             if entry[5] >= enough:
                 break
         self.position = Position(ledger_id, entry_id)
-        if not self.reading and len(ahead) < self._max_entries // 2:
+        if not self.reading and len(ahead) < self._bounds.read_entries // 2:
             self._read_ahead()
         return taken
 
@@ -148,14 +147,14 @@ class EntrySource:
         left_out: list[tuple[int, int]] = []
         last = min(info.confirmed - 1, self._end_of_read(first, left_out))
         answer = partial(self._answer, self._generation, first)
-        self._reads.ask(first.ledger_id, first.entry_id, last, self._max_bytes, answer, tuple(left_out))
+        self._reads.ask(first.ledger_id, first.entry_id, last, self._bounds.read_bytes, answer, tuple(left_out))
 
     def _end_of_read(self, first: Position, left_out: list[tuple[int, int]]) -> int:
         """So many unacknowledged entries are wanted; the runs of acknowledged ones between them are added up."""
-        last = first.entry_id + self._max_entries - 1
+        last = first.entry_id + self._bounds.read_entries - 1
         if first > self._cursor.last_acked:
             return last
-        furthest = first.entry_id + HOLES_READ * self._max_entries - 1
+        furthest = first.entry_id + HOLES_READ * self._bounds.read_entries - 1
         for (ledger_id, start), (_, end) in self._cursor.ranges.runs_from(*first):
             if ledger_id != first.ledger_id or start > last:
                 break

@@ -1,16 +1,85 @@
-"""Brokers and clusters: there is one of each."""
+"""Brokers and clusters, of which there is one each; its configuration."""
 
-from typing import Any
+from typing import Any, Final
 
-from pulsarbox.errors import NotFound
+from pulsarbox.config.settings import settings_table
+from pulsarbox.errors import NotFound, PreconditionFailed
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
+from pulsarbox.server.http.bundles import bundle_of
 from pulsarbox.server.http.call import Answer, Call, answer, plain
 from pulsarbox.server.http.routes import Permission, Route
 
 
 def health(call: Call) -> Answer:
     """Whether the box works. Answered, like everything, when no change of the metadata waits for the disk."""
+    asked = call.query.get("brokerId")
+    if asked and asked != _broker_id(call):
+        raise NotFound(f"Broker id '{asked}' not found in available brokers.")
     return plain("ok")
+
+
+def leader(call: Call) -> Answer:
+    """The broker that leads the others: the one there is."""
+    return answer({"serviceUrl": call.broker.endpoints.web_url, "brokerId": _broker_id(call)})
+
+
+def owned(call: Call) -> Answer:
+    """The bundles that have topics in memory: the one broker has them all."""
+    if call.path["broker"] != _broker_id(call):
+        raise PreconditionFailed(f"Broker {call.path['broker']} is not this one, {_broker_id(call)}")
+    tenants = call.broker.tenants
+    bundles = {f"{topic.name.namespace}/{bundle_of(tenants, topic.name)}" for topic in call.broker.topics}
+    return answer(dict.fromkeys(sorted(bundles), OWNED))
+
+
+OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
+"""How Pulsar says that a broker has a bundle without anybody having assigned it."""
+
+
+def _broker_id(call: Call) -> str:
+    return call.broker.endpoints.web_url.partition("://")[2]
+
+
+# Configuration
+
+
+def dynamic_names(call: Call) -> Answer:
+    """The settings that can be changed while the box runs."""
+    return answer(call.broker.configuration.names)
+
+
+def dynamic_values(call: Call) -> Answer:
+    """Those that were changed, as texts."""
+    return answer(call.broker.configuration.values())
+
+
+def update_dynamic(call: Call) -> Answer:
+    """Change a setting, now and at every start."""
+    call.broker.configuration.update(call.path["name"], call.path["value"])
+    return plain("")
+
+
+def delete_dynamic(call: Call) -> Answer:
+    """Go by the configuration file again."""
+    call.broker.configuration.delete(call.path["name"])
+    return plain("")
+
+
+def runtime(call: Call) -> Answer:
+    """Every setting as it is now, as texts."""
+    settings = call.broker.core.settings
+    return answer({row.name: _text(getattr(settings, row.name)) for row in settings_table()})
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def internal(call: Call) -> Answer:
+    """Where the metadata is, in the words of Pulsar: here it stands in the data directory."""
+    url = f"lmdb:{call.broker.core.settings.dataDirectory}"
+    names = ("zookeeperServers", "configurationStoreServers", "metadataStoreUrl", "configurationMetadataStoreUrl")
+    return answer(dict.fromkeys(names, url) | {"ledgersRootPath": "/ledgers"})
 
 
 def version(call: Call) -> Answer:
@@ -20,7 +89,7 @@ def version(call: Call) -> Answer:
 
 def brokers(call: Call) -> Answer:
     """The one broker. As in Pulsar, any name of a cluster will do."""
-    return answer([call.broker.endpoints.web_url.partition("://")[2]])
+    return answer([_broker_id(call)])
 
 
 def clusters(call: Call) -> Answer:
@@ -48,6 +117,14 @@ ROUTES = (
     Route("GET", "/admin/v2/brokers/health", Permission.ANYONE, health),
     Route("GET", "/admin/v2/brokers/ready", Permission.ANYONE, health),
     Route("GET", "/admin/v2/brokers/version", Permission.ANYONE, version),
+    Route("GET", "/admin/v2/brokers/leaderBroker", Permission.SUPERUSER, leader),
+    Route("GET", "/admin/v2/brokers/{cluster}/{broker}/ownedNamespaces", Permission.SUPERUSER, owned),
+    Route("GET", "/admin/v2/brokers/configuration", Permission.SUPERUSER, dynamic_names),
+    Route("GET", "/admin/v2/brokers/configuration/values", Permission.SUPERUSER, dynamic_values),
+    Route("POST", "/admin/v2/brokers/configuration/{name}/{value}", Permission.SUPERUSER, update_dynamic),
+    Route("DELETE", "/admin/v2/brokers/configuration/{name}", Permission.SUPERUSER, delete_dynamic),
+    Route("GET", "/admin/v2/brokers/configuration/runtime", Permission.SUPERUSER, runtime),
+    Route("GET", "/admin/v2/brokers/internal-configuration", Permission.SUPERUSER, internal),
     Route("GET", "/admin/v2/brokers", Permission.SUPERUSER, brokers),
     Route("GET", "/admin/v2/brokers/{cluster}", Permission.SUPERUSER, brokers),
     Route("GET", "/admin/v2/clusters", Permission.ANYONE, clusters),

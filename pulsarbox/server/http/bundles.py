@@ -1,9 +1,12 @@
 """Bundles: the hash ranges of a namespace. One broker owns all of them; tools print them, and list topics by them."""
 
+import re
 from bisect import bisect_right
+from typing import Final
 from zlib import crc32
 
 from pulsarbox.broker.tenants import Tenants
+from pulsarbox.errors import PreconditionFailed
 from pulsarbox.names import TopicName
 
 
@@ -13,3 +16,23 @@ def bundle_of(tenants: Tenants, topic: TopicName) -> str:
     starts = [int(boundary, 16) for boundary in boundaries[:-1]]
     i = bisect_right(starts, crc32(str(topic).encode())) - 1
     return f"{boundaries[i]}_{boundaries[i + 1]}"
+
+
+def check_bundle(tenants: Tenants, namespace: str, bundle: str) -> str:
+    """A bundle as a client names it. Raises NotFound without the namespace, PreconditionFailed where it has no such."""
+    boundaries: list[str] = tenants.policies(namespace)["bundles"]["boundaries"]
+    lower, _, upper = bundle.partition("_")
+    if not (_BOUNDARY.fullmatch(lower) and _BOUNDARY.fullmatch(upper)):
+        raise PreconditionFailed(f"Invalid bundle range: {bundle}: it looks like {boundaries[0]}_{boundaries[1]}")
+    if lower not in boundaries[:-1]:
+        raise PreconditionFailed(f"Cannot find bundle {namespace}/{bundle} in the bundles list")
+    expected = boundaries[boundaries.index(lower) + 1]
+    if upper != expected:
+        raise PreconditionFailed(
+            f"Invalid upper boundary for bundle {namespace}/{bundle}."
+            f" Expected upper boundary of {namespace}/{lower}_{expected}"
+        )
+    return bundle
+
+
+_BOUNDARY: Final = re.compile("0x[0-9a-f]{8}")

@@ -2,15 +2,17 @@
 
 from typing import Any
 
-from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, NotSupported
+from pulsarbox.broker.permissions import EMPTY, checked
+from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, NotSupported, PreconditionFailed
 from pulsarbox.names import check_entity_name
-from pulsarbox.server.http.call import DONE, Answer, Call, answer, kind_of, texts
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, kind_of, plain, texts
 from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.http.topics import listed
 
 MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
 
 DEFAULTS: dict[str, Any] = {
-    "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
+    "auth_policies": EMPTY,
     "replication_clusters": [],
     "allowed_clusters": [],
     "bundles": {},
@@ -92,8 +94,8 @@ def create(call: Call) -> Answer:
     _check_clusters(call, kept)
     if "properties" in kept:
         kept["properties"] = texts(kept["properties"], "properties")
-    if not isinstance(kept.get("auth_policies", {}), dict):
-        raise BadRequest(f"auth_policies must be an object, not {kind_of(kept['auth_policies'])}")
+    if "auth_policies" in kept:
+        kept["auth_policies"] = checked(kept["auth_policies"])
     call.broker.tenants.create_namespace(namespace, kept)
     return DONE
 
@@ -126,12 +128,48 @@ def delete(call: Call) -> Answer:
     return DONE
 
 
-def topics(call: Call) -> Answer:
+def topics(call: Call) -> Later:
     """The topics of a namespace, partitions one by one."""
     mode = call.query.get("mode", "PERSISTENT")
     if mode not in MODES:
         raise NotFound(f"There is no mode {mode!r}: it must be one of {', '.join(MODES)}")
-    return answer(call.broker.topics.names(call.namespace(), mode, system=call.flag("includeSystemTopic")))
+    return listed(call, mode)
+
+
+def replication(call: Call) -> Answer:
+    """The clusters that a namespace is in: the one there is."""
+    return answer(call.broker.tenants.policies(call.namespace())["replication_clusters"])
+
+
+def allowed_clusters(call: Call) -> Answer:
+    """The clusters that a namespace may be in, where that was ever said."""
+    return answer(call.broker.tenants.policies(call.namespace()).get("allowed_clusters", []))
+
+
+def set_replication(call: Call) -> Answer:
+    """Put a namespace into clusters: into the one there is."""
+    return _set_clusters(call, "replication_clusters")
+
+
+def set_allowed_clusters(call: Call) -> Answer:
+    """Say into which clusters a namespace may be put."""
+    return _set_clusters(call, "allowed_clusters")
+
+
+def _set_clusters(call: Call, policy: str) -> Answer:
+    clusters = call.json()
+    if not clusters and policy == "replication_clusters":
+        raise PreconditionFailed("ClusterIds should not be null or empty")
+    if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):
+        raise BadRequest(f"The body must be a list of names of clusters, not {kind_of(clusters)}")
+    own = call.broker.core.settings.clusterName
+    strange = sorted(set(clusters) - {own})
+    if strange:
+        raise AuthorizationError(f"Invalid cluster id: {strange[0]}: this box is '{own}', the only cluster there is")
+    if not clusters:
+        raise BadRequest(f"Allowed clusters do not contain the replication cluster [{own}]")
+    call.broker.tenants.set_policy(call.namespace(), policy, [own])
+    return plain("")
 
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
@@ -142,4 +180,8 @@ ROUTES = (
     Route("PUT", _NAMESPACE, Permission.TENANT_ADMIN, create),
     Route("DELETE", _NAMESPACE, Permission.TENANT_ADMIN, delete),
     Route("GET", f"{_NAMESPACE}/topics", Permission.NAMESPACE_USER, topics),
+    Route("GET", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, replication),
+    Route("POST", f"{_NAMESPACE}/replication", Permission.SUPERUSER, set_replication),
+    Route("GET", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, allowed_clusters),
+    Route("POST", f"{_NAMESPACE}/allowedClusters", Permission.SUPERUSER, set_allowed_clusters),
 )

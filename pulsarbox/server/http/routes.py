@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import DOMAINS
-from pulsarbox.server.http.call import Answer, Call
+from pulsarbox.server.http.call import Answer, Call, Later
 
-Handler = Callable[[Call], Answer]
+Handler = Callable[[Call], Answer | Later]
 
 
 class Permission(enum.Enum):
@@ -94,6 +94,10 @@ class Routes:
         if "{domain}" in node.route.path:
             path["domain"] = next(segment for segment in segments if segment in DOMAINS)
         return Match(node.route, path)
+
+    def methods(self, segments: list[str]) -> list[str]:
+        """The methods by which a path is served."""
+        return sorted(method for method in self._roots if self.find(method, segments) is not None)
 
 
 def _walk(node: _Node, segments: list[str], i: int, values: tuple[str, ...]) -> tuple[_Node, tuple[str, ...]] | None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic
@@ -46,7 +47,7 @@ class Box:
         self.now = NOW
         self.start()
         tenants = Tenants(self.core)
-        topics = Topics(self.core, tenants, Schemas(self.core))
+        topics = Topics(self.core, tenants, Schemas(self.core), Permissions(tenants))
         topic = topics.create(NAME, NOW)
         assert isinstance(topic, PersistentTopic)
         self.topic = topic
@@ -100,7 +101,8 @@ class Box:
     def restart(self) -> None:
         self.commit()
         self.start()
-        topic = Topics(self.core, Tenants(self.core), Schemas(self.core)).find(NAME, NOW)
+        tenants = Tenants(self.core)
+        topic = Topics(self.core, tenants, Schemas(self.core), Permissions(tenants)).find(NAME, NOW)
         assert isinstance(topic, PersistentTopic)
         self.topic = topic
         (self.cursor,) = topic.stored.cursors.values()

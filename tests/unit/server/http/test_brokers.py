@@ -2,6 +2,7 @@
 
 import pytest
 
+from pulsarbox.names import parse_topic
 from tests.unit.server.http.harness import BROKER_URL, WEB_URL, Box, with_box
 
 
@@ -29,5 +30,45 @@ def test_there_is_one_cluster() -> None:
         assert (cluster["serviceUrl"], cluster["brokerServiceUrl"]) == (WEB_URL, BROKER_URL)
         missing = await box.get("/clusters/other")
         assert (missing.status, missing.reason) == (404, "Cluster does not exist")
+
+    with_box(scenario)
+
+
+def test_who_leads_and_has_what() -> None:
+    async def scenario(box: Box) -> None:
+        assert (await box.get("/brokers/leaderBroker")).value == {"serviceUrl": WEB_URL, "brokerId": "box:8080"}
+        assert (await box.get("/brokers/standalone/box:8080/ownedNamespaces")).value == {}
+        await box.put("/persistent/public/default/t")
+        box.broker.topics.find(parse_topic("t"), box.shell.now())
+        owned = (await box.get("/brokers/standalone/box:8080/ownedNamespaces")).value
+        (bundle,) = owned
+        assert bundle.startswith("public/default/0x")
+        assert owned[bundle] == {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
+        assert (await box.get("/brokers/standalone/other:1/ownedNamespaces")).status == 412
+        asked = await box.get("/brokers/health?brokerId=other:1")
+        assert (asked.status, asked.reason) == (404, "Broker id 'other:1' not found in available brokers.")
+        assert (await box.get("/brokers/health?brokerId=box:8080")).text == "ok"
+
+    with_box(scenario)
+
+
+def test_dynamic_configuration() -> None:
+    async def scenario(box: Box) -> None:
+        names = (await box.get("/brokers/configuration")).value
+        assert "allowAutoTopicCreation" in names and "brokerServicePort" not in names
+        assert (await box.get("/brokers/configuration/values")).value == {}
+        got = await box.post("/brokers/configuration/defaultNumPartitions/3")
+        assert (got.status, got.text) == (200, "")
+        assert (await box.get("/brokers/configuration/values")).value == {"defaultNumPartitions": "3"}
+        now = (await box.get("/brokers/configuration/runtime")).value
+        assert (now["defaultNumPartitions"], now["allowAutoTopicCreation"]) == ("3", "true")
+        for method, name in (("POST", "nonsense/1"), ("DELETE", "nonsense"), ("POST", "defaultNumPartitions/x")):
+            refused = await box.ask(method, f"/admin/v2/brokers/configuration/{name}")
+            assert refused.status == 412
+            assert refused.reason.startswith("Can't ")
+        for _ in range(2):
+            assert (await box.delete("/brokers/configuration/defaultNumPartitions")).status == 200
+        assert (await box.get("/brokers/configuration/values")).value == {}
+        assert (await box.get("/brokers/internal-configuration")).value["metadataStoreUrl"].startswith("lmdb:")
 
     with_box(scenario)

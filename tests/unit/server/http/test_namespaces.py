@@ -145,3 +145,20 @@ def test_the_topics_of_a_namespace() -> None:
             assert (await box.get(f"/namespaces/public/default/topics{query}")).value == names
 
     with_box(scenario)
+
+
+@pytest.mark.parametrize("policy", ["replication", "allowedClusters"])
+def test_there_is_one_cluster_to_be_in(policy: str) -> None:
+    async def scenario(box: Box) -> None:
+        path = f"/namespaces/public/default/{policy}"
+        assert (await box.get(path)).value == (["standalone"] if policy == "replication" else [])
+        done = await box.post(path, ["standalone"])
+        assert (done.status, done.text) == (200, "")
+        assert (await box.get(path)).value == ["standalone"]
+        refused = [(await box.post(path, body)).status for body in (["x"], ["standalone", "x"], [], "standalone", [1])]
+        assert refused == [403, 403, 412 if policy == "replication" else 400, 400, 400]
+        assert (await box.get(path)).value == ["standalone"]
+        missing = await box.get(f"/namespaces/public/none/{policy}")
+        assert (missing.status, missing.reason) == (404, "Namespace does not exist")
+
+    with_box(scenario)

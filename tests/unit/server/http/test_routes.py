@@ -1,14 +1,17 @@
 """The table of routes: what each row permits, and how a path finds its row."""
 
+import re
 from typing import cast
 
 import pytest
 
 from pulsarbox.errors import BadRequest
+from pulsarbox.protocol.admin_endpoints import endpoints
 from pulsarbox.server.http.call import DONE, Answer, Call
 from pulsarbox.server.http.routes import Permission, Route, Routes, split_path
-from pulsarbox.server.http.table import PULSAR_RESOURCES, all_routes, is_pulsars
+from pulsarbox.server.http.table import ROOMS, all_routes
 
+SUB = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription}"
 PERMISSIONS = {
     "GET /admin/v2/brokers/health": "ANYONE",
     "GET /admin/v2/brokers/ready": "ANYONE",
@@ -31,6 +34,30 @@ PERMISSIONS = {
     "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}": "TENANT_ADMIN",
     "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}": "TENANT_ADMIN",
     "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscriptions": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/stats": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/internalStats": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitioned-stats": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitioned-internalStats": "TOPIC_USER",
+    "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}/unload": "TENANT_ADMIN",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/properties": "TOPIC_USER",
+    "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}/properties": "TENANT_ADMIN",
+    "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/properties": "TENANT_ADMIN",
+    f"PUT {SUB}": "TOPIC_USER",
+    f"DELETE {SUB}": "TOPIC_USER",
+    f"GET {SUB}/properties": "TOPIC_USER",
+    f"PUT {SUB}/properties": "TOPIC_USER",
+    f"POST {SUB}/skip/{{count}}": "TOPIC_USER",
+    f"POST {SUB}/skip_all": "TOPIC_USER",
+    f"POST {SUB}/expireMessages/{{seconds}}": "TOPIC_USER",
+    f"POST {SUB}/expireMessages": "TOPIC_USER",
+    "POST /admin/v2/{domain}/{tenant}/{namespace}/{topic}/all_subscription/expireMessages/{seconds}": "TOPIC_USER",
+    f"POST {SUB}/resetcursor/{{timestamp}}": "TOPIC_USER",
+    f"POST {SUB}/resetcursor": "TOPIC_USER",
+    f"GET {SUB}/position/{{number}}": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/ledger/{ledger}/entry/{entry}": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/examinemessage": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/lastMessageId": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/messageid/{timestamp}": "TOPIC_USER",
     "GET /admin/v2/{domain}/{tenant}/{namespace}/partitioned": "NAMESPACE_USER",
     "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions": "TOPIC_USER",
     "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions": "TENANT_ADMIN",
@@ -43,9 +70,61 @@ PERMISSIONS = {
     "DELETE /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema": "TENANT_ADMIN",
     "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}": "TOPIC_USER",
     "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}/bundle": "TOPIC_USER",
+    "GET /metrics": "ANYONE",
     "GET /pulsarbox/v1/clock": "ANYONE",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",
+    "GET /pulsarbox/v1/faults": "SUPERUSER",
+    "POST /pulsarbox/v1/faults": "SUPERUSER",
+    "DELETE /pulsarbox/v1/faults": "SUPERUSER",
+    "GET /pulsarbox/v1/faults/{id}": "SUPERUSER",
+    "DELETE /pulsarbox/v1/faults/{id}": "SUPERUSER",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/properties": "TENANT_ADMIN",
+    "PUT /admin/v2/namespaces/{tenant}/{namespace}/properties": "TENANT_ADMIN",
+    "DELETE /admin/v2/namespaces/{tenant}/{namespace}/properties": "TENANT_ADMIN",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/property/{key}": "TENANT_ADMIN",
+    "PUT /admin/v2/namespaces/{tenant}/{namespace}/property/{key}/{value}": "TENANT_ADMIN",
+    "DELETE /admin/v2/namespaces/{tenant}/{namespace}/property/{key}": "TENANT_ADMIN",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/bundles": "NAMESPACE_USER",
+    "GET /admin/v2/non-persistent/{tenant}/{namespace}/{bundle}": "NAMESPACE_USER",
+    "PUT /admin/v2/namespaces/{tenant}/{namespace}/unload": "SUPERUSER",
+    "PUT /admin/v2/namespaces/{tenant}/{namespace}/{bundle}/unload": "SUPERUSER",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/clearBacklog": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/clearBacklog/{subscription}": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/{bundle}/clearBacklog": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/{bundle}/clearBacklog/{subscription}": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/unsubscribe/{subscription}": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/{bundle}/unsubscribe/{subscription}": "TENANT_ADMIN",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/permissions": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/permissions/{role}": "TENANT_ADMIN",
+    "DELETE /admin/v2/namespaces/{tenant}/{namespace}/permissions/{role}": "TENANT_ADMIN",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/permissions/subscription": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/permissions/subscription/{subscription}": "TENANT_ADMIN",
+    "DELETE /admin/v2/namespaces/{tenant}/{namespace}/permissions/{subscription}/{role}": "TENANT_ADMIN",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions": "TENANT_ADMIN",
+    "POST /admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions/{role}": "TENANT_ADMIN",
+    "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions/{role}": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/grantPermissionsOnTopics": "SUPERUSER",
+    "POST /admin/v2/namespaces/revokePermissionsOnTopics": "SUPERUSER",
+    "GET /admin/v2/brokers/leaderBroker": "SUPERUSER",
+    "GET /admin/v2/brokers/{cluster}/{broker}/ownedNamespaces": "SUPERUSER",
+    "GET /admin/v2/brokers/configuration": "SUPERUSER",
+    "GET /admin/v2/brokers/configuration/values": "SUPERUSER",
+    "POST /admin/v2/brokers/configuration/{name}/{value}": "SUPERUSER",
+    "DELETE /admin/v2/brokers/configuration/{name}": "SUPERUSER",
+    "GET /admin/v2/brokers/configuration/runtime": "SUPERUSER",
+    "GET /admin/v2/brokers/internal-configuration": "SUPERUSER",
+    "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/truncate": "TENANT_ADMIN",
+    "POST /admin/v2/{domain}/{tenant}/{namespace}/{topic}/trim": "TENANT_ADMIN",
+    "POST /admin/v2/{domain}/{tenant}/{namespace}/{topic}/createMissedPartitions": "TENANT_ADMIN",
+    "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}/backlogSize": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/getMessageIdByIndex": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/internal-info": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/backlog": "TOPIC_USER",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/replication": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/replication": "SUPERUSER",
+    "GET /admin/v2/namespaces/{tenant}/{namespace}/allowedClusters": "TENANT_ADMIN",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/allowedClusters": "SUPERUSER",
 }
 
 
@@ -58,7 +137,7 @@ def routes(*paths: str) -> Routes:
 
 
 def test_the_permission_of_every_route() -> None:
-    assert {f"{row.method} {row.path}": row.permission.name for row in all_routes().rows} == PERMISSIONS
+    assert {f"{row.method} {row.path}": row.permission.name for room in ROOMS for row in room.ROUTES} == PERMISSIONS
 
 
 @pytest.mark.parametrize("permission", [None, "", "SUPERUSER"])
@@ -103,14 +182,24 @@ def test_segments_are_decoded_one_by_one() -> None:
         split_path("/%FF")
 
 
-def test_what_pulsar_has_beyond_the_table() -> None:
-    assert is_pulsars(["admin", "v2", "functions"])
-    assert is_pulsars(["admin", "v3", "transactions", "coordinators"])
-    assert not is_pulsars(["admin", "v3", "tenants"])
-    assert not is_pulsars(["admin", "v2", "nothing"])
-    assert not is_pulsars(["admin", "v2"])
-    assert not is_pulsars(["lookup", "v2", "persistent"])
-    assert {row.path.split("/")[3] for row in all_routes().rows if row.path.startswith("/admin/v2")} <= {
-        *PULSAR_RESOURCES["v2"],
-        "{domain}",
-    }
+def test_the_methods_of_a_path() -> None:
+    table = Routes([Route(method, "/a/{x}", Permission.ANYONE, nothing) for method in ("PUT", "GET")])
+    assert table.methods(["a", "b"]) == ["GET", "PUT"]
+    assert table.methods(["a"]) == []
+
+
+def _shape(method: str, path: str) -> tuple[str, str]:
+    """Without the names of the variables."""
+    return method, re.sub(r"{(?!domain})[^}]*}", "{}", path)
+
+
+def test_what_is_served_is_what_the_table_of_endpoints_says() -> None:
+    routes = {_shape(row.method, row.path) for room in ROOMS for row in room.ROUTES if row.path.startswith("/admin/")}
+    assert routes == {_shape(row.method, row.path) for row in endpoints() if row.served}
+
+
+def test_every_endpoint_of_pulsar_is_in_the_table() -> None:
+    table = all_routes()
+    for row in endpoints():
+        segments = split_path(row.path.replace("{domain}", "persistent").replace("{", "").replace("}", ""))
+        assert table.find(row.method, segments) is not None, row

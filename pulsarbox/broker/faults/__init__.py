@@ -1,0 +1,1 @@
+"""Faults by rule, for tests of applications: what goes wrong, with which command, how often."""

@@ -1,0 +1,143 @@
+"""Who may do what: stored with the policies of a namespace, asked once authentication is on.
+
+Roles have actions in a namespace and on single topics of it, and subscriptions may be kept for some roles. Source:
+https://pulsar.apache.org/docs/4.2.x/security-authorization/.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from pulsarbox.broker.tenants import Tenants
+from pulsarbox.errors import BadRequest
+from pulsarbox.names import TopicName
+
+ACTIONS: Final = ("produce", "consume", "functions", "sources", "sinks", "packages")
+
+Roles = dict[str, list[str]]
+"""Actions by role; or roles by subscription."""
+
+
+class Permissions:
+    """The permissions in the namespaces of one broker. All methods raise NotFound where the namespace is missing."""
+
+    def __init__(self, tenants: Tenants) -> None:
+        self._tenants = tenants
+
+    def of_namespace(self, namespace: str) -> Roles:
+        """What each role may do in the whole namespace."""
+        return self._part(namespace, "namespace_auth")
+
+    def of_subscriptions(self, namespace: str) -> Roles:
+        """The roles for which each subscription is kept."""
+        return self._part(namespace, "subscription_auth_roles")
+
+    def of_topic(self, topic: TopicName) -> Roles:
+        """What each role may do with a topic: what it may in the namespace, and what it may here beside that."""
+        found = dict(self.of_namespace(topic.namespace))
+        for role, actions in self._part(topic.namespace, "destination_auth").get(str(topic), {}).items():
+            found[role] = _ordered({*found.get(role, ()), *actions})
+        return found
+
+    def grant(self, namespace: str, role: str, actions: Iterable[str]) -> None:
+        """Let a role do this in a namespace, and nothing else."""
+        self._change(namespace, "namespace_auth", _putting(role, _ordered(actions)))
+
+    def revoke(self, namespace: str, role: str) -> None:
+        """Let a role do nothing in a namespace, whatever it may with single topics."""
+        self._change(namespace, "namespace_auth", _dropping(role))
+
+    def grant_subscription(self, namespace: str, subscription: str, roles: list[str]) -> None:
+        """Keep a subscription for these roles; for nobody in particular where there are none."""
+        change = _putting(subscription, roles) if roles else _dropping(subscription)
+        self._change(namespace, "subscription_auth_roles", change)
+
+    def revoke_subscription(self, namespace: str, subscription: str, role: str) -> None:
+        """A subscription is not kept for this role any more."""
+        left = [each for each in self.of_subscriptions(namespace).get(subscription, ()) if each != role]
+        self.grant_subscription(namespace, subscription, left)
+
+    def grant_topic(self, topic: TopicName, role: str, actions: Iterable[str]) -> None:
+        """Let a role do this with a topic, beside what it may in the namespace."""
+        ordered = _ordered(actions)
+        self._change(topic.namespace, "destination_auth", lambda topics: _with(topics, str(topic), {role: ordered}))
+
+    def revoke_topic(self, topic: TopicName, role: str) -> None:
+        """Let a role do nothing with a topic beyond what it may in the namespace."""
+        self._change(topic.namespace, "destination_auth", lambda topics: _without(topics, str(topic), role))
+
+    def forget_topic(self, topic: TopicName) -> None:
+        """The topic is gone: who comes with its name has no right to what was allowed on it."""
+        if str(topic) in self._part(topic.namespace, "destination_auth"):
+            self._change(topic.namespace, "destination_auth", _dropping(str(topic)))
+
+    def _part(self, namespace: str, part: str) -> dict[str, Any]:
+        found: dict[str, Any] = (self._tenants.policies(namespace).get("auth_policies") or {}).get(part) or {}
+        return found
+
+    def _change(self, namespace: str, part: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        policies = self._tenants.policies(namespace)
+        auth = dict(policies.get("auth_policies") or EMPTY)
+        auth[part] = change(auth.get(part) or {})
+        self._tenants.set_policy(namespace, "auth_policies", auth)
+
+
+def checked(value: Any) -> dict[str, Any]:
+    """The ``auth_policies`` that a new namespace brings. Raises BadRequest where they are not fit."""
+    if not isinstance(value, dict) or not set(value) <= set(EMPTY):
+        raise BadRequest(f"auth_policies must be an object of {', '.join(EMPTY)}")
+    found = {part: {} if value.get(part) is None else value[part] for part in EMPTY}
+    for part, each in found.items():
+        if not isinstance(each, dict):
+            raise BadRequest(f"auth_policies: {part} must be an object")
+    topics = found["destination_auth"]
+    if not all(isinstance(roles, dict) for roles in topics.values()):
+        raise BadRequest("auth_policies: destination_auth must hold an object for each topic")
+    return {
+        "namespace_auth": {role: check_actions(actions) for role, actions in found["namespace_auth"].items()},
+        "destination_auth": {
+            topic: {role: check_actions(actions) for role, actions in roles.items()} for topic, roles in topics.items()
+        },
+        "subscription_auth_roles": {
+            name: check_roles(roles) for name, roles in found["subscription_auth_roles"].items()
+        },
+    }
+
+
+def check_actions(value: object) -> list[str]:
+    """A list of actions, as a client sends it, in the order of the table. Raises BadRequest."""
+    if not isinstance(value, list) or not all(each in ACTIONS for each in value):
+        raise BadRequest(f"Actions must be a list of {', '.join(ACTIONS)}, not {str(value)[:80]}")
+    return _ordered(value)
+
+
+def check_roles(value: object) -> list[str]:
+    """A list of roles, as a client sends it, sorted. Raises BadRequest."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise BadRequest("Roles must be a list of names")
+    return sorted(set(value))
+
+
+EMPTY: Final[dict[str, Any]] = {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}}
+"""Nobody may do anything in particular."""
+
+
+def _ordered(actions: Iterable[str]) -> list[str]:
+    """In the order of the table, each once."""
+    return sorted(set(actions), key=ACTIONS.index)
+
+
+def _putting(key: str, value: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda before: {**before, key: value}
+
+
+def _dropping(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda before: {each: value for each, value in before.items() if each != key}
+
+
+def _with(topics: dict[str, Any], topic: str, roles: Roles) -> dict[str, Any]:
+    return {**topics, topic: {**topics.get(topic, {}), **roles}}
+
+
+def _without(topics: dict[str, Any], topic: str, role: str) -> dict[str, Any]:
+    left = _dropping(role)(topics.get(topic, {}))
+    return _putting(topic, left)(topics) if left else _dropping(topic)(topics)

@@ -1,0 +1,85 @@
+"""What goes wrong on purpose in a box that is embedded."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from pulsarbox.embed.box_clock import Ask
+
+_PATH = "/pulsarbox/v1/faults"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A rule that the box has."""
+
+    number: int
+    _ask: Ask
+
+    @property
+    def fired(self) -> int:
+        """How often it has struck so far."""
+        return int(self._now()["fired"])
+
+    @property
+    def matched(self) -> int:
+        """How many commands were as it says, struck or not."""
+        return int(self._now()["matched"])
+
+    def remove(self) -> None:
+        """Take it away. Raises BoxError where it is gone."""
+        self._ask("DELETE", f"{_PATH}/{self.number}", None)
+
+    def _now(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._ask("GET", f"{_PATH}/{self.number}", None)
+        return found
+
+
+class BoxFaults:
+    """``box.faults``, where the box was made with ``faults=True``."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def add(
+        self,
+        action: str,
+        *,
+        command: str | Sequence[str] = (),
+        delay: str | timedelta | None = None,
+        **rule: str | float | None,
+    ) -> Fault:
+        """Add a rule: ``add("error", command="send", topic="orders", nth=3, error="PersistenceError")``.
+
+        Actions: error, delay, drop, disconnect, duplicate. Which commands: ``command``, and patterns of ``topic``,
+        ``client``, ``producer``, ``subscription``, ``consumer``. How often: ``nth``, ``every``, ``first``,
+        ``probability`` with ``seed``. ``at="answer"``: the command is carried out, and it happens to the answer.
+        Raises BoxError where the rule makes no sense, or the box was not made with ``faults=True``.
+        """
+        document: dict[str, Any] = {name: value for name, value in rule.items() if value is not None}
+        document |= {"action": action, "command": [command] if isinstance(command, str) else list(command)}
+        if delay is not None:
+            whole = round(delay / timedelta(milliseconds=1)) if isinstance(delay, timedelta) else delay
+            document["delay"] = whole
+        return Fault(int(self._ask("POST", _PATH, document)["id"]), self._ask)
+
+    @contextmanager
+    def rule(self, action: str, **rule: Any) -> Iterator[Fault]:
+        """The same for a ``with`` block."""
+        fault = self.add(action, **rule)
+        try:
+            yield fault
+        finally:
+            if any(each["id"] == fault.number for each in self.rules()):  # the block may have cleared them
+                fault.remove()
+
+    def rules(self) -> list[dict[str, Any]]:
+        """All rules, with their counts."""
+        found: list[dict[str, Any]] = self._ask("GET", _PATH, None)
+        return found
+
+    def clear(self) -> None:
+        """Take all away."""
+        self._ask("DELETE", _PATH, None)

@@ -1,0 +1,90 @@
+"""The messages of a topic, as values, for tests that look into it."""
+
+import json
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pulsarbox.client.client import Client
+from pulsarbox.client.consumer import Consumer, Subscribing
+from pulsarbox.client.incoming import Message as Received
+from pulsarbox.client.topic_consumer import TopicConsumer
+
+READ_SECONDS_MAX: Final = 30.0
+_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a topic."""
+
+    payload: bytes
+    """Empty for a null value."""
+    key: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    topic: str = ""
+    """Of a partitioned topic, the partition."""
+    id: str = ""
+    """``ledger:entry:partition:batch index``"""
+    producer: str = ""
+    sequence_id: int = -1
+    publish_time: int = 0
+    """Milliseconds since 1970, by the producer's clock."""
+    event_time: int = 0
+    """The same, 0 for none."""
+
+    def text(self) -> str:
+        """The payload as UTF-8."""
+        return self.payload.decode()
+
+    def json(self) -> Any:
+        """The payload as JSON."""
+        return json.loads(self.payload)
+
+
+def messages_of(host: str, port: int, topic: str) -> list[Message]:
+    """All that a topic holds now, oldest first, of a partitioned one partition by partition; nothing changes by it.
+
+    Raises TopicNotFound where there is none, and what else the client raises.
+    """
+    client = Client([(host, port)], READ_SECONDS_MAX)
+    try:
+        options = Subscribing(f"pulsarbox-{uuid.uuid4().hex}", durable=False, create=False)
+        consumer = Consumer(client, options)
+        found = [each for part in consumer.add(topic) for each in _up_to_the_end(client, part)]
+        return [_value(each) for each in found]
+    finally:
+        client.close()
+
+
+def _up_to_the_end(client: Client, part: TopicConsumer) -> list[Received]:
+    end, _ = part.last_id()
+    found: list[Received] = []
+    deadline = time.monotonic() + READ_SECONDS_MAX
+    while end.entry >= 0 and not (found and _is_behind(found[-1], end)):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{part.topic}: {len(found)} messages were read, the last one, {end}, did not come")
+        if not part.has_some:
+            client.turn(0.1)
+        found += part.take(_AT_ONCE)
+    return found
+
+
+def _is_behind(message: Received, end: Any) -> bool:
+    own = message.id
+    return (own.ledger, own.entry, own.batch_index) >= (end.ledger, end.entry, end.batch_index)
+
+
+def _value(received: Received) -> Message:
+    return Message(
+        payload=received.payload or b"",
+        key=received.key,
+        properties=dict(received.properties),
+        topic=received.topic,
+        id=str(received.id),
+        producer=received.producer_name,
+        sequence_id=received.sequence_id,
+        publish_time=received.publish_time,
+        event_time=received.event_time,
+    )

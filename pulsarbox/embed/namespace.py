@@ -1,0 +1,56 @@
+"""A namespace for one test."""
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.embed.errors import BoxError
+from pulsarbox.names import DOMAINS
+
+if TYPE_CHECKING:
+    from pulsarbox.embed.box import PulsarBox
+
+TENANT: Final = "public"
+
+
+class Namespace:
+    """``tenant/name``, as text too; ``topic("orders")`` is a topic in it."""
+
+    def __init__(self, box: "PulsarBox", hint: str = "") -> None:
+        """A new one; ``hint`` stands in its name."""
+        readable = "".join(each if each.isascii() and (each.isalnum() or each in "-_.") else "-" for each in hint)[:60]
+        self.name: Final = f"{TENANT}/{readable or 'test'}-{uuid.uuid4().hex[:8]}"
+        self._box = box
+        box.admin("PUT", f"/admin/v2/namespaces/{self.name}")
+
+    def topic(self, name: str = "topic", *, persistent: bool = True) -> str:
+        """The full name of a topic in it, which need not exist."""
+        return f"{'' if persistent else 'non-'}persistent://{self.name}/{name}"
+
+    def remove(self) -> None:
+        """Delete it with all its topics, whoever is connected to them."""
+        for domain in DOMAINS:
+            path = f"/admin/v2/{domain}/{self.name}"
+            for topic in self._box.admin("GET", f"{path}/partitioned"):
+                self._delete(f"{path}/{_local(topic)}/partitions?force=true")
+            for topic in self._box.admin("GET", path):
+                self._delete(f"{path}/{_local(topic)}?force=true")
+        self._delete(f"/admin/v2/namespaces/{self.name}")
+
+    def _delete(self, path: str) -> None:
+        try:
+            self._box.admin("DELETE", path)
+        except BoxError as error:
+            if "(HTTP 404)" not in str(error):  # the test has deleted it itself
+                raise
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<Namespace {self.name}>"
+
+
+def _local(topic: str) -> str:
+    from urllib.parse import quote
+
+    return quote(topic.split("/", 4)[4], safe="")

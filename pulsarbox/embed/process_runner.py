@@ -1,0 +1,146 @@
+"""A box in a child process of this program."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.config import Settings
+from pulsarbox.embed.errors import BoxError
+from pulsarbox.server.running import Running
+
+DO_SECONDS_MAX: Final = 60.0
+_GRACE_SECONDS: Final = 10.0
+_SAID_MAX: Final = 4000
+
+
+class ProcessRunner:
+    """Runs a box in a process; what that says goes into the file ``log``."""
+
+    def __init__(self, settings: Settings, *, memory: bool, log: Path) -> None:
+        self._settings = settings
+        self._memory = memory
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the box runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process that the box is. Raises BoxError where there is none."""
+        if self._process is None:
+            raise BoxError("the box does not run")
+        return self._process.pid
+
+    def start(self, seconds: float) -> Running:
+        """Serve. Raises BoxError where that cannot be, or takes longer than ``seconds``."""
+        ours, theirs = socket.socketpair()
+        root = str(Path(__file__).parents[2])
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, (environ.get("PYTHONPATH"), root)))
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "pulsarbox.embed.child", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environ,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C is for this program, which then ends the box in order
+            )
+        theirs.close()
+        self._control = ours
+        try:
+            return Running(
+                **self._ask({"settings": dataclasses.asdict(self._settings), "memory": self._memory}, seconds)
+            )
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """End it in order; again is no harm. Raises BoxError where it does not end so."""
+        if self._process is None:
+            return
+        if self._control is not None:
+            with contextlib.suppress(OSError):
+                # Which is an order too; a mere close is not heard where a forked process has the socket as well.
+                self._control.shutdown(socket.SHUT_RDWR)
+            self._control.close()
+            self._control = None
+        seconds = self._settings.brokerShutdownTimeoutMs / 1000 + _GRACE_SECONDS
+        try:
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise BoxError(f"the box does not end within {seconds:g} s{self._tail()}") from None
+        self._process = None
+        if code:
+            raise BoxError(f"the box has ended with exit code {code}{self._tail()}")
+
+    def kill(self) -> None:
+        """End it at once, as ``kill -9`` does."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def restart(self) -> Running:
+        """Close it and open it again; a box in memory keeps its process, and so what it holds."""
+        return Running(**self._ask({"do": "restart"}, DO_SECONDS_MAX))
+
+    def snapshot(self, to: Path) -> None:
+        """See HostedBox."""
+        self._ask({"do": "snapshot", "to": str(to)}, DO_SECONDS_MAX)
+
+    def restore(self, source: Path) -> Running:
+        """See HostedBox."""
+        return Running(**self._ask({"do": "restore", "source": str(source)}, DO_SECONDS_MAX))
+
+    def said(self) -> str:
+        """The end of its log."""
+        return self._log.read_text(errors="replace")[-_SAID_MAX:] if self._log.exists() else ""
+
+    def let_go(self) -> None:
+        """In the child of a fork: the box is the parent's."""
+        if self._control is not None:
+            self._control.close()
+        self._control = self._process = None
+
+    def _ask(self, order: dict[str, Any], seconds: float) -> Any:
+        if self._control is None or self._process is None:
+            raise BoxError("the box does not run")
+        self._control.settimeout(seconds)
+        line = b""
+        try:
+            self._control.sendall(json.dumps(order).encode() + b"\n")
+            while not line.endswith(b"\n"):
+                part = self._control.recv(1 << 16)
+                if not part:
+                    raise BoxError(f"the box has ended with exit code {self._process.wait()}{self._tail()}")
+                line += part
+        except TimeoutError:
+            raise BoxError(f"the box has not done it after {seconds:g} s{self._tail()}") from None
+        except OSError:
+            raise BoxError(f"the box has ended with exit code {self._process.wait()}{self._tail()}") from None
+        answer = json.loads(line)
+        if "failed" in answer:
+            raise BoxError(answer["failed"])
+        return answer["done"]
+
+    def _tail(self) -> str:
+        said = self.said().strip()
+        return f"; it says:\n{said}" if said else ""

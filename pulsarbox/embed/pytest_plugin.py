@@ -1,0 +1,116 @@
+"""The pytest plugin: boxes, clients and namespaces as fixtures.
+
+Loaded by every pytest run where pulsarbox is installed, so nothing is imported before a test asks for a box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsarbox.embed.box import PulsarBox
+    from pulsarbox.embed.namespace import Namespace
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The ini options."""
+    parser.addini("pulsarbox_storage", "Where the box of the session keeps its data: memory or disk.", default="memory")
+    parser.addini("pulsarbox_run", "Where the box of the session runs: thread or process.", default="thread")
+    parser.addini(
+        "pulsarbox_settings", "Settings of all boxes, a line each: name = value.", type="linelist", default=[]
+    )
+
+
+def _ini(config: pytest.Config, name: str, choices: tuple[str, str]) -> str:
+    value = str(config.getini(name))
+    if value not in choices:
+        raise pytest.UsageError(f"{name} must be {choices[0]} or {choices[1]}, not {value!r}")
+    return value
+
+
+def _settings(config: pytest.Config) -> dict[str, Any]:
+    from pulsarbox.config import settings_by_name
+    from pulsarbox.config.setting import did_you_mean
+
+    given: dict[str, Any] = {}
+    for line in config.getini("pulsarbox_settings"):
+        name, equals, text = line.partition("=")
+        row = settings_by_name().get(name.strip())
+        if not equals or row is None:
+            hint = did_you_mean(name.strip(), settings_by_name()) if equals else "; it looks like: name = value"
+            raise pytest.UsageError(f"pulsarbox_settings: {line!r} is no setting{hint}")
+        try:
+            given[row.name] = row.parse(text)
+        except ValueError as error:
+            raise pytest.UsageError(f"pulsarbox_settings: {row.name}: {error}") from None
+    return given
+
+
+@pytest.fixture(scope="session")
+def pulsarbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarBox]:
+    """A box for the whole session; with pytest-xdist, one for each worker. See docs/embedding.md."""
+    from pulsarbox.embed.box import PulsarBox
+
+    config = request.config
+    disk = _ini(config, "pulsarbox_storage", ("memory", "disk")) == "disk"
+    process = _ini(config, "pulsarbox_run", ("thread", "process")) == "process"
+    directory = tmp_path_factory.mktemp("pulsarbox") / "data" if disk else None
+    with PulsarBox(_settings(config), process=process, data_dir=directory) as box:
+        yield box
+
+
+@pytest.fixture
+def pulsarbox_make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., PulsarBox]]:
+    """Makes boxes for one test, not started, with the arguments of PulsarBox; they are ended with the test.
+
+    The ini options' settings hold for them too; ``disk=True`` gives one a directory of its own.
+    """
+    from pulsarbox.embed.box import PulsarBox
+
+    made: list[PulsarBox] = []
+
+    def make(settings: dict[str, Any] | None = None, *, disk: bool = False, **more: Any) -> PulsarBox:
+        if disk:
+            more["data_dir"] = tmp_path / f"pulsarbox-{len(made)}"
+        box = PulsarBox({**_settings(request.config), **(settings or {})}, **more)
+        made.append(box)
+        return box
+
+    yield make
+    for box in made:
+        box.stop()
+
+
+@pytest.fixture
+def pulsarbox_client(pulsarbox: PulsarBox) -> Iterator[Any]:
+    """The official client, connected to the box of the session. Skips where it is not installed."""
+    try:
+        import pulsar
+    except ImportError:
+        pytest.skip("pulsarbox_client is the official client, which is not installed: pip install pulsar-client")
+    client = pulsar.Client(pulsarbox.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def pulsarbox_namespace(pulsarbox: PulsarBox, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    """A namespace of the test's own, removed afterwards: ``pulsarbox_namespace.topic("orders")``."""
+    from pulsarbox.embed.namespace import Namespace
+
+    namespace = Namespace(pulsarbox, request.node.name)
+    yield namespace
+    namespace.remove()
+
+
+@pytest.fixture
+def pulsarbox_restored(pulsarbox: PulsarBox) -> Iterator[PulsarBox]:
+    """The box of the session, which afterwards holds again what it held before the test."""
+    with pulsarbox.snapshot() as snapshot:
+        yield pulsarbox
+        pulsarbox.restore(snapshot)

@@ -1,0 +1,194 @@
+"""Assertions about messages, whose failures can be read."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+WITHIN_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.02
+_SHOWN_MAX: Final = 70
+_ROWS_MAX: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Having:
+    """What is expected of a message beyond its payload; see ``having``."""
+
+    payload: Any
+    key: str | None
+    properties: Mapping[str, str] | None
+
+
+_ANY: Final = object()
+
+
+def having(payload: Any = _ANY, *, key: str | None = None, properties: Mapping[str, str] | None = None) -> Having:
+    """An expected message by its key or properties (those that are named), and its payload where that is given."""
+    return Having(payload, key, properties)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A message that is there, whatever client brought it."""
+
+    payload: bytes
+    key: str | None
+    properties: Mapping[str, str]
+
+
+def matches(seen: Seen, expected: object) -> bool:
+    """Whether a message is as expected: bytes, a text, any other value as JSON, ``having(...)``, or a function."""
+    if isinstance(expected, Having):
+        return (
+            (expected.payload is _ANY or matches(seen, expected.payload))
+            and (expected.key is None or expected.key == seen.key)
+            and all(seen.properties.get(name) == value for name, value in (expected.properties or {}).items())
+        )
+    if isinstance(expected, bytes | bytearray):
+        return seen.payload == bytes(expected)
+    if isinstance(expected, str):
+        return seen.payload == expected.encode()
+    if callable(expected):
+        return bool(expected(seen.payload))
+    try:
+        return bool(json.loads(seen.payload) == expected)
+    except ValueError:
+        return False
+
+
+def difference(seen: Sequence[Seen], expected: Sequence[object], any_order: bool = False) -> list[str]:
+    """Lines that say what is not as expected; none where everything is."""
+    pairs = _paired(seen, expected, any_order)
+    if all(here is not None and there is not None and matches(seen[here], expected[there]) for here, there in pairs):
+        return []
+    lines = []
+    for here, there in pairs:
+        found = "" if here is None else _shown_message(seen[here])
+        if there is None:
+            lines.append(f"+ {here:>4}  {found}   is not expected")
+        elif here is None:
+            lines.append(f"-       {_shown(expected[there])}   is missing")
+        elif matches(seen[here], expected[there]):
+            lines.append(f"  {here:>4}  {found}")
+        else:
+            lines.append(f"! {here:>4}  {found}   expected {_shown(expected[there])}")
+    if len(lines) <= _ROWS_MAX:
+        return lines
+    wrong = [line for line in lines if line[0] != " "]
+    more = len(wrong) - _ROWS_MAX
+    return [*wrong[:_ROWS_MAX], f"  ... and {more} more"] if more > 0 else wrong
+
+
+def _paired(seen: Sequence[Seen], expected: Sequence[object], any_order: bool) -> list[tuple[int | None, int | None]]:
+    if not any_order:
+        longest = max(len(seen), len(expected))
+        return [(i if i < len(seen) else None, i if i < len(expected) else None) for i in range(longest)]
+    left = dict.fromkeys(range(len(expected)))
+    pairs: list[tuple[int | None, int | None]] = []
+    for here, message in enumerate(seen):
+        there = next((index for index in left if matches(message, expected[index])), None)
+        if there is not None:
+            del left[there]
+        pairs.append((here, there))
+    return [*pairs, *((None, there) for there in left)]
+
+
+def wait_until_as_expected(
+    look: Callable[[], tuple[Sequence[Seen], str]],
+    expected: Sequence[object],
+    *,
+    what: str,
+    within: float,
+    any_order: bool,
+) -> None:
+    """Look again and again until it is as expected. Raises AssertionError with the difference after ``within`` seconds.
+
+    ``look`` gives what is there, and a remark.
+    """
+    deadline = time.monotonic() + within
+    while True:
+        seen, remark = look()
+        lines = difference(seen, expected, any_order)
+        if not lines:
+            return
+        if time.monotonic() >= deadline:
+            head = f"{what}: {len(seen)} messages, {len(expected)} expected, not the same after {within:g} s{remark}"
+            raise AssertionError("\n".join([head, *lines]))
+        time.sleep(_POLL_SECONDS)
+
+
+class Expecting:
+    """What a consumer of the official client is to receive; see ``expect``."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def receives(
+        self, *expected: object, within: float = WITHIN_SECONDS, any_order: bool = False, acknowledge: bool = True
+    ) -> list[Any]:
+        """The next messages are these, in this order; they are acknowledged, and returned.
+
+        Expected are bytes, a text, any other value as JSON, ``having(...)``, or a function of the payload. Raises
+        AssertionError, which shows what came, where they are not there within so many seconds.
+        """
+        received: list[Any] = []
+        deadline = time.monotonic() + within
+        while len(received) < len(expected):
+            message = self._next(deadline - time.monotonic())
+            if message is None:
+                break
+            received.append(message)
+            if acknowledge:
+                self._consumer.acknowledge(message)
+        lines = difference([_seen(each) for each in received], expected, any_order)
+        if lines:
+            head = f"{self._name()} received {len(received)} of {len(expected)} expected messages within {within:g} s"
+            raise AssertionError("\n".join([head, *lines]))
+        return received
+
+    def receives_nothing(self, within: float = 0.3) -> None:
+        """Nothing comes for so many seconds. Raises AssertionError, which shows the message."""
+        message = self._next(within)
+        if message is not None:
+            raise AssertionError(f"{self._name()} received {_shown_message(_seen(message))}, and nothing was expected")
+
+    def _next(self, seconds: float) -> Any:
+        try:
+            return self._consumer.receive(timeout_millis=max(1, round(seconds * 1000)))
+        except Exception as error:
+            # The client's own class; importing it here would make it a need of everybody.
+            if type(error).__name__ == "Timeout":
+                return None
+            raise
+
+    def _name(self) -> str:
+        return f"subscription {self._consumer.subscription_name()} of {self._consumer.topic()}"
+
+
+def expect(consumer: Any) -> Expecting:
+    """``expect(consumer).receives(b"a", b"b")``, ``expect(consumer).receives_nothing()``."""
+    return Expecting(consumer)
+
+
+def _seen(message: Any) -> Seen:
+    return Seen(message.data(), message.partition_key() or None, message.properties())
+
+
+def _shown_message(seen: Seen) -> str:
+    shown = _shown(seen.payload)
+    if seen.key is not None:
+        shown += f" key={seen.key!r}"
+    return shown + (f" properties={dict(seen.properties)!r}" if seen.properties else "")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Having):
+        named = {"key": value.key, "properties": value.properties}
+        parts = [] if value.payload is _ANY else [_shown(value.payload)]
+        return " ".join([*parts, *(f"{name}={given!r}" for name, given in named.items() if given is not None)])
+    if callable(value):
+        return getattr(value, "__name__", repr(value))
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}..."

@@ -1,0 +1,149 @@
+"""A box in a thread of this program."""
+
+import asyncio
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
+
+from pulsarbox.config import Settings
+from pulsarbox.embed.errors import BoxError
+from pulsarbox.embed.hosted import HostedBox
+from pulsarbox.server.running import Running
+from pulsarbox.server.serving import new_loop
+
+Result = TypeVar("Result")
+
+DO_SECONDS_MAX: Final = 60.0
+"""How long a restart, snapshot or restore may take."""
+_GRACE_SECONDS: Final = 10.0
+"""Beyond brokerShutdownTimeoutMs, for the end of the thread."""
+
+_all: "weakref.WeakSet[ThreadRunner]" = weakref.WeakSet()
+_left_behind: "list[ThreadRunner]" = []
+"""In the child of a fork: those of the parent."""
+
+
+class ThreadRunner:
+    """Runs a box in a thread; its methods are called from any other one."""
+
+    def __init__(self, settings: Settings, *, memory: bool) -> None:
+        self._settings = settings
+        self._box = HostedBox(settings, memory=memory, embedded=True)
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._stopped: asyncio.Event
+
+    @property
+    def alive(self) -> bool:
+        """Whether the box runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def pid(self) -> int:
+        """The process that the box is in."""
+        return os.getpid()
+
+    def start(self, seconds: float) -> Running:
+        """Serve. Raises BoxError where that cannot be, or takes longer than ``seconds``."""
+        import_module("pulsarbox.server.http")  # here, not beside: a fork in the middle of an import would be stuck
+        told: SimpleQueue[Running | Exception] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, args=(told,), name="pulsarbox", daemon=True)
+        self._thread.start()
+        _all.add(self)
+        try:
+            answer = told.get(timeout=seconds)
+        except Exception:  # queue.Empty
+            raise BoxError(f"the box cannot start: it does not serve after {seconds:g} s") from None
+        if isinstance(answer, Exception):
+            self._thread.join()
+            raise answer
+        return answer
+
+    def _run(self, told: "SimpleQueue[Running | Exception]") -> None:
+        try:
+            loop = new_loop(self._settings)
+        except OSError as error:
+            told.put(BoxError(f"the box cannot start: {error}"))
+            return
+        try:
+            loop.run_until_complete(self._serve(told))
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    async def _serve(self, told: "SimpleQueue[Running | Exception]") -> None:
+        self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        try:
+            running = await self._box.open()
+        except Exception as error:
+            told.put(error)
+            return
+        told.put(running)
+        await self._stopped.wait()
+        await self._box.close()
+
+    def stop(self) -> None:
+        """End it in order; again is no harm. Raises BoxError where it does not end."""
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            return
+        with contextlib.suppress(RuntimeError):  # the loop has just ended
+            self._loop.call_soon_threadsafe(self._stopped.set)
+        if thread is threading.current_thread():  # the collector runs anywhere
+            return
+        seconds = self._settings.brokerShutdownTimeoutMs / 1000 + _GRACE_SECONDS
+        thread.join(seconds)
+        if thread.is_alive():
+            raise BoxError(f"the box does not end within {seconds:g} s")
+        self._thread = None
+
+    def kill(self) -> None:
+        """Raises BoxError: a thread cannot be killed."""
+        raise BoxError("a box in a thread cannot be killed: make it with process=True")
+
+    def restart(self) -> Running:
+        """Close it and open it again."""
+        return self._do(self._box.restart)
+
+    def snapshot(self, to: Path) -> None:
+        """See HostedBox."""
+        self._do(lambda: self._box.snapshot(to))
+
+    def restore(self, source: Path) -> Running:
+        """See HostedBox."""
+        return self._do(lambda: self._box.restore(source))
+
+    def said(self) -> str:
+        """Nothing of its own: it logs through this program's logging."""
+        return ""
+
+    def _do(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        if not self.alive:
+            raise BoxError("the box does not run")
+        future = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        try:
+            return future.result(DO_SECONDS_MAX)
+        except TimeoutError:
+            future.cancel()
+            raise BoxError(f"the box has not done it after {DO_SECONDS_MAX:g} s") from None
+
+    def let_go(self) -> None:
+        """In the child of a fork, which has no such thread: the ports and the data directory stay the parent's."""
+        self._box.let_go()
+        self._thread = None
+
+
+def _after_fork_in_child() -> None:
+    # Never collected: their sockets and loops would close descriptors by numbers that are others' by then.
+    _left_behind.extend(_all)
+    for runner in _left_behind:
+        runner.let_go()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,49 @@
+"""Write the endpoints that answer 501 into docs/COMPATIBILITY.md, from the table of endpoints.
+
+Run `python -m tests.tools.generate_endpoints`; a test holds that the document is current.
+"""
+
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+from pulsarbox.protocol.admin_endpoints import LATER, NEVER, endpoints
+
+DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "COMPATIBILITY.md"
+BEGIN: Final = "<!-- from pulsarbox/protocol/admin-endpoints.tsv by tests/tools/generate_endpoints.py -->\n"
+END: Final = "<!-- end -->\n"
+
+
+def table(kind: str, words: dict[str, str]) -> str:
+    """The rows of one kind, one a reason, the methods of a path together."""
+    rows = [row for row in endpoints() if row.standing.startswith(f"{kind}:")]
+    lines = ["| why | endpoints |", "|---|---|"]
+    for word, reason in words.items():
+        of_word = [row for row in rows if row.standing == f"{kind}:{word}"]
+        paths = (
+            f"`{' '.join(row.method for row in group)} {path.removeprefix('/admin')}`"
+            for path, group in groupby(of_word, attrgetter("path"))
+        )
+        lines.append(f"| {reason} | {', '.join(paths)} |")
+    return "\n".join(lines) + "\n"
+
+
+def section() -> str:
+    """What stands between the two marks."""
+    served = sum(row.served for row in endpoints())
+    return (
+        f"Of the {len(endpoints())} endpoints of the Admin API {served} are served. Those of a later version answer 501"
+        " until then:\n\n"
+        f"{table('later', LATER)}\nWhat one box can never do answers 501 for good:\n\n{table('never', NEVER)}"
+    )
+
+
+def generate(text: str) -> str:
+    """The document with the section as it should be."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + section() + END + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(generate(DOCUMENT.read_text("utf-8")), "utf-8")

@@ -1,0 +1,38 @@
+"""The table of endpoints is whole, and says of each one that is not served why."""
+
+import re
+
+import pytest
+
+from pulsarbox.protocol.admin_endpoints import LATER, NEVER, endpoints
+from tests.tools.generate_endpoints import DOCUMENT, generate
+
+
+def test_every_row_is_fit() -> None:
+    rows = endpoints()
+    assert len(rows) > 470
+    assert len({(row.method, re.sub(r"{[^}]*}", "{}", row.path)) for row in rows}) == len(rows)
+    for row in rows:
+        assert row.method in ("GET", "PUT", "POST", "DELETE"), row
+        assert re.fullmatch(r"/admin/v[23](/([\w-]+|{\w+}))+", row.path), row
+        assert re.fullmatch(r"[a-zA-Z0-9]+", row.operation), row
+        assert all(re.fullmatch(r"[\w-]+", each) for each in row.query), row
+
+
+def test_a_row_that_is_not_served_says_why() -> None:
+    for row in endpoints():
+        kind, _, word = row.standing.partition(":")
+        assert (row.refusal == "") == row.served
+        if not row.served:
+            assert word in {"later": LATER, "never": NEVER}[kind], row
+            assert row.refusal.startswith(row.operation)
+
+
+@pytest.mark.parametrize(("words", "kind"), [(LATER, "later"), (NEVER, "never")])
+def test_every_reason_has_a_row(words: dict[str, str], kind: str) -> None:
+    assert set(words) == {row.standing.partition(":")[2] for row in endpoints() if row.standing.startswith(kind)}
+
+
+def test_the_document_lists_what_is_not_served() -> None:
+    text = DOCUMENT.read_text("utf-8")
+    assert generate(text) == text, "run `make generate`"
