@@ -81,6 +81,10 @@ image: ## Build the container image with docker, podman or buildah (TAG=pulsarbo
 image-check: env-dev ## Lint the image and carry out its steps without a container engine (root, some minutes)
 	@$(BIN)/python -m pytest -m "slow or not slow" tests/image $(ARGS)
 
+.PHONY: clients
+clients: env-dev ## README and quickstart line by line, the official clients of all languages (minutes; ARGS="-k Rust")
+	@$(BIN)/python -m pytest -m "slow or not slow" tests/newcomer $(ARGS)
+
 .PHONY: simulate
 simulate: env-dev ## Simulate SEEDS=200 histories of the core, or EVENTS=1000000 (ARGS="--engine both --steps 10000")
 	@$(BIN)/python -m tests.simulation.run $(if $(EVENTS),--events $(EVENTS),--seeds $(SEEDS)) $(ARGS)

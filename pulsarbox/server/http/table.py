@@ -7,7 +7,6 @@ from pulsarbox.server.http import (
     lookup,
     maintenance,
     messages,
-    metrics,
     namespace_properties,
     namespace_topics,
     namespaces,
@@ -39,7 +38,6 @@ ROOMS = (
     lookup,
     clock,
     faults,
-    metrics,
 )
 """Where the routes are that it serves."""
 

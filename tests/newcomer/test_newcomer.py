@@ -1,0 +1,213 @@
+"""A newcomer in an empty directory: the wheel in a fresh environment, then every line of README and quickstart.
+
+Slow (it installs, builds and downloads): `make clients`. The ports are free ones; where a page says 6650 and 8080,
+these are put there. Where a toolchain or its registry is missing, the test is skipped and says so.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.newcomer.pages import Command, File, Section, sections
+from tests.tools.box import free_ports
+
+ROOT: Final = Path(__file__).parents[2]
+README: Final = sections((ROOT / "README.md").read_text())
+QUICKSTART: Final = sections((ROOT / "docs" / "quickstart.md").read_text())
+TOOLS: Final = {"Go": "go", "Java": "mvn", "Rust": "cargo", "Node": "npm"}
+CLIENTS: Final = {section.title: section for section in QUICKSTART if section.title in TOOLS}
+PAGES: Final = {
+    "README": README,
+    "quickstart": [section for section in QUICKSTART if section.title not in TOOLS],
+}
+ENDLESS: Final = re.compile(r"pulsarbox (start(?!.*--detach)|consume|tap|status.*--watch)")
+"""What goes on until Ctrl-C, or may."""
+NEEDS_BOX: Final = re.compile(r"pulsarbox (produce|consume|peek|tap)")
+COMMAND_SECONDS: Final = 120.0
+ENDLESS_SECONDS: Final = 10.0
+BUILD_SECONDS: Final = 900.0
+OFFLINE: Final = re.compile(
+    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|Could not resolve|Could not transfer|dial tcp|no such host|failed to download"
+    r"|Unknown host|Temporary failure in name resolution|connection refused",
+    re.IGNORECASE,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_SECONDS + 300)]
+
+
+class Newcomer:
+    """Somebody with an environment, in a directory, at a shell."""
+
+    def __init__(self, environment: Path, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port, self.web_port = free_ports(2)
+        self.data = folder / "data"
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULSARBOX_", "VIRTUAL_ENV"))}
+        self.environ = kept | {
+            "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",
+            "PULSARBOX_brokerServicePort": str(self.port),
+            "PULSARBOX_webServicePort": str(self.web_port),
+        }
+
+    def type(self, line: str, folder: Path | None = None, seconds: float = COMMAND_SECONDS) -> tuple[int, str]:
+        """Type a line; the exit code and what it printed. One that goes on is ended with Ctrl-C after a while."""
+        endless = ENDLESS.match(line) is not None
+        process = subprocess.Popen(
+            ["bash", "-c", self.here(line)],
+            cwd=folder or self.folder,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=ENDLESS_SECONDS if endless else seconds)
+        except subprocess.TimeoutExpired:
+            if not endless:
+                os.killpg(process.pid, signal.SIGKILL)
+                said, _ = process.communicate()
+                raise AssertionError(f"{line}: no end within {seconds:g} s:\n{said}") from None
+            os.killpg(process.pid, signal.SIGINT)
+            said, _ = process.communicate(timeout=COMMAND_SECONDS)
+            return (0 if process.returncode in (0, 130, -signal.SIGINT) else process.returncode), said
+        return process.returncode, said
+
+    def here(self, text: str) -> str:
+        """A text of a page with the ports of this box."""
+        return text.replace("6650", str(self.port)).replace("8080", str(self.web_port))
+
+    def ensure_box(self) -> None:
+        if self.type("pulsarbox status")[0] == 3:
+            code, said = self.type("pulsarbox start --detach")
+            assert code == 0, said
+
+    def follow(self, section: Section) -> None:
+        """Do what a section shows, step by step."""
+        for step in section.steps:
+            if isinstance(step, File):
+                self.ensure_box()
+                self.run_python(step)
+            elif not step.text.startswith(("make ", "PATH=")):
+                if NEEDS_BOX.match(step.text):
+                    self.ensure_box()
+                self.run(step)
+
+    def run(self, step: Command) -> None:
+        code, said = self.type(step.text)
+        assert code == 0, f"{step.text}: exit code {code}:\n{said}"
+        printed = {line.split()[0] for line in said.splitlines() if line.split()}
+        wanted = {line.split()[0] for line in step.shown if line.split()} - {"pulsarbox:"}
+        assert wanted <= printed, f"{step.text} does not print {wanted - printed}, which the page shows:\n{said}"
+
+    def run_python(self, step: File) -> None:
+        assert step.language == "python"
+        (self.folder / "first.py").write_text(self.here(step.text))
+        code, said = self.type("python first.py")
+        assert code == 0 and "b'hello'" in said, said
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the wheel, what the wheel needs, and the official client."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
+    subprocess.run(build, check=True, timeout=BUILD_SECONDS)
+    (wheel,) = folder.glob("pulsarbox-*.whl")
+    made = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(made)], check=True, timeout=BUILD_SECONDS)
+    install = [
+        str(made / "bin" / "pip"),
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        str(wheel),
+        "pulsar-client",
+    ]
+    done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS)
+    if done.returncode != 0 and OFFLINE.search(done.stderr):
+        pytest.skip(f"the package registry cannot be reached: {done.stderr.splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """What is started gets SIGINT even where these tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def newcomer(environment: Path, folder: Path) -> Iterator[Newcomer]:
+    made = Newcomer(environment, folder)
+    try:
+        yield made
+    finally:
+        made.type("pulsarbox stop")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_line_of_a_page_does_what_it_says(environment: Path, tmp_path: Path, page: str) -> None:
+    with newcomer(environment, tmp_path / "somewhere") as somebody:
+        where = somebody.type("python -c 'import pulsarbox; print(pulsarbox.__file__)'")[1]
+        assert where.startswith(str(environment))
+        for section in PAGES[page]:
+            somebody.follow(section)
+
+
+def test_the_targets_that_the_readme_names_exist() -> None:
+    lines = [step.text for section in README for step in section.steps if isinstance(step, Command)]
+    targets = {line.split()[1] for line in lines if line.startswith("make ")}
+    makefile = (ROOT / "Makefile").read_text()
+    assert targets and all(re.search(rf"^{target}:.*##", makefile, re.MULTILINE) for target in targets)
+
+
+@pytest.mark.parametrize("language", CLIENTS)
+def test_the_client_of_a_language(environment: Path, tmp_path: Path, language: str) -> None:
+    if shutil.which(TOOLS[language]) is None:
+        pytest.skip(f"{TOOLS[language]} is not installed")
+    with newcomer(environment, tmp_path / "somewhere") as somebody:
+        tools(somebody, language)
+        somebody.ensure_box()
+        project = tmp_path / "project"
+        project.mkdir()
+        said = ""
+        for step in CLIENTS[language].steps:
+            if isinstance(step, File):
+                path = project / step.name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(somebody.here(step.text))
+                continue
+            code, said = somebody.type(step.text, project, BUILD_SECONDS)
+            if code != 0 and OFFLINE.search(said):
+                (why,) = [line for line in said.splitlines() if OFFLINE.search(line)][:1]
+                pytest.skip(f"`{step.text}` cannot fetch what it needs here: {why[:200]}")
+            assert code == 0, f"{step.text}: exit code {code}:\n{said}"
+        assert "hello" in said.splitlines(), said
+
+
+def tools(somebody: Newcomer, language: str) -> None:
+    """Where a language builds: in a place that is kept, so that the second time is short; its compiler of protocols."""
+    if language != "Rust":
+        return
+    kept = ROOT / ".make" / "clients"
+    kept.mkdir(parents=True, exist_ok=True)
+    somebody.environ["CARGO_TARGET_DIR"] = str(kept / "rust")
+    if shutil.which("protoc") is None:
+        protoc = kept / "protoc"
+        protoc.write_text(f'#!/bin/sh\nexec {sys.executable} -m grpc_tools.protoc "$@"\n')
+        protoc.chmod(0o755)
+        somebody.environ["PROTOC"] = str(protoc)
