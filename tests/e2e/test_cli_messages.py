@@ -413,6 +413,7 @@ def test_exit_codes(box: Running, client: Any, topic: str) -> None:
 
 def test_a_box_is_found_by_its_directory(own_box: Box) -> None:
     own_box.start()
+    until(lambda: (own_box.data / "RUNNING").exists())
     found = ("--data-dir", str(own_box.data))
     run("produce", "orders", "hello", *found)
     assert run("consume", "orders", "-n", "1", *found).stdout == b"hello\n"
