@@ -98,7 +98,7 @@ ROWS: Final = (
     Row("command-start", "start of a command",
         tuple(Figure(f"{name}_{key}", f"{unit} {name}") for name in ("version", "produce", "consume")
               for key, unit in (("ms", "ms"), ("cpu_ms", "ms cpu"))),
-        {"row": "start", "messages": 100, "runs": 10}, raw=COMMANDS),
+        {"row": "start", "messages": 1000, "runs": 10}, raw=COMMANDS),
     Row("command-produce", "produce: lines, 100 bytes", (RATE, OFFICIAL, RATIO),
         {"row": "produce", "messages": 300_000, "size": 100}, raw=COMMANDS),
     *(Row(f"command-consume-{form}{suffix}", f"consume -o {form}: {entries}, 100 bytes", (RATE, OFFICIAL, RATIO),

@@ -39,7 +39,12 @@ def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, 
         timeout = END_SECONDS
     ack = options["ack"] if subscription is not None else "none"
     manner = manner_of(
-        options, ack=ack, ack_filtered=options["ack_filtered"], command=options["command"], timeout=timeout
+        options,
+        ack=ack,
+        in_order=options["kind"] in ("exclusive", "failover"),
+        ack_filtered=options["ack_filtered"],
+        command=options["command"],
+        timeout=timeout,
     )
     client = Client(service.hosts)
     try:

@@ -32,6 +32,8 @@ class Manner:
     """The filter."""
     ack: str = "none"
     """``after``: once they are written. ``before``: before they are. ``none``: not at all."""
+    in_order: bool = False
+    """Whether everything goes to one consumer in its order, so that the last acknowledgement covers those before."""
     ack_filtered: bool = False
     """Whether those that the filter leaves out are acknowledged too."""
     command: str | None = None
@@ -115,7 +117,7 @@ class Reading:
         taken, chosen = self._choose(found)
         acknowledged = taken if manner.ack_filtered else chosen
         if manner.ack == "before":
-            self._consumer.acknowledge(acknowledged)
+            self._acknowledge(acknowledged)
             self._consumer.settle()
         if self._executing is not None:
             failed = {id(each) for each in chosen if not self._executing.run(each)}
@@ -125,9 +127,16 @@ class Reading:
             self._stdout.write(data)
             self._progress.add(len(chosen), len(data))
         if manner.ack == "after":
-            self._consumer.acknowledge(acknowledged)
+            self._acknowledge(acknowledged)
             if self._executing is not None:
                 self._consumer.send_partial()  # what was done is not to be done again
+
+    def _acknowledge(self, messages: Sequence[Message]) -> None:
+        manner = self._manner
+        if manner.in_order and manner.wanted is None and self._executing is None:
+            self._consumer.acknowledge_all_up_to(messages)
+        else:
+            self._consumer.acknowledge(messages)
 
     def _choose(self, found: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
         """Those that are before the end, and of these the ones that the filter wants."""

@@ -99,6 +99,11 @@ class Consumer:
         for part, own in _by_part(messages):
             part.acknowledge(own)
 
+    def acknowledge_all_up_to(self, messages: Sequence[Message]) -> None:
+        """Acknowledge messages, and whatever came before them. Not on Shared and Key_Shared subscriptions."""
+        for part, own in _by_part(messages):
+            part.acknowledge_up_to(own[-1])
+
     def send_partial(self) -> None:
         """Acknowledge what is acknowledged of batches that are not so as a whole."""
         for part in self.parts.values():

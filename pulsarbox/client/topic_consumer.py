@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ from google.protobuf.message import DecodeError
 
 from pulsarbox.client.attached import Comeback
 from pulsarbox.client.chunks import Chunks
-from pulsarbox.client.errors import NotConnected, told
+from pulsarbox.client.errors import NotConnected, passes, told
 from pulsarbox.client.incoming import Entry, Message, ack_words, unpack
 from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
-from pulsarbox.errors import NotAllowed, PulsarBoxError
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.commands import MAGIC, encode_frame
 from pulsarbox.protocol.metadata import parse_entry
@@ -141,10 +140,14 @@ class TopicConsumer:
 
     def _remember_start(self) -> None:
         """Of a reader of what comes from now on: should it come back, it goes on from here."""
-        with contextlib.suppress(NotAllowed):  # a topic that keeps nothing
+        try:
             _, mark = self.last_id()
-            if mark is not None:
-                self._start = Start(mark, inclusive=False)
+        except PulsarBoxError as error:
+            if passes(error):
+                raise
+            return  # a topic that keeps nothing
+        if mark is not None:
+            self._start = Start(mark, inclusive=False)
 
     def _subscribe(self, request_id: int) -> CommandSubscribe:
         options, start = self._options, self._start
@@ -304,9 +307,10 @@ class TopicConsumer:
         entry = message.entry
         where = MessageIdData(ledgerId=entry.ledger, entryId=entry.entry)
         if message.index >= 0:
-            later = entry.unacked >> (message.index + 1) << (message.index + 1)
-            entry.unacked = later
-            where.ack_set.extend(ack_words(later))
+            entry.unacked = entry.unacked >> (message.index + 1) << (message.index + 1)
+            if entry.unacked:
+                where.ack_set.extend(ack_words(entry.unacked))
+                where.batch_size = entry.metadata.num_messages_in_batch
         self._ack([where], CommandAck.Cumulative)
 
     def _ack(self, ids: list[MessageIdData], ack_type: CommandAck.AckType = CommandAck.Individual) -> None:

@@ -1,7 +1,8 @@
-"""Messages as a producer writes them: SEND frames, metadata, and batches, without protobuf.
+"""Messages as a producer writes them: SEND frames, metadata, and batches.
 
-A message in a batch costs 0.5 us here where all it has is a payload, 1.6 us with key and properties; setting the fields
-of a SingleMessageMetadata and serialising it takes 1.4 and 4 us. Field order is that of the numbers, as protobuf's.
+A message in a batch that has nothing but a payload takes half the time or less that it takes to set the fields of a
+SingleMessageMetadata and to serialise it; where it has more, protobuf is faster, and used. It refuses text that is no
+UTF-8: that is written by hand, so that it goes out as it came. Field order is that of the numbers, as protobuf's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from pulsarbox.protocol.commands import encode_payload
+from pulsarbox.protocol.PulsarApi_pb2 import SingleMessageMetadata
 from pulsarbox.protocol.varint import signed, varint
 
 _u32 = Struct(">I").pack
@@ -59,6 +61,8 @@ class Envelope(NamedTuple):
 
 def encoded(text: str) -> bytes:
     """The bytes of a text, those included that never were UTF-8."""
+    if text.isascii():
+        return text.encode()
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -67,41 +71,72 @@ def _field(tag: bytes, data: bytes) -> bytes:
 
 
 def _properties(tag: bytes, properties: Sequence[tuple[str, str]]) -> bytes:
-    pairs = (_field(b"\x0a", encoded(name)) + _field(b"\x12", encoded(value)) for name, value in properties)
-    return b"".join(_field(tag, pair) for pair in pairs)
+    data = b""
+    for name, value in properties:
+        key, text = encoded(name), encoded(value)
+        pair = b"\x0a" + varint(len(key)) + key + b"\x12" + varint(len(text)) + text
+        data += tag + varint(len(pair)) + pair
+    return data
 
 
-_PLAIN_HEADS = [b"\x18" + varint(size) + b"\x40" for size in range(4096)]
+_PLAIN_HEADS = [b"\x18" + varint(size) + b"\x40" for size in range(1024)]
 
 
 def plain_in_batch(payload: bytes, sequence_id: int) -> tuple[bytes, bytes]:
     """Size and metadata of a message in a batch that has a payload and nothing else; and the payload."""
     size = len(payload)
-    head = _PLAIN_HEADS[size] if size < 4096 else b"\x18" + varint(size) + b"\x40"
+    head = _PLAIN_HEADS[size] if size < 1024 else b"\x18" + varint(size) + b"\x40"
     data = head + varint(sequence_id)
     return _u32(len(data)) + data, payload
 
 
 def in_batch(message: Outgoing, sequence_id: int) -> tuple[bytes, bytes]:
     """Size and metadata of a message in a batch; and its payload."""
-    payload = message.payload or b""
-    parts = [_properties(b"\x0a", message.properties)]
-    if message.key is not None:
-        parts.append(_field(b"\x12", encoded(message.key)))
-    parts.append(b"\x18" + varint(len(payload)))
+    payload = message.payload
+    single = SingleMessageMetadata()
+    single.payload_size = len(payload) if payload else 0
+    single.sequence_id = sequence_id
+    try:
+        for name, value in message.properties:
+            single.properties.add(key=name, value=value)
+        if message.key is not None:
+            single.partition_key = message.key
+    except UnicodeEncodeError:  # bytes that are no UTF-8: protobuf does not write them
+        data = _by_hand(message, sequence_id)
+        return _u32(len(data)) + data, payload or b""
     if message.event_time:
-        parts.append(b"\x28" + varint(message.event_time))
+        single.event_time = message.event_time
     if message.key_is_base64:
-        parts.append(b"\x30\x01")
+        single.partition_key_b64_encoded = True
     if message.ordering_key is not None:
-        parts.append(_field(b"\x3a", message.ordering_key))
-    parts.append(b"\x40" + varint(sequence_id))
-    if message.payload is None:
-        parts.append(b"\x48\x01")
+        single.ordering_key = message.ordering_key
+    if payload is None:
+        single.null_value = True
     if message.null_key:
-        parts.append(b"\x50\x01")
-    data = b"".join(parts)
-    return _u32(len(data)) + data, payload
+        single.null_partition_key = True
+    data = single.SerializeToString()
+    return _u32(len(data)) + data, payload or b""
+
+
+def _by_hand(message: Outgoing, sequence_id: int) -> bytes:
+    payload, key, is_base64, ordering_key, properties, event_time, *_ = message
+    data = _properties(b"\x0a", properties) if properties else b""
+    if key is not None:
+        text = encoded(key)
+        data += b"\x12" + varint(len(text)) + text
+    data += b"\x18" + varint(len(payload) if payload else 0)
+    if event_time:
+        data += b"\x28" + varint(event_time)
+    if is_base64:
+        data += b"\x30\x01"
+    if ordering_key is not None:
+        data += _field(b"\x3a", ordering_key)
+    data += b"\x40" + varint(sequence_id)
+    if payload is None:
+        data += b"\x48\x01"
+    if message.null_key:
+        data += b"\x50\x01"
+    return data
 
 
 def metadata(message: Outgoing, envelope: Envelope) -> bytes:

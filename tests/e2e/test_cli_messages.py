@@ -14,7 +14,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, QUIET_MS, admin_path, numbered, receive, send_all, take, until
+from tests.e2e.clients import EARLIEST, QUIET_MS, admin_path, not_yet, numbered, receive, send_all, take, until
 from tests.e2e.commands import command, envelopes, environment, ndjson, run
 from tests.e2e.conftest import Running
 from tests.tools.box import Box, accepts
@@ -367,6 +367,20 @@ def test_peek_changes_nothing(box: Running, client: Any, topic: str) -> None:
     assert json.loads(box.admin("GET", f"{admin_path(topic)}/subscriptions")) == ["s"]
 
 
+@not_yet("internalStats of topics, where the place of a subscription is told")
+def test_peek_shows_what_a_subscription_has_left(box: Running, client: Any, topic: str) -> None:
+    consumer = subscribed(client, topic, "s")
+    run("produce", topic, "--no-batch", "--url", box.url, stdin=b"\n".join(numbered(5)))
+    messages = [receive(consumer) for _ in range(5)]
+    for number in (0, 1, 3):
+        consumer.acknowledge(messages[number])
+    consumer.close()
+    words = ("-s", "s", "-o", "lines", "--url", box.url, "--admin-url", box.web_url)
+    assert run("peek", topic, *words).stdout == b"2\n4\n"
+    assert left(client, topic, "s") == [b"2", b"4"]
+    assert b"no subscription other" in run("peek", topic, "-s", "other", *words[2:], code=3).stderr
+
+
 def test_tap_shows_what_comes_and_new_topics(box: Running, fresh: Callable[[str], str]) -> None:
     base = fresh("tapped")
     one, two, other = f"{base}-one", f"{base}-two", fresh("other")
@@ -413,6 +427,7 @@ def test_exit_codes(box: Running, client: Any, topic: str) -> None:
 
 def test_a_box_is_found_by_its_directory(own_box: Box) -> None:
     own_box.start()
+    until((own_box.data / "RUNNING").exists)
     found = ("--data-dir", str(own_box.data))
     run("produce", "orders", "hello", *found)
     assert run("consume", "orders", "-n", "1", *found).stdout == b"hello\n"

@@ -116,3 +116,7 @@ def test_bytes_that_are_no_text_pass_through() -> None:
     strange = b"\xff\xfe\x80".decode("utf-8", "surrogateescape")
     data = metadata(Outgoing(b"", key=strange, properties=[(strange, "x")]), Envelope("p", 0, 1))
     assert data.count(b"\xff\xfe\x80") == 2
+    head, payload = in_batch(Outgoing(b"p", strange, event_time=5, properties=[("x", strange)], ordering_key=b"o"), 7)
+    assert (head.count(b"\xff\xfe\x80"), payload) == (2, b"p")
+    plain = in_batch(Outgoing(b"p", "???", event_time=5, properties=[("x", "???")], ordering_key=b"o"), 7)[0]
+    assert head.replace(b"\xff\xfe\x80", b"???") == plain
