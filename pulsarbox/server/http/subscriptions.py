@@ -49,7 +49,8 @@ def create(call: Call) -> Later:
     if call.path["domain"] == "non-persistent":
         raise BadRequest("Create subscription on non-persistent topic can only be done through client")
     _check_name(name)
-    place = place_of(call) or Place(LATEST)
+    # As Pulsar, which does not look whether the message is excluded here.
+    place = (place_of(call) or Place(LATEST))._replace(excluded=False)
     parts = parts_of(call)
     topics = [_opened(call, part) for part in parts]
     if all(name in topic.subscriptions for topic in topics):
