@@ -29,6 +29,7 @@ The rows of acknowledgements and sequence ids are written by checkpoints only.
 import json
 from collections.abc import Iterator
 from heapq import merge
+from itertools import islice
 from typing import Any, Final
 
 from sortedcontainers import SortedDict
@@ -152,6 +153,27 @@ class Catalog:
             return stored
         fresh = ((key, value) for key, value in sorted(memory.items()) if value is not None)
         return merge((item for item in stored if item[0] not in memory), fresh)
+
+    def page(self, prefix: str, after: str, count: int) -> tuple[list[str], str | None]:
+        """Some of the keys that start with ``prefix`` and come behind ``after``, sorted, about ``count`` of them; and
+        behind which key to go on, None at the end. It takes as long whatever comes later."""
+        low, high = after or prefix, prefix + _AFTER_ALL
+        looked = [
+            list(islice(rows.irange(low, high, inclusive=(not after, True)), count))
+            for rows in (self._fresh, self._taken)
+        ]
+        stored = (key.decode() for key, _ in self._rows.items(prefix.encode(), after.encode()))
+        looked.append(list(islice(stored, count)))
+        end = min((keys[-1] for keys in looked if len(keys) == count), default=None)
+        keys = sorted({key for keys in looked for key in keys if end is None or key <= end})
+        return [key for key in keys if not self._is_deleted(key)], end
+
+    def _is_deleted(self, key: str) -> bool:
+        """Whether a row that was there is deleted since the last checkpoint."""
+        for rows in (self._fresh, self._taken):
+            if key in rows:
+                return rows[key] is None
+        return False
 
     def first(self, prefix: str) -> str | None:
         """The first key that starts with ``prefix``, None where there is none."""

@@ -129,9 +129,12 @@ class Acknowledging:
         commits = self._topic.core.commits
         commits.cursor_changed(self._cursor, now)
         mark = self._cursor.mark_delete
-        if self._mark < self._topic.ledgers.oldest_end <= mark and self._cursor.durable:
-            self._topic.trim(now)
-        self._mark = mark
+        consumer.last_acked = now.wall
+        if mark != self._mark:
+            self._subscription.mark_moved = now.wall
+            if self._mark < self._topic.ledgers.oldest_end <= mark and self._cursor.durable:
+                self._topic.trim(now)
+            self._mark = mark
         if done is not None:
             if self._cursor.durable:
                 commits.after_commit(done)

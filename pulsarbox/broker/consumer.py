@@ -40,7 +40,7 @@ new_held: Final = tuple.__new__
 
 
 class Rates(NamedTuple):
-    """Of a consumer, each a second."""
+    """Of a consumer, or of all that a subscription has had; each a second."""
 
     messages_out: float
     bytes_out: float
@@ -92,14 +92,24 @@ class Consumer:
         """Too many messages are unacknowledged."""
         self.closed = False
         self.connected_since = now.wall
+        self.metadata: dict[str, str] = {}
+        """What its client says of it."""
         self.messages_out = 0
+        self.entries_out = 0
         self.bytes_out = 0
+        """Of the entries, as they are stored and sent; without what stands before each on the wire."""
         self.given_back = 0
         """Messages that were sent and are to be sent again: the client asked for that, or the cursor was set back."""
         self.forgotten = 0
         """Messages that went out of ``held`` for want of room, less those acknowledged without being held."""
-        self._since = now.monotonic
-        self._meter: Meter | None = None
+        self.first_sent = 0
+        """When it was sent something for the first time; here and below: ms since 1970, 0 for never."""
+        self.last_sent = 0
+        self.first_flow = 0
+        """When it asked for messages for the first time."""
+        self.last_flow = 0
+        self.last_acked = 0
+        self._meter = Meter(now.monotonic, len(Rates._fields))
         self._header = DeliveryEncoder(consumer_id, partition).header
 
     def __str__(self) -> str:
@@ -123,7 +133,7 @@ class Consumer:
         header, held, epoch = self._header, self.held, self.epoch
         plain = not ack_sets and not redelivered and epoch is None
         parts: list[bytes] = []
-        size = sent = 0
+        size = heads = sent = 0
         for entry, slot in zip(entries, slots, strict=False):
             (ledger_id, entry_id, _, messages, total_messages, total_bytes, *_, body) = entry
             stored = len(body)
@@ -143,13 +153,15 @@ class Consumer:
             held[position] = new_held(Held, (unacked, stored, total_messages, total_bytes, messages, slot))
             parts.append(head)
             parts.append(body)
-            size += len(head) + len(body)
+            size += len(body)
+            heads += len(head)
             sent += unacked
         self.permits -= sent
         self.unacked += sent
         self.messages_out += sent
+        self.entries_out += len(entries)
         self.bytes_out += size
-        self.outbox.send_parts(parts, size)
+        self.outbox.send_parts(parts, size + heads)
 
     def release(self, position: tuple[int, int]) -> Held | None:
         """The consumer holds the entry no longer; what was known of it, None where it was not held."""
@@ -172,12 +184,36 @@ class Consumer:
         if self.epoch is None or epoch > self.epoch:
             self.epoch = epoch
 
+    def sent(self, now: Now) -> None:
+        """Something was sent just now."""
+        self.last_sent = now.wall
+        if not self.first_sent:
+            self.first_sent = now.wall
+
+    def asked(self, permits: int, now: Now) -> None:
+        """The client can take ``permits`` more messages."""
+        self.permits += permits
+        self.last_flow = now.wall
+        if not self.first_flow:
+            self.first_flow = now.wall
+
+    def added_to(self, totals: tuple[int, int]) -> tuple[int, int]:
+        """Totals of messages and bytes, with what the consumer was sent."""
+        return totals[0] + self.messages_out, totals[1] + self.bytes_out
+
+    @property
+    def counters(self) -> tuple[int, int, int, int]:
+        """What ``Rates`` are rates of."""
+        acknowledged = self.messages_out - self.unacked - self.given_back - self.forgotten
+        return self.messages_out, self.bytes_out, self.given_back, acknowledged
+
+    def look(self, now: Now) -> None:
+        """See Meter.look."""
+        self._meter.look(self.counters, now)
+
     def rates(self, now: Now) -> "Rates":
         """How fast messages go out, come back and are acknowledged."""
-        if self._meter is None:
-            self._meter = Meter(self._since, len(Rates._fields))
-        acknowledged = self.messages_out - self.unacked - self.given_back - self.forgotten
-        return Rates(*self._meter.rates((self.messages_out, self.bytes_out, self.given_back, acknowledged), now))
+        return Rates(*self._meter.rates(self.counters, now))
 
     @property
     def ready(self) -> bool:

@@ -1,4 +1,7 @@
-"""Rates of counters, without anything that runs beside them: a counter is looked at when somebody asks."""
+"""Rates of counters: a counter is looked at when somebody asks, and in between from time to time by the shell.
+
+So a rate costs nothing where things are counted.
+"""
 
 from collections import deque
 from typing import Final
@@ -26,11 +29,15 @@ class Meter:
     def rates(self, counters: tuple[int, ...], now: Now) -> tuple[float, ...]:
         """How much the counters rose a second, up to the values that they have now. What is younger than a second
         counts as one second."""
+        self.look(counters, now)
+        since, first = self._looks[0]
+        seconds = max(now.monotonic - since, 1.0)
+        return tuple((value - before) / seconds for value, before in zip(counters, first, strict=True))
+
+    def look(self, counters: tuple[int, ...], now: Now) -> None:
+        """Keep the values that the counters have now, where the last ones are old enough."""
         looks, at = self._looks, now.monotonic
         while len(looks) > 1 and looks[1][0] <= at - WINDOW_SECONDS:
             looks.popleft()
-        since, first = looks[0]
         if at - looks[-1][0] >= KEPT_EVERY_SECONDS:
             looks.append((at, counters))
-        seconds = max(at - since, 1.0)
-        return tuple((value - before) / seconds for value, before in zip(counters, first, strict=True))

@@ -31,7 +31,7 @@ class NonPersistentTopic(Topic):
         published = now.of_client(metadata.publish_time)
         entry = Entry(0, 0, 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)
         for subscription in list(self.subscriptions.values()):
-            subscription.send(entry, metadata)
+            subscription.send(entry, metadata, now)
         producer.published(messages, len(payload))
         producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0)
 

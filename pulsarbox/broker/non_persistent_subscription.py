@@ -34,6 +34,8 @@ class NonPersistentSubscription:
         self.type = CommandSubscribe.Exclusive
         self.dropped = 0
         """Messages that found no consumer with room."""
+        self.gone = (0, 0)
+        """Messages and bytes that were sent to consumers that have gone."""
         self._dispatcher: DirectDispatcher = DirectRoundRobin()
         """Of the first consumer's type as soon as there is one."""
 
@@ -76,27 +78,42 @@ class NonPersistentSubscription:
         """The consumer has gone. Nothing depends on how."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            self.gone = consumer.added_to(self.gone)
             self._dispatcher.remove(consumer)
             self._forget_if_empty()
 
     def _forget_if_empty(self) -> None:
         if not self.consumers and self.topic.subscriptions.get(self.name) is self:
             del self.topic.subscriptions[self.name]
+            self.topic.subscription_went(self)
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
         """The consumer can take ``permits`` more messages."""
-        consumer.permits += permits
+        consumer.asked(permits, now)
 
     def dispatch(self, now: Now) -> None:
         """Nothing waits here."""
 
-    def send(self, entry: Entry, metadata: MessageMetadata) -> None:
+    @property
+    def active_consumer(self) -> Consumer | None:
+        """The consumer that gets everything, of an Exclusive or Failover subscription."""
+        dispatcher = self._dispatcher
+        return dispatcher.active if isinstance(dispatcher, DirectSingleActive) else None
+
+    @property
+    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
+        """The slots of each consumer, of a Key_Shared subscription."""
+        dispatcher = self._dispatcher
+        return dispatcher.selector.ranges() if isinstance(dispatcher, DirectKeyShared) else {}
+
+    def send(self, entry: Entry, metadata: MessageMetadata, now: Now) -> None:
         """Give a message to the consumer whose turn it is, or drop it."""
         consumer = self._dispatcher.choose(metadata)
         if consumer is None or not has_room(consumer):
             self.dropped += entry.num_messages
             return
         consumer.deliver([entry], {}, {}, consumer.cnx.body_of)
+        consumer.sent(now)
         # Nothing is ever given back, so that there is no limit of unacknowledged messages either.
         consumer.held.clear()
         consumer.unacked = 0

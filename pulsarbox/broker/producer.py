@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pulsarbox.broker.meter import Meter
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.errors import ProducerFenced, PulsarBoxError
@@ -34,8 +35,8 @@ class Producer:
 
     # As in ManagedLedger.
     __slots__ = (
-        "_drained", "_receipt", "access", "bytes_in", "closed", "cnx", "connected_since", "fenced", "messages_in",
-        "name", "outbox", "pending", "producer_id", "schema_version", "topic",
+        "_drained", "_meter", "_receipt", "access", "bytes_in", "closed", "cnx", "connected_since", "fenced",
+        "messages_in", "metadata", "name", "outbox", "pending", "producer_id", "schema_version", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,8 @@ class Producer:
         self.topic = topic
         self.access = access
         self.connected_since = now.wall
+        self.metadata: dict[str, str] = {}
+        """What its client says of it."""
         self.pending = 0
         """Messages (entries) that are sent and have no receipt yet."""
         self.closed = False
@@ -63,6 +66,7 @@ class Producer:
         """Why it was closed before it was open, where somebody else took the topic."""
         self.messages_in = 0
         self.bytes_in = 0
+        self._meter = Meter(now.monotonic, 2)
         self._receipt = ReceiptEncoder(producer_id).encode
         self._drained: list[Callable[[], None]] = []
 
@@ -88,6 +92,14 @@ class Producer:
         self.cnx.pending_sends += 1
         self.messages_in += messages
         self.bytes_in += size
+
+    def look(self, now: Now) -> None:
+        """See Meter.look."""
+        self._meter.look((self.messages_in, self.bytes_in), now)
+
+    def rates(self, now: Now) -> tuple[float, ...]:
+        """Messages and bytes a second."""
+        return self._meter.rates((self.messages_in, self.bytes_in), now)
 
     def close(self, drained: Callable[[], None], now: Now) -> None:
         """The client closes: go at once, call back when every message has its receipt."""

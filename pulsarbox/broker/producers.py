@@ -57,9 +57,14 @@ class Producers:
         """The number of those that are in."""
         return len(self._present)
 
-    def __contains__(self, name: object) -> bool:
-        """Whether a producer of that name is in."""
-        return name in self._present
+    def __contains__(self, who: object) -> bool:
+        """Whether a producer is in, or one of that name."""
+        return who in self._present or (isinstance(who, Producer) and self._present.get(who.name) is who)
+
+    @property
+    def waiting(self) -> int:
+        """The number of those that wait for the topic to be free."""
+        return len(self._waiting)
 
     @property
     def unused(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
+from pulsarbox.broker.clearing import Clearing
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.consumer_choice import choice_of
@@ -55,7 +56,14 @@ class Subscription:
         self.type = CommandSubscribe.Exclusive
         self.fenced = False
         """A seek is under way: nobody may come, nobody is here."""
+        self.served = False
+        """Somebody has been here since it came into memory: until then its type means nothing."""
+        self.gone = (0, 0)
+        """Messages and bytes that were sent to consumers that have gone."""
+        self.mark_moved = 0
+        """When mark-delete moved last (ms since 1970), since it came into memory."""
         self._acks = Acknowledging(self)
+        self.clearing = Clearing(self)
         self.source = EntrySource(cursor, topic.core, self.dispatch)
         self._key_shared = KeySharedMeta()
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
@@ -81,6 +89,24 @@ class Subscription:
         return dispatcher.active if isinstance(dispatcher, SingleActiveDispatcher) else None
 
     @property
+    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
+        """The slots of each consumer, of a Key_Shared subscription."""
+        dispatcher = self.dispatcher
+        return dispatcher.selector.ranges() if isinstance(dispatcher, KeySharedDispatcher) else {}
+
+    @property
+    def waiting_again(self) -> int:
+        """Entries that wait to be sent again, of a Shared or Key_Shared subscription."""
+        dispatcher = self.dispatcher
+        return dispatcher.waiting_again if isinstance(dispatcher, MultipleConsumersDispatcher) else 0
+
+    @property
+    def blocked(self) -> bool:
+        """Whether too many of its messages are unacknowledged, over all its consumers."""
+        dispatcher = self.dispatcher
+        return isinstance(dispatcher, MultipleConsumersDispatcher) and dispatcher.blocked
+
+    @property
     def taking_over(self) -> bool:
         """Whether the active consumer of a Failover subscription is chosen, and not yet served."""
         dispatcher = self.dispatcher
@@ -101,11 +127,13 @@ class Subscription:
             self._key_shared = asked
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
+        self.served = True
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """The consumer has gone. ``lost``: its connection broke, it did not close."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            self.gone = consumer.added_to(self.gone)
             held = lost and bool(consumer.held)
             self.dispatcher.remove(consumer, now, lost=lost)
             if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
@@ -135,7 +163,7 @@ class Subscription:
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
         """The consumer can take ``permits`` more messages."""
-        consumer.permits += permits
+        consumer.asked(permits, now)
         self.dispatcher.flow(consumer, now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
@@ -149,6 +177,11 @@ class Subscription:
     ) -> None:
         """Acknowledge what a command names; see Acknowledging.acknowledge."""
         self._acks.acknowledge(consumer, ack, now, done, failed)
+
+    def marked(self) -> None:
+        """Mark-delete was moved past its consumers: what waits may be acknowledged."""
+        self._acks.end_reset()
+        self.dispatcher.acknowledged_unheld(self.cursor.mark_delete)
 
     def why(self) -> Why:
         """The one reason why nothing is being sent right now, and since when."""

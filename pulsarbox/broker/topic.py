@@ -40,6 +40,8 @@ class AnySubscription(Protocol):
     name: str
     consumers: list[Consumer]
     type: CommandSubscribe.SubType
+    gone: tuple[int, int]
+    """Messages and bytes that were sent to consumers that have gone."""
 
     @property
     def topic_name(self) -> TopicName:
@@ -48,6 +50,14 @@ class AnySubscription(Protocol):
     @property
     def durable(self) -> bool:
         """Whether the subscription outlives its consumers."""
+
+    @property
+    def active_consumer(self) -> Consumer | None:
+        """The consumer that gets everything, of an Exclusive or Failover subscription."""
+
+    @property
+    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
+        """The slots of each consumer, of a Key_Shared subscription."""
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
         """The consumer can take more messages."""
@@ -72,6 +82,10 @@ class Topic:
         self.core = core
         self.name = name
         self.producers: Producers = Producers(str(name))
+        self.gone_in = (0, 0)
+        """Messages and bytes from producers that have gone."""
+        self.gone_out = (0, 0)
+        """Messages and bytes that subscriptions sent that have gone."""
 
     def last_sequence_id(self, name: str) -> int:
         """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
@@ -83,6 +97,8 @@ class Topic:
 
     def remove_producer(self, producer: Producer, now: Now) -> None:
         """The producer has gone."""
+        if producer in self.producers:
+            self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
         self.producers.remove(producer, now)
 
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
@@ -98,6 +114,19 @@ class Topic:
         self.producers.close(now)
         for subscription in list(self.all_subscriptions()):
             subscription.close(now)
+
+    def subscription_went(self, subscription: AnySubscription) -> None:
+        """A subscription is no more."""
+        messages, size = subscription.gone
+        self.gone_out = self.gone_out[0] + messages, self.gone_out[1] + size
+
+    def look(self, now: Now) -> None:
+        """Keep the counters of everybody who is connected; see Meter.look."""
+        for producer in self.producers:
+            producer.look(now)
+        for subscription in self.all_subscriptions():
+            for consumer in subscription.consumers:
+                consumer.look(now)
 
     def check_idle(self) -> None:
         """Raises PreconditionFailed where producers or consumers are connected."""
@@ -122,8 +151,6 @@ class PersistentTopic(Topic):
         self.ledgers = TopicLedgers(core, stored, namespace_key(name.namespace))
         self._housekeeping = core.commits.housekeeping
         self.subscriptions: dict[str, Subscription] = {}
-        self.messages_in = 0
-        self.bytes_in = 0
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
         self.deduplication: Deduplication | None = None
@@ -294,13 +321,21 @@ class PersistentTopic(Topic):
 
     def subscribe(self, name: str, *, earliest: bool, properties: dict[str, str], now: Now) -> Subscription:
         """A new durable subscription at the start of the topic or at its end; durable with the next commit."""
-        ledger, commits = self.ledger, self.core.commits
-        cursor = ManagedCursor(commits.new_id(), name, ledger)
+        ledger = self.ledger
         if earliest:
             info = next(iter(ledger.ledgers.values()))
-            cursor.reset(ledger.first_position(), info.messages_before, info.bytes_before)
+            start = ledger.first_position(), info.messages_before, info.bytes_before
         else:
-            cursor.reset(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes)
+            start = ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes
+        return self.subscribe_behind(name, start, properties, now)
+
+    def subscribe_behind(
+        self, name: str, start: tuple[Position, int, int], properties: dict[str, str], now: Now
+    ) -> Subscription:
+        """A new durable subscription behind a position, given with its totals of messages and bytes."""
+        ledger, commits = self.ledger, self.core.commits
+        cursor = ManagedCursor(commits.new_id(), name, ledger)
+        cursor.reset(*start)
         self.stored.cursors[cursor.cursor_id] = cursor
         row = {"name": name, "properties": properties, "created": now.wall}
         commits.put_row(cursor_key(ledger.topic_id, cursor.cursor_id), row)
@@ -327,6 +362,7 @@ class PersistentTopic(Topic):
     def _forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
+            self.subscription_went(subscription)
         if subscription.durable:
             cursor_id = subscription.cursor.cursor_id
             self.stored.cursors.pop(cursor_id, None)
@@ -404,14 +440,16 @@ class PersistentTopic(Topic):
 
     def can_unload(self) -> bool:
         """Whether nobody is connected and nothing is under way: the topic may be rows again."""
+        return not any(sub.fenced or not sub.durable for sub in self.subscriptions.values()) and self.is_settled()
+
+    def is_settled(self) -> bool:
+        """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
         if not self.producers.unused or self._reads or not self.stored.in_use:
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
         waits = self.core.commits.waits_for
-        return not any(
-            sub.consumers or sub.fenced or not sub.durable or waits(sub.cursor) for sub in self.subscriptions.values()
-        )
+        return not any(sub.consumers or waits(sub.cursor) for sub in self.subscriptions.values())
 
     def unload(self) -> None:
         """Let the topic be rows again; see ``can_unload``."""

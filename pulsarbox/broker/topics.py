@@ -1,7 +1,8 @@
 """Which topics there are: finding, creating and deleting them, and partitioned topics."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.idle import IdleTopics
@@ -30,6 +31,12 @@ SYSTEM_NAMES = re.compile(
 )
 """Topics that Pulsar keeps for itself; they are not listed."""
 
+SETTLING_SECONDS = 0.01
+"""How often a topic that is to be unloaded is looked at while reads for those that were connected are under way."""
+
+PAGE = 2000
+"""Names that are listed in one turn."""
+
 PARTITIONS_MAX = 10_000
 """All partitions are made in one turn, in which nobody else is served."""
 
@@ -43,6 +50,8 @@ class Topics:
         self._schemas = schemas
         self._topics: dict[str, Topic] = {}
         """The topics in memory; of persistent ones there may be more in the catalog."""
+        self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
+        """Those that are on their way out of it, and who is to hear of it."""
         self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
         core.deadlines.fall_due = self._fall_due
         core.deadlines.start()
@@ -80,6 +89,33 @@ class Topics:
         topic.unload()
         return True
 
+    def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
+        """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it
+        once ``done`` is called. Nothing is lost: what is on its way is stored first."""
+        if topic in self._unloading:
+            self._unloading[topic].append(done)
+            return
+        self._unloading[topic] = [done]
+        topic.close(now)
+        if isinstance(topic, PersistentTopic):
+            self._core.commits.after_commit(partial(self._unload_settled, topic))
+        else:
+            self._unloaded(topic, now)
+
+    def _unload_settled(self, topic: PersistentTopic, now: Now) -> None:
+        if self._topics.get(str(topic.name)) is topic and not topic.is_settled():
+            self._core.timers.at(now.monotonic + SETTLING_SECONDS, partial(self._unload_settled, topic))
+            return
+        if self._topics.get(str(topic.name)) is topic:  # it may have been deleted meanwhile
+            topic.unload()
+        self._unloaded(topic, now)
+
+    def _unloaded(self, topic: Topic, now: Now) -> None:
+        if self._topics.get(str(topic.name)) is topic:
+            del self._topics[str(topic.name)]
+        for done in self._unloading.pop(topic):
+            done(now)
+
     def _fall_due(self, name: str, now: Now) -> None:
         """A topic's deadline has come: in memory or not, its ledgers are looked at."""
         topic = self._topics.get(name)
@@ -100,6 +136,8 @@ class Topics:
         self._check_domain(name)
         topic = self.find(name, now)
         if topic is not None:
+            if topic in self._unloading:
+                raise ServiceNotReady(f"Topic {name} is being unloaded, try again")
             return topic
         self._tenants.require(name.namespace)
         if self.partitions(name):
@@ -321,19 +359,24 @@ class Topics:
 
         ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Raises NotFound where the namespace is missing.
         """
+        return [name for page in self.pages(namespace, mode, system=system) for name in page]
+
+    def pages(self, namespace: str, mode: str = "ALL", *, system: bool = False) -> Iterator[list[str]]:
+        """The same, piece by piece: topics may come and go meanwhile. Raises NotFound at once."""
         self._tenants.policies(namespace)
-        domains = {"PERSISTENT": (PERSISTENT,), "NON_PERSISTENT": (NON_PERSISTENT,)}.get(
-            mode, (PERSISTENT, NON_PERSISTENT)
-        )
-        found = {
-            str(topic.name)
-            for topic in self._topics.values()
-            if topic.name.namespace == namespace and topic.name.domain in domains
-        }
-        if PERSISTENT in domains:
-            prefix = topic_key(f"{PERSISTENT}://{namespace}/")
-            found.update(key.partition("/")[2] for key in self._core.catalog.keys(prefix))
-        return sorted(name for name in found if system or not SYSTEM_NAMES.fullmatch(parse_topic(name).base.local))
+        return self._pages(namespace, mode, system)
+
+    def _pages(self, namespace: str, mode: str, system: bool) -> Iterator[list[str]]:
+        if mode != "PERSISTENT":
+            names = (each.name for each in self._topics.values() if not each.name.persistent)
+            found = (str(name) for name in names if name.namespace == namespace)
+            yield sorted(name for name in found if system or not is_system(name))
+        if mode != "NON_PERSISTENT":
+            prefix, after = topic_key(f"{PERSISTENT}://{namespace}/"), ""
+            while after is not None:
+                keys, after = self._core.catalog.page(prefix, after, PAGE)  # type: ignore[assignment]
+                page = [key.partition("/")[2] for key in keys]
+                yield page if system else [name for name in page if not is_system(name)]
 
     def partitioned_names(self, namespace: str, domain: str) -> list[str]:
         """The partitioned topics of a namespace. Raises NotFound where the namespace is missing."""
@@ -362,6 +405,14 @@ class Topics:
         if not allowed:
             # Of either domain: the text of Pulsar 4.2's BrokerService says "persistent" in both places.
             raise NotAllowed("Broker is unable to load persistent topic")
+
+
+def is_system(name: str) -> bool:
+    """Whether a topic is one that Pulsar keeps for itself."""
+    local = name.rpartition("/")[2]
+    if "__" not in local and not local.startswith("transaction_coordinator_assign"):
+        return False  # nearly all, and taking a name apart takes ten times as long
+    return SYSTEM_NAMES.fullmatch(parse_topic(name).base.local) is not None
 
 
 def _check_count(count: int) -> None:

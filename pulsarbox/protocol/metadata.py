@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -21,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.commands import MAGIC, encode_payload, missing_fields
-from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
+from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, KeyValue, MessageMetadata
 from pulsarbox.protocol.violations import ChecksumMismatch, MalformedMetadata
 
 BROKER_ENTRY_MAGIC: Final = b"\x0e\x02"
@@ -143,6 +144,15 @@ def encode_entry(metadata: MessageMetadata, body: bytes, checksum: bool = True) 
     if checksum:
         return encode_payload(data, body)
     return b"".join((_pack_u32(len(data)), data, body))
+
+
+def key_values(pairs: Iterable[KeyValue]) -> dict[str, str]:
+    """Properties as text. What is not UTF-8, and so reads as bytes, has its wrong bytes replaced."""
+    return {_text(each.key): _text(each.value) for each in pairs}
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def sticky_key(metadata: MessageMetadata) -> bytes | None:

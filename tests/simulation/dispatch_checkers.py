@@ -197,7 +197,7 @@ class UnackedLimits(Checker):
                     continue
                 unacked = dispatcher._unacked
                 half = settings.maxUnackedMessagesPerSubscription // 2
-                self.check(not unacked._blocked or unacked.messages > half, sub.name, "is held at", unacked.messages)
+                self.check(not unacked.blocked or unacked.messages > half, sub.name, "is held at", unacked.messages)
                 half = settings.maxUnackedMessagesPerConsumer // 2
                 for consumer in dispatcher._consumers:
                     held = consumer.blocked and consumer.unacked <= half

@@ -231,7 +231,7 @@ def the_limit_of_a_subscription_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
     def sent(self: Unacked, consumer: Consumer) -> None:
         original(self, consumer)
-        self._blocked = False
+        self.blocked = False
 
     patch.setattr(Unacked, "sent", sent)
 

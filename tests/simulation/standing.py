@@ -59,7 +59,7 @@ class Standing:
         if not isinstance(self.dispatcher, MultipleConsumersDispatcher):
             return False
         unacked, broker = self.dispatcher._unacked, self.core.topic.core.unacked
-        return unacked._blocked or (broker.blocked and unacked.messages > broker.share)
+        return unacked.blocked or (broker.blocked and unacked.messages > broker.share)
 
     def stuck(self) -> list[Position]:
         """What waits although somebody could take it."""

@@ -59,6 +59,11 @@ LIGHT = [
     ["clock", "advance", "--help"],
     ["fault", "add", "--help"],
     ["stop", "--data-dir", "/nix"],
+    ["topic", "--help"],
+    ["topic", "delete", "--help"],
+    ["sub", "seek", "--help"],
+    ["ns", "--help"],
+    ["tenant", "list", "--help"],
     ["produce", "--help"],
     ["consume", "--help"],
     ["peek", "--help"],
@@ -118,3 +123,14 @@ def test_what_the_package_names_is_there() -> None:
     assert [name for name in pulsarbox.__all__ if not hasattr(pulsarbox, name)] == []
     with pytest.raises(AttributeError, match="no attribute 'PulsarBocks'"):
         _ = pulsarbox.PulsarBocks
+
+
+ADMIN = [["topic", "list"], ["topic", "stats", "t"], ["sub", "list", "t"], ["ns", "list"], ["tenant", "list"]]
+
+
+@pytest.mark.parametrize("words", ADMIN, ids=" ".join)
+def test_asking_the_admin_api_takes_an_http_client_and_nothing_else_that_is_heavy(words: list[str]) -> None:
+    run = f"from pulsarbox.cli.main import main\ntry: main({[*words, '--admin-url', 'http://127.0.0.1:1']!r})\n"
+    loaded = loaded_by(f"{run}except SystemExit as ended: assert ended.code == 6")
+    assert "http.client" in loaded
+    assert loaded.isdisjoint((HEAVY - {"email", "http", "ssl"}) | {"pulsarbox.config.settings", "yaml"})

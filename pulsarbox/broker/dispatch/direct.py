@@ -47,16 +47,16 @@ class DirectSingleActive:
         self._failover = failover
         self._consistent_hashing = consistent_hashing
         self._consumers: list[Consumer] = []
-        self._active: Consumer | None = None
+        self.active: Consumer | None = None
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See DirectDispatcher.add."""
         if self._consumers and not self._failover:
             refuse_second(self._consumers[0], now)
-        before = self._active
+        before = self.active
         insort(self._consumers, consumer, key=rank)
         self._choose()
-        if self._active is before:
+        if self.active is before:
             notify(consumer, before)
 
     def remove(self, consumer: Consumer) -> None:
@@ -66,10 +66,10 @@ class DirectSingleActive:
 
     def choose(self, metadata: MessageMetadata) -> Consumer | None:
         """See DirectDispatcher.choose."""
-        return self._active
+        return self.active
 
     def _choose(self) -> None:
-        self._active = choose_active(
+        self.active = choose_active(
             self._consumers,
             topic=str(self._topic),
             partition=max(self._topic.partition_index, 0),
@@ -115,16 +115,16 @@ class DirectKeyShared:
     """Key_Shared: the owner of the key's slot, whether it has room or not."""
 
     def __init__(self, selector: StickyKeySelector[Consumer]) -> None:
-        self._selector = selector
+        self.selector = selector
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See DirectDispatcher.add."""
-        take_slots(self._selector, consumer, now)
+        take_slots(self.selector, consumer, now)
 
     def remove(self, consumer: Consumer) -> None:
         """See DirectDispatcher.remove."""
-        self._selector.remove(consumer)
+        self.selector.remove(consumer)
 
     def choose(self, metadata: MessageMetadata) -> Consumer | None:
         """See DirectDispatcher.choose."""
-        return self._selector.select(self._selector.slot(key_hash(dispatch_key(metadata))))
+        return self.selector.select(self.selector.slot(key_hash(dispatch_key(metadata))))

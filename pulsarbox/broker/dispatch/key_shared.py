@@ -148,6 +148,11 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             if consumer in self._queues:
                 self._stirred[consumer] = None
 
+    @property
+    def waiting_again(self) -> int:
+        """See MultipleConsumersDispatcher."""
+        return self._waiting
+
     def _forget(self) -> None:
         self._holders.clear()
         self._stirred.clear()

@@ -32,6 +32,8 @@ class MultipleConsumersDispatcher:
         self._consumers: list[Consumer] = []
         self._parcels = 0
         """How often something was sent."""
+        self._now = Now(0.0, 0)
+        """Of the dispatch that is under way."""
         self.standstill = Standstill()
 
     # What the types differ in
@@ -69,6 +71,7 @@ class MultipleConsumersDispatcher:
     def dispatch(self, now: Now) -> None:
         """See Dispatcher.dispatch."""
         before = self._parcels
+        self._now = now
         reason = self._send_all(now)
         self.standstill.stopped(reason, now, sent=self._parcels != before)
 
@@ -146,8 +149,19 @@ class MultipleConsumersDispatcher:
     def _deliver(self, consumer: Consumer, entries: list[Entry], slots: Iterable[int]) -> None:
         cursor = self._cursor
         consumer.deliver(entries, cursor.batch_acks, cursor.redeliveries, consumer.cnx.body_of, slots)
+        consumer.sent(self._now)
         self._unacked.sent(consumer)
         self._parcels += 1
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the subscription's limit of unacknowledged messages is reached."""
+        return self._unacked.blocked
+
+    @property
+    def waiting_again(self) -> int:
+        """Entries that wait to be sent again."""
+        raise NotImplementedError
 
     def why(self) -> str:
         """See Dispatcher.why."""

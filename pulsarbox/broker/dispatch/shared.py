@@ -82,6 +82,11 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         else:
             self._waiting.add_all(given_back)
 
+    @property
+    def waiting_again(self) -> int:
+        """See MultipleConsumersDispatcher."""
+        return len(self._waiting) + sum(map(len, self._pinned.values()))
+
     def _forget(self) -> None:
         self._waiting.clear()
         self._pinned.clear()

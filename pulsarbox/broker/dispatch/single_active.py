@@ -99,6 +99,7 @@ class SingleActiveDispatcher:
                 reason = Reason.END_OF_LOG
                 break
             consumer.deliver(entries, self._cursor.batch_acks, {}, body_of)
+            consumer.sent(now)
             sent = True
             excess = len(consumer.held) - MAX_HELD
             if excess > MAX_HELD // 10:  # many at a time: to find the first ones, a dict goes over all that were before

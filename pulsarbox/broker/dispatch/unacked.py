@@ -47,14 +47,15 @@ class BrokerUnacked:
 class Unacked:
     """The unacknowledged messages of one subscription, and what its limits say."""
 
-    __slots__ = ("_blocked", "_broker", "_broker_holds", "_go_on", "_max", "_max_consumer", "messages")
+    __slots__ = ("_broker", "_broker_holds", "_go_on", "_max", "_max_consumer", "blocked", "messages")
 
     def __init__(self, settings: Settings, broker: BrokerUnacked, go_on: Callable[[Now], None]) -> None:
         self._max = settings.maxUnackedMessagesPerSubscription
         self._max_consumer = settings.maxUnackedMessagesPerConsumer
         self._broker = broker
         self._go_on = go_on
-        self._blocked = False
+        self.blocked = False
+        """The limit of the subscription is reached."""
         self._broker_holds = False
         """The broker's limit has held this subscription back, and it may do so still."""
         self.messages = 0
@@ -78,7 +79,7 @@ class Unacked:
         if self._broker_holds:
             self._broker.wait(self._go_on)
             return True
-        return self._blocked
+        return self.blocked
 
     def sent(self, consumer: Consumer) -> None:
         """Messages were sent to the consumer."""
@@ -86,7 +87,7 @@ class Unacked:
         if self._max_consumer and consumer.unacked >= self._max_consumer:
             consumer.blocked = True
         if self._max and self.messages >= self._max:
-            self._blocked = True
+            self.blocked = True
         self._broker.sent()
 
     def released(self, consumer: Consumer) -> bool:
@@ -96,8 +97,8 @@ class Unacked:
         if consumer.blocked and consumer.unacked <= self._max_consumer // 2:
             consumer.blocked = False
             freed = True
-        if self._blocked and self.messages <= self._max // 2:
-            self._blocked = False
+        if self.blocked and self.messages <= self._max // 2:
+            self.blocked = False
             freed = True
         if self._broker_holds and self.messages <= self._broker.share:
             self._broker_holds = False
@@ -113,4 +114,4 @@ class Unacked:
         for consumer in consumers:
             consumer.blocked = False
             self._count(consumer)
-        self._blocked = False
+        self.blocked = False

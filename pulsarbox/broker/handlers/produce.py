@@ -8,6 +8,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, PulsarBoxError, ServiceNotReady
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol import replies
+from pulsarbox.protocol.metadata import key_values
 from pulsarbox.protocol.PulsarApi_pb2 import CommandCloseProducer, CommandProducer
 
 
@@ -40,7 +41,7 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
 
 
 def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) -> Producer:
-    return Producer(
+    made = Producer(
         cnx,
         command.producer_id,
         command.producer_name if command.HasField("producer_name") else cnx.broker.core.producer_name(),
@@ -48,6 +49,8 @@ def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) 
         access=Access(command.producer_access_mode, command.topic_epoch if command.HasField("topic_epoch") else None),
         now=now,
     )
+    made.metadata = key_values(command.metadata)
+    return made
 
 
 def _prepare(cnx: ServerCnx, command: CommandProducer, name: TopicName, opened: Producer, now: Now) -> None:

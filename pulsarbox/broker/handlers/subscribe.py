@@ -15,6 +15,7 @@ from pulsarbox.errors import NamingError, NotAllowed, PulsarBoxError, ServiceNot
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol import PulsarApi_pb2 as pulsar_api
 from pulsarbox.protocol import replies
+from pulsarbox.protocol.metadata import key_values
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData
 from pulsarbox.storage.record import Position
 
@@ -83,7 +84,7 @@ def _durable(
     return topic.subscribe(
         command.subscription,
         earliest=command.initialPosition == CommandSubscribe.Earliest,
-        properties={item.key: item.value for item in command.subscription_properties},
+        properties=key_values(command.subscription_properties),
         now=now,
     )
 
@@ -142,6 +143,7 @@ def _consumer(
         epoch=command.consumer_epoch if command.HasField("consumer_epoch") and command.subType in ONE_ACTIVE else None,
         now=now,
     )
+    consumer.metadata = key_values(command.metadata)
     if command.HasField("keySharedMeta"):
         consumer.key_shared = _key_shared(command.keySharedMeta)
     return consumer

@@ -1,14 +1,18 @@
 """What a handler is given, and what it gives back: a request without a socket, an answer without one."""
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
-from pulsarbox.errors import BadRequest, InvalidTopicName, PreconditionFailed
+from pulsarbox.errors import BadRequest, InvalidTopicName, NotFound, PreconditionFailed, PulsarBoxError
 from pulsarbox.names import TopicName, check_entity_name, parse_topic
+
+log = logging.getLogger(__name__)
 
 JSON = "application/json"
 
@@ -19,10 +23,50 @@ class Answer(NamedTuple):
     status: int = 204
     body: bytes = b""
     content_type: str = JSON
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 DONE = Answer()
 """A change was made; there is nothing to say."""
+
+
+class Later:
+    """An answer that waits for something: a read, other turns, the disk. It is given once."""
+
+    __slots__ = ("_given", "_told")
+
+    def __init__(self) -> None:
+        self._given: Answer | None = None
+        self._told: Callable[[Answer], None] | None = None
+
+    def give(self, given: Answer) -> None:
+        """Here it is."""
+        assert self._given is None, "an answer is given once"
+        self._given = given
+        if self._told is not None:
+            self._told(given)
+
+    def done(self, now: Now) -> None:
+        """A change was made; there is nothing to say."""
+        self.give(DONE)
+
+    def failed(self, error: Exception) -> None:
+        """It cannot be done."""
+        if isinstance(error, PulsarBoxError):
+            self.give(refusal(error.http_status, str(error)))
+        else:
+            log.error("a request failed", exc_info=error)
+            self.give(refusal(500, FAILED))
+
+    def when_given(self, told: Callable[[Answer], None]) -> None:
+        """Tell of it, at once where it has been given already."""
+        self._told = told
+        if self._given is not None:
+            told(self._given)
+
+
+FAILED: Final = "The broker failed to carry this out; its log says why"
+"""All that a client is told of a mistake of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +103,17 @@ class Call:
     def flag(self, name: str) -> bool:
         """Whether a parameter of the query says true."""
         return self.query.get(name, "").lower() == "true"
+
+    def number(self, name: str) -> int:
+        """A part of the path that must be a whole number of at most 64 bits.
+
+        Raises NotFound, as Pulsar, whose routes such a path does not fit.
+        """
+        text = self.path[name]
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and -(2**63) <= int(text) < 2**63):
+            raise NotFound(f"There is nothing at this path: {text[:40]!r} is no whole number")
+        return int(text)
 
     def namespace(self) -> str:
         """``tenant/namespace`` of the path. Raises PreconditionFailed where it cannot be one."""

@@ -12,9 +12,10 @@ from aiohttp import web
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, NotFound, NotSupported, PulsarBoxError, ServiceNotReady
-from pulsarbox.server.http.call import Answer, Call, refusal
+from pulsarbox.server.http.call import FAILED, Answer, Call, Later, refusal
 from pulsarbox.server.http.routes import Match, split_path
 from pulsarbox.server.http.table import all_routes, is_pulsars
+from pulsarbox.server.sampling import Sampling
 from pulsarbox.server.shell import Shell
 
 log = logging.getLogger(__name__)
@@ -22,6 +23,8 @@ log = logging.getLogger(__name__)
 BODY_BYTES_MAX = 1 << 20
 DURABLE_SECONDS_MAX = 30.0
 """How long an answer waits for the disk: as long as clients wait for an answer."""
+ANSWER_SECONDS_MAX = 60.0
+"""How long an answer waits for what a request asks for: as long as Pulsar's clients of the Admin API wait."""
 SHUTDOWN_SECONDS_MAX = 1.0
 
 _METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
@@ -34,6 +37,7 @@ class HttpServer:
         self._shell = shell
         self._routes = all_routes()
         self._runner: web.ServerRunner | None = None
+        self._sampling = Sampling(shell)
 
     async def start(self, sockets: list[socket.socket]) -> None:
         """Serve on sockets that listen."""
@@ -43,9 +47,11 @@ class HttpServer:
         await self._runner.setup()
         for each in sockets:
             await web.SockSite(self._runner, each).start()
+        self._sampling.start()
 
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
+        self._sampling.stop()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -59,15 +65,17 @@ class HttpServer:
         except web.RequestPayloadError as error:
             given = refusal(400, f"The body cannot be read: {error}")
         else:
-            given = await self._durable(self._given(request, body))
+            given = await self._durable(await self._there(self._given(request, body)))
         if request.method not in ("GET", "HEAD"):
             log.info("%s %s %d %s", request.method, _printable(request.raw_path), given.status, request.remote)
         # 204 has no body, and so no type of one.
-        headers = {"Server": "pulsarbox"} | ({} if given.status == 204 else {"Content-Type": given.content_type})
+        headers = {"Server": "pulsarbox", **given.headers}
+        if given.status != 204:
+            headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)
 
-    def _given(self, request: web.BaseRequest, body: bytes) -> Answer:
-        """The handler's answer, or what its failure means to the client."""
+    def _given(self, request: web.BaseRequest, body: bytes) -> Answer | Later:
+        """The handler's answer, there or not yet, or what its failure means to the client."""
         try:
             match = self._match(request.method, request.rel_url.raw_path)
             call = Call(
@@ -83,7 +91,7 @@ class HttpServer:
             return refusal(error.http_status, str(error))
         except Exception:
             log.exception("%s %s failed", request.method, _printable(request.raw_path))
-            return refusal(500, "The broker failed to carry this out; its log says why")
+            return refusal(500, FAILED)
         finally:
             self._shell.kick()
 
@@ -97,6 +105,24 @@ class HttpServer:
                 raise NotSupported(f"{method} {_printable(raw_path)} is not supported by this version of pulsarbox")
             raise NotFound(f"There is nothing at {_printable(raw_path)}")
         return match
+
+    async def _there(self, given: Answer | Later) -> Answer:
+        """The answer once it is there."""
+        if isinstance(given, Answer):
+            return given
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def told(answer: Answer) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        given.when_given(told)
+        self._shell.kick()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                return await future
+        except TimeoutError:
+            return refusal(504, f"This takes longer than {ANSWER_SECONDS_MAX:g} s; it goes on")
 
     async def _durable(self, given: Answer) -> Answer:
         """The answer once everything is durable that the core has changed so far."""

@@ -4,8 +4,9 @@ from typing import Any
 
 from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, NotSupported
 from pulsarbox.names import check_entity_name
-from pulsarbox.server.http.call import DONE, Answer, Call, answer, kind_of, texts
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, kind_of, texts
 from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.http.topics import listed
 
 MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
 
@@ -126,12 +127,12 @@ def delete(call: Call) -> Answer:
     return DONE
 
 
-def topics(call: Call) -> Answer:
+def topics(call: Call) -> Later:
     """The topics of a namespace, partitions one by one."""
     mode = call.query.get("mode", "PERSISTENT")
     if mode not in MODES:
         raise NotFound(f"There is no mode {mode!r}: it must be one of {', '.join(MODES)}")
-    return answer(call.broker.topics.names(call.namespace(), mode, system=call.flag("includeSystemTopic")))
+    return listed(call, mode)
 
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"

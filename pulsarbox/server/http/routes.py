@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import DOMAINS
-from pulsarbox.server.http.call import Answer, Call
+from pulsarbox.server.http.call import Answer, Call, Later
 
-Handler = Callable[[Call], Answer]
+Handler = Callable[[Call], Answer | Later]
 
 
 class Permission(enum.Enum):

@@ -1,6 +1,19 @@
 """All routes of the box, and what Pulsar has beyond them."""
 
-from pulsarbox.server.http import brokers, clock, faults, lookup, namespaces, partitions, schemas, tenants, topics
+from pulsarbox.server.http import (
+    brokers,
+    clock,
+    faults,
+    lookup,
+    messages,
+    namespaces,
+    partitions,
+    schemas,
+    stats,
+    subscriptions,
+    tenants,
+    topics,
+)
 from pulsarbox.server.http.routes import Routes
 
 PULSAR_RESOURCES = {
@@ -33,7 +46,8 @@ PULSAR_RESOURCES = {
 
 def all_routes() -> Routes:
     """The table. Raises TypeError or ValueError where a row is not fit to serve."""
-    rooms = (brokers, tenants, namespaces, topics, partitions, schemas, lookup, clock, faults)
+    pulsars = (brokers, tenants, namespaces, topics, partitions, stats, subscriptions, messages, schemas, lookup)
+    rooms = (*pulsars, clock, faults)
     return Routes(row for room in rooms for row in room.ROUTES)
 
 

@@ -91,3 +91,34 @@ def test_only_the_last_ledger_with_entries_says_what_stands_at_its_end() -> None
     second = ledger.open_ledger(2, 6)
     assert "last_batch" not in ledger_row(ledger, first)
     assert ledger_row(ledger, second)["created"] == 6
+
+
+@given(
+    stored=st.sets(st.integers(0, 30)),
+    taken=st.dictionaries(st.integers(0, 30), st.booleans()),
+    fresh=st.dictionaries(st.integers(0, 30), st.booleans()),
+    count=st.integers(1, 7),
+)
+def test_pages_are_the_keys_piece_by_piece(
+    stored: set[int], taken: dict[int, bool], fresh: dict[int, bool], count: int
+) -> None:
+    disk = MemoryDisk()
+    catalog = Catalog(MemoryRows(disk))
+    for number in stored:
+        catalog.note(f"k/{number:02}", {})
+    catalog.note("j/1", {})
+    catalog.note("l/1", {})
+    dump(disk, catalog.take())
+    catalog.stored()
+    for number, there in taken.items():
+        catalog.note(f"k/{number:02}", {} if there else None)
+    catalog.take()
+    for number, there in fresh.items():
+        catalog.note(f"k/{number:02}", {} if there else None)
+    found: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        keys, after = catalog.page("k/", after, count)
+        assert len(keys) <= 3 * count
+        found += keys
+    assert found == list(catalog.keys("k/"))

@@ -149,3 +149,19 @@ def test_chunks_that_were_touched_make_the_set_again(pairs: list[tuple[int, int]
     ranges.clear()
     check(ranges, set())
     assert touched == {key for key, row in rows.items() if row}
+
+
+def test_the_end_of_the_first_chunks() -> None:
+    ranges = RangeSet(lambda key: None)
+    for number in range(3):
+        for first in (5, 9):
+            at = number * CHUNK_ENTRIES + first
+            ranges.add(AckedRange(1, at, at + 1, at, at + 2, at, at + 2))
+    assert [ranges.end_of(count) for count in (3, 4)] == [None, None]
+    found = ranges.end_of(2)
+    assert found is not None
+    assert (found.first, found.last, found.messages_after) == (
+        CHUNK_ENTRIES + 9,
+        CHUNK_ENTRIES + 10,
+        CHUNK_ENTRIES + 11,
+    )

@@ -37,11 +37,30 @@ class InstantShell:
         return Now(0.0, START + offset, offset)
 
     def kick(self) -> None:
-        """Commit everything that waits."""
-        while not self.held and (batch := self.broker.take_batch(self.now())) is not None:
+        """Commit and read everything that waits, let pass what is due."""
+        while not self.held and (self._commit() or self._read() or self._ring()):
+            pass
+        self.broker.take_waiting()
+
+    def _commit(self) -> bool:
+        batch = self.broker.take_batch(self.now())
+        if batch is not None:
             self.engine.commit(batch)
             self.broker.committed(batch, self.now())
-        self.broker.take_waiting()
+        return batch is not None
+
+    def _read(self) -> bool:
+        requests = self.broker.take_reads()
+        for request in requests:
+            self.broker.read_done(request.token, self.engine.read(request), self.now())
+        return bool(requests)
+
+    def _ring(self) -> bool:
+        deadline = self.broker.next_timer().monotonic
+        if deadline is None or deadline > self.now().monotonic:
+            return False
+        self.broker.on_timer(self.now())
+        return True
 
 
 class Got(NamedTuple):

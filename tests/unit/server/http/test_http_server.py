@@ -70,7 +70,7 @@ def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             "GET /admin/v2/functions/public/default is not supported by",
         ),
         ("POST", "/admin/v2/namespaces/public/default/retention", 501, "POST /admin/v2/namespaces/public/default/ret"),
-        ("GET", "/admin/v2/persistent/public/default/t/stats", 501, "GET /admin/v2/persistent/public/default/t/stats"),
+        ("POST", "/admin/v2/persistent/public/default/t/trim", 501, "POST /admin/v2/persistent/public/default/t/trim"),
         ("PUT", "/admin/v2/clusters/c", 501, "PUT /admin/v2/clusters/c is not supported by this version of pulsarbox"),
         ("GET", "/admin/v3/transactions/coordinators", 501, "GET /admin/v3/transactions/coordinators is not"),
         ("GET", "/admin/v2/other", 404, "There is nothing at /admin/v2/other"),

@@ -9,6 +9,7 @@ from pulsarbox.server.http.call import DONE, Answer, Call
 from pulsarbox.server.http.routes import Permission, Route, Routes, split_path
 from pulsarbox.server.http.table import PULSAR_RESOURCES, all_routes, is_pulsars
 
+SUB = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription}"
 PERMISSIONS = {
     "GET /admin/v2/brokers/health": "ANYONE",
     "GET /admin/v2/brokers/ready": "ANYONE",
@@ -31,6 +32,30 @@ PERMISSIONS = {
     "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}": "TENANT_ADMIN",
     "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}": "TENANT_ADMIN",
     "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscriptions": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/stats": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/internalStats": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitioned-stats": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitioned-internalStats": "TOPIC_USER",
+    "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}/unload": "TENANT_ADMIN",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/properties": "TOPIC_USER",
+    "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}/properties": "TENANT_ADMIN",
+    "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/properties": "TENANT_ADMIN",
+    f"PUT {SUB}": "TOPIC_USER",
+    f"DELETE {SUB}": "TOPIC_USER",
+    f"GET {SUB}/properties": "TOPIC_USER",
+    f"PUT {SUB}/properties": "TOPIC_USER",
+    f"POST {SUB}/skip/{{count}}": "TOPIC_USER",
+    f"POST {SUB}/skip_all": "TOPIC_USER",
+    f"POST {SUB}/expireMessages/{{seconds}}": "TOPIC_USER",
+    f"POST {SUB}/expireMessages": "TOPIC_USER",
+    "POST /admin/v2/{domain}/{tenant}/{namespace}/{topic}/all_subscription/expireMessages/{seconds}": "TOPIC_USER",
+    f"POST {SUB}/resetcursor/{{timestamp}}": "TOPIC_USER",
+    f"POST {SUB}/resetcursor": "TOPIC_USER",
+    f"GET {SUB}/position/{{number}}": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/ledger/{ledger}/entry/{entry}": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/examinemessage": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/lastMessageId": "TOPIC_USER",
+    "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/messageid/{timestamp}": "TOPIC_USER",
     "GET /admin/v2/{domain}/{tenant}/{namespace}/partitioned": "NAMESPACE_USER",
     "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions": "TOPIC_USER",
     "PUT /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions": "TENANT_ADMIN",

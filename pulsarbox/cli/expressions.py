@@ -1,0 +1,208 @@
+"""The expressions of ``--filter``, whatever they are about.
+
+They have the form of Python's, of which this takes comparisons, and, or, not, in, names, numbers, texts and a few
+functions: matches(text, pattern), startswith, endswith, contains, lower, len, time("-1h"). They are taken apart and put
+together from functions of this module: nothing is ever evaluated as Python. What is not there is None, and is neither
+more nor less than anything.
+"""
+
+import ast
+import operator
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from pulsarbox.cli.times import moment
+
+Value = Callable[[Any], Any]
+
+DEPTH_MAX: Final = 50
+_WORDS: Final = {"true": True, "false": False, "null": None}
+
+
+def _texts(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of texts, None where it is given anything else."""
+    return lambda *values: call(*values) if all(isinstance(each, str) for each in values) else None
+
+
+_FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Any]]]] = {
+    "startswith": (2, _texts(str.startswith)),
+    "endswith": (2, _texts(str.endswith)),
+    "contains": (2, _texts(operator.contains)),
+    "lower": (1, _texts(str.lower)),
+    "len": (1, lambda value: len(value) if isinstance(value, str | list | dict) else None),
+}
+_CALLED: Final = ", ".join([*_FUNCTIONS, "matches", "time"])
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def holds(left: Any, right: Any) -> bool:
+        try:
+            return left is not None and right is not None and compare(left, right)
+        except TypeError:  # a text and a number
+            return False
+
+    return holds
+
+
+def _is_in(left: Any, right: Any) -> bool:
+    try:
+        return left is not None and left in right
+    except TypeError:
+        return False
+
+
+_COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: _ordered(operator.lt),
+    ast.LtE: _ordered(operator.le),
+    ast.Gt: _ordered(operator.gt),
+    ast.GtE: _ordered(operator.ge),
+    ast.In: _is_in,
+    ast.NotIn: lambda left, right: not _is_in(left, right),
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+
+
+class Language:
+    """Expressions about things of one kind, whose names and what is in them ``names`` and ``member`` know."""
+
+    def __init__(
+        self, names: Callable[[str], Value | None], member: Callable[[str, list[str]], Value | None], known: str
+    ) -> None:
+        """``known`` lists the names, for errors. ``member`` is given a name and the path behind it."""
+        self._names = names
+        self._member_of = member
+        self._known = known
+        self._nodes: dict[type[ast.expr], Callable[[Any, int], Value]] = {
+            ast.Constant: self._constant,
+            ast.Name: self._name,
+            ast.Attribute: self._member,
+            ast.Subscript: self._member,
+            ast.BoolOp: self._all_or_any,
+            ast.UnaryOp: self._unary,
+            ast.Compare: self._compare,
+            ast.List: self._list,
+            ast.Tuple: self._list,
+            ast.Call: self._call,
+        }
+
+    def parse(self, text: str) -> Callable[[Any], bool]:
+        """What tells whether a thing is wanted. Raises ValueError, in words."""
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            reason = error.msg if isinstance(error, SyntaxError) else str(error)
+            raise ValueError(f"'{text}' cannot be read: {reason}") from None
+        value = self._value(tree, 0)
+        return lambda thing: bool(value(thing))
+
+    def _name(self, node: ast.Name, depth: int) -> Value:
+        if node.id in _WORDS:
+            constant = _WORDS[node.id]
+            return lambda thing: constant
+        value = self._names(node.id)
+        if value is None:
+            raise ValueError(f"'{node.id}' is not known: there are {self._known}")
+        return value
+
+    def _member(self, node: ast.expr, depth: int) -> Value:
+        found = _path(node)
+        value = self._member_of(*found) if found is not None else None
+        if value is None:
+            raise ValueError(f"'{ast.unparse(node)}' is not known: there are {self._known}")
+        return value
+
+    def _value(self, node: ast.expr, depth: int) -> Value:
+        if depth > DEPTH_MAX:
+            raise ValueError(f"the expression is nested more than {DEPTH_MAX} deep")
+        make = self._nodes.get(type(node))
+        if make is None:
+            text = ast.unparse(node)
+            raise ValueError(f"'{text}' is not taken: there are comparisons, and, or, not, in, and functions")
+        return make(node, depth + 1)
+
+    def _constant(self, node: ast.Constant, depth: int) -> Value:
+        value = node.value
+        if value is not None and not isinstance(value, str | int | float):
+            raise ValueError(f"'{ast.unparse(node)}' is neither text nor number")
+        return lambda thing: value
+
+    def _all_or_any(self, node: ast.BoolOp, depth: int) -> Value:
+        values = [self._value(each, depth) for each in node.values]
+        if isinstance(node.op, ast.And):
+            return lambda thing: all(each(thing) for each in values)
+        return lambda thing: any(each(thing) for each in values)
+
+    def _unary(self, node: ast.UnaryOp, depth: int) -> Value:
+        value = self._value(node.operand, depth)
+        if isinstance(node.op, ast.Not):
+            return lambda thing: not value(thing)
+        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+            number = node.operand.value
+            if isinstance(number, int | float):
+                return lambda thing: -number
+        raise ValueError(f"'{ast.unparse(node)}' is not taken")
+
+    def _compare(self, node: ast.Compare, depth: int) -> Value:
+        values = [self._value(each, depth) for each in (node.left, *node.comparators)]
+        holds = [_COMPARISONS[type(each)] for each in node.ops]
+        if len(holds) == 1:
+            left, right, one = values[0], values[1], holds[0]
+            return lambda thing: one(left(thing), right(thing))
+
+        def all_hold(thing: Any) -> bool:
+            found = [value(thing) for value in values]
+            return all(hold(found[at], found[at + 1]) for at, hold in enumerate(holds))
+
+        return all_hold
+
+    def _list(self, node: ast.List | ast.Tuple, depth: int) -> Value:
+        values = [self._value(each, depth) for each in node.elts]
+        return lambda thing: [value(thing) for value in values]
+
+    def _call(self, node: ast.Call, depth: int) -> Value:
+        name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
+        if name == "matches":
+            return self._matches(node, depth)
+        if name == "time":
+            return self._moment(node)
+        if name not in _FUNCTIONS:
+            raise ValueError(f"'{name}(...)' is not known: there are {_CALLED}")
+        count, call = _FUNCTIONS[name]
+        if len(node.args) != count or node.keywords:
+            raise ValueError(f"{name} takes {count} value{'s' * (count > 1)}: '{ast.unparse(node)}'")
+        values = [self._value(each, depth) for each in node.args]
+        return lambda thing: call(*[value(thing) for value in values])
+
+    def _matches(self, node: ast.Call, depth: int) -> Value:
+        if len(node.args) != 2 or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
+            raise ValueError('matches takes a value and a regular expression: matches(key, "^a")')
+        value = self._value(node.args[0], depth)
+        try:
+            pattern = re.compile(node.args[1].value)
+        except re.error as error:
+            raise ValueError(f"'{node.args[1].value}' is no regular expression: {error}") from None
+        return lambda thing: isinstance(found := value(thing), str) and pattern.search(found) is not None
+
+    def _moment(self, node: ast.Call) -> Value:
+        if len(node.args) != 1 or not isinstance(node.args[0], ast.Constant) or not isinstance(node.args[0].value, str):
+            raise ValueError('time takes a text: time("-1h"), time("2026-11-21")')
+        when = moment(node.args[0].value)
+        return lambda thing: when
+
+
+def _path(node: ast.expr) -> tuple[str, list[str]] | None:
+    """``props.a``, ``props["a"]``, ``json.a.b[0]``: what it is of, and the path."""
+    path: list[str] = []
+    while True:
+        if isinstance(node, ast.Attribute):
+            path.insert(0, node.attr)
+            node = node.value
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            path.insert(0, str(node.slice.value))
+            node = node.value
+        else:
+            return (node.id, path) if isinstance(node, ast.Name) else None

@@ -1,0 +1,131 @@
+"""Statistics of a topic and of a subscription for the eye."""
+
+import time
+from typing import Any
+
+from pulsarbox.cli.admin import short
+from pulsarbox.cli.output import Row, cell, table
+from pulsarbox.cli.text import clean, megabytes
+from pulsarbox.names import TopicName
+
+PUBLISHERS_SHOWN = 20
+
+
+def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list[str]:
+    """A topic: what it is, then its producers and its subscriptions."""
+    facts = {
+        "topic": str(name) + (f", {partitions} partitions" if partitions else ""),
+        "in": f"{stats['msgRateIn']:,.1f} messages/s, {megabytes(int(stats['msgThroughputIn']))}/s,"
+        f" {stats['msgInCounter']:,} in all",
+        "out": f"{stats['msgRateOut']:,.1f} messages/s, {megabytes(int(stats['msgThroughputOut']))}/s,"
+        f" {stats['msgOutCounter']:,} in all",
+        "stored": megabytes(stats["storageSize"]),
+    }
+    if stats.get("lastPublishTimeStamp"):
+        facts["last published"] = since(stats["lastPublishTimeStamp"])
+    width = max(map(len, facts))
+    lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
+    publishers = [publisher_row(each) for each in stats["publishers"][:PUBLISHERS_SHOWN]]
+    if publishers and not partitions:
+        lines += ["", *table(["producer", "rate", "address", "client", "since"], publishers)]
+        if len(stats["publishers"]) > PUBLISHERS_SHOWN:
+            lines.append(f"... and {len(stats['publishers']) - PUBLISHERS_SHOWN} more")
+    subscriptions = [{"subscription": each[1], **subscription_row(*each)} for each in named(name, stats)]
+    if subscriptions:
+        columns = ["subscription", "type", "consumers", "backlog", "unacked", "rate_out", "rate_acked", "why"]
+        lines += ["", *table(columns, subscriptions)]
+    return lines
+
+
+def named(topic: TopicName, stats: dict[str, Any]) -> list[tuple[TopicName, str, dict[str, Any]]]:
+    """The subscriptions in order of their names, each with the topic."""
+    return [(topic, name, stats["subscriptions"][name]) for name in sorted(stats["subscriptions"])]
+
+
+def publisher_row(publisher: dict[str, Any]) -> Row:
+    """A producer."""
+    return {
+        "producer": publisher.get("producerName"),
+        "rate": publisher["msgRateIn"],
+        "address": publisher.get("address", "").removeprefix("/"),
+        "client": publisher.get("clientVersion"),
+        "since": publisher.get("connectedSince", "")[:19],
+    }
+
+
+def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
+    """A subscription, in the fields that lists of them have."""
+    why = stats.get("why") or {}
+    return {
+        "name": name,
+        "topic": str(topic),
+        "type": stats["type"],
+        "durable": stats.get("isDurable", stats.get("durable")),
+        "consumers": len(stats["consumers"]),
+        "backlog": stats["msgBacklog"],
+        "backlog_bytes": stats["backlogSize"],
+        "unacked": stats["unackedMessages"],
+        "rate_out": stats["msgRateOut"],
+        "rate_acked": stats["messageAckRate"],
+        "ranges": stats["nonContiguousDeletedMessagesRanges"],
+        "expired": stats["totalMsgExpired"],
+        "why": why.get("reason"),
+        "properties": stats["subscriptionProperties"],
+    }
+
+
+def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> list[str]:
+    """A subscription: what it is, then its consumers."""
+    why = stats.get("why")
+    backlog = f"{stats['msgBacklog']:,} entries, {megabytes(stats['backlogSize'])}"
+    if stats.get("backlogMessages", stats["msgBacklog"]) != stats["msgBacklog"]:
+        backlog = f"{stats['backlogMessages']:,} messages in {backlog}"
+    facts = {
+        "subscription": f"{name} on {short(topic)}",
+        "type": stats["type"] + ("" if stats.get("isDurable", True) else ", ends with its last consumer"),
+        "backlog": backlog,
+        "out": f"{stats['msgRateOut']:,.1f} messages/s, {stats['msgOutCounter']:,} in all",
+        "acknowledged": f"{stats['messageAckRate']:,.1f} messages/s",
+        "unacknowledged": f"{stats['unackedMessages']:,}",
+    }
+    if stats.get("activeConsumerName"):
+        facts["active"] = stats["activeConsumerName"]
+    if stats["nonContiguousDeletedMessagesRanges"]:
+        facts["acknowledged ranges"] = f"{stats['nonContiguousDeletedMessagesRanges']:,} beyond the first gap"
+    if stats["lastAckedTimestamp"]:
+        facts["last acknowledged"] = since(stats["lastAckedTimestamp"])
+    if why:
+        facts["why nothing is sent"] = why["text"] + (f", {since(why['since'])}" if why["since"] else "")
+    width = max(map(len, facts))
+    lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
+    rows = [
+        {
+            "consumer": each["consumerName"],
+            "rate": each["msgRateOut"],
+            "permits": each["availablePermits"],
+            "unacked": each["unackedMessages"],
+            "blocked": each["blockedConsumerOnUnackedMsgs"],
+            "address": each.get("address", "").removeprefix("/"),
+            "client": each.get("clientVersion"),
+        }
+        for each in stats["consumers"]
+    ]
+    if rows:
+        lines += ["", *table(list(rows[0]), rows)]
+    return lines
+
+
+def since(wall: int) -> str:
+    """How long ago an instant was (ms since 1970), for the eye."""
+    seconds = max(time.time() - wall / 1000, 0)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit} ago"
+    return f"{seconds:.0f} s ago"
+
+
+def document_lines(document: Row) -> list[str]:
+    """The fields of a document that have something to say, one a line."""
+    told = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
+    width = max(map(len, told))
+    return [f"{clean(name):<{width}}  {cell(value)}" for name, value in told.items()]

@@ -1,0 +1,226 @@
+"""Single messages: peeked at, found by id or by time. An entry comes as it is stored, so a batch comes as one."""
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Final
+
+import zstandard
+
+from pulsarbox.broker.finder import find_first_since
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotFound, NotSupported, PersistenceError, PreconditionFailed
+from pulsarbox.protocol.metadata import key_values, parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageMetadata
+from pulsarbox.server.http.call import Answer, Call, Later, answer
+from pulsarbox.server.http.message_ids import EARLIEST, shown
+from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.http.targets import stored_topic, subscription_of
+from pulsarbox.server.http.topic_stats import timestamp
+from pulsarbox.storage.record import Entry, Position
+
+PREFIX: Final = "X-Pulsar-"
+EXPANDED_BYTES_MAX: Final = 64 << 20
+"""A message is not made larger than that."""
+
+_PLAIN: Final = {
+    "producer-name": "producer_name",
+    "sequence-id": "sequence_id",
+    "replicated-from": "replicated_from",
+    "partition-key": "partition_key",
+    "uncompressed-size": "uncompressed_size",
+    "encryption-algo": "encryption_algo",
+    "partition-key-b64-encoded": "partition_key_b64_encoded",
+    "null-value": "null_value",
+    "null-partition-key": "null_partition_key",
+    "marker-type": "marker_type",
+    "txnid-least-bits": "txnid_least_bits",
+    "txnid-most-bits": "txnid_most_bits",
+    "highest-sequence-id": "highest_sequence_id",
+    "uuid": "uuid",
+    "num-chunks-from-msg": "num_chunks_from_msg",
+    "total-chunk-msg-size": "total_chunk_msg_size",
+    "chunk-id": "chunk_id",
+    "num-batch-message": "num_messages_in_batch",
+}
+"""Headers, and the fields of the metadata that they tell where they are set."""
+_TIMES: Final = {"publish-time": "publish_time", "event-time": "event_time", "deliver-at-time": "deliver_at_time"}
+_BYTES: Final = {
+    "Base64-schema-version": "schema_version",
+    "Base64-ordering-key": "ordering_key",
+    "Base64-encryption-param": "encryption_param",
+}
+
+
+def peek(call: Call) -> Later:
+    """The n-th entry that the subscription has not acknowledged; nothing is consumed."""
+    number = call.number("number")
+    topic = stored_topic(call, "Peek messages")
+    subscription = subscription_of(topic, call.path["subscription"])
+    if number < 1:
+        raise PreconditionFailed("Messages are counted from 1")
+    later = Later()
+
+    def found(position: Position | None, now: Now) -> None:
+        if position is None:
+            later.failed(NotFound("Message not found"))
+        else:
+            _give(topic, position, later, now)
+
+    subscription.clearing.find(number, found, call.now)
+    return later
+
+
+def by_id(call: Call) -> Later:
+    """The entry of an id."""
+    position = Position(call.number("ledger"), call.number("entry"))
+    topic = stored_topic(call, "Get message by id")
+    info = topic.ledger.ledgers.get(position.ledger_id)
+    if info is None or not 0 <= position.entry_id < info.confirmed:
+        raise NotFound("Message id not found")
+    later = Later()
+    _give(topic, position, later, call.now)
+    return later
+
+
+def examine(call: Call) -> Later:
+    """The n-th entry from the start or, which is the default, from the end; the last there is where it is beyond."""
+    topic = stored_topic(call, "Examine messages")
+    try:
+        number = max(int(call.query.get("messagePosition", "1")), 1)
+    except ValueError:
+        raise PreconditionFailed("messagePosition must be a whole number") from None
+    ledger = topic.ledger
+    total = ledger.confirmed_entries
+    if not total:
+        raise PreconditionFailed("Could not examine messages due to the total message is zero")
+    index = min(number, total) - 1
+    if call.query.get("initialPosition", "latest") != "earliest":
+        index = total - 1 - index
+    for info in ledger.ledgers.values():
+        if index < info.confirmed:
+            break
+        index -= info.confirmed
+    later = Later()
+    _give(topic, Position(info.ledger_id, index), later, call.now)
+    return later
+
+
+def last(call: Call) -> Answer:
+    """The id of the last message that anybody can see."""
+    topic = stored_topic(call, "Get the last message id")
+    ledger = topic.ledger
+    batch = ledger.last_batch - 1 if ledger.last_batch > 0 else -1
+    return answer(shown(ledger.last_confirmed, topic.name.partition_index, batch))
+
+
+def by_time(call: Call) -> Later:
+    """The id of the first entry that was published at an instant (ms since 1970) or later."""
+    at = call.now.of_client(call.number("timestamp"))
+    topic = stored_topic(call, "Get message ID by timestamp")
+    later = Later()
+
+    def found(position: Position, now: Now) -> None:
+        ledger = topic.ledger
+        first = ledger.next(*ledger.first_position())
+        later.give(answer(shown(EARLIEST if position <= first else position, topic.name.partition_index)))
+
+    find_first_since(topic, at, found, later.failed, call.now)
+    return later
+
+
+def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) -> None:
+    def read(entry: Entry, when: Now) -> None:
+        try:
+            later.give(entry_answer(entry))
+        except (NotSupported, PersistenceError) as error:
+            later.failed(error)
+
+    topic.read_entry(position, read, later.failed, now)
+
+
+def entry_answer(entry: Entry) -> Answer:
+    """An entry as an answer: the metadata in headers, the payload as the body, unpacked but not taken apart.
+
+    Raises NotSupported for a compression that the box does not know, PersistenceError for a payload that is broken.
+    """
+    parsed = parse_entry(entry.body)
+    metadata, payload = parsed.metadata, entry.body[parsed.body_offset :]
+    encrypted = bool(metadata.encryption_keys)
+    headers = {f"{PREFIX}{name}": value for name, value in _headers(entry, metadata, len(payload)).items()}
+    body = payload if encrypted else _expanded(payload, metadata)
+    return Answer(200, body, headers=MappingProxyType(headers))
+
+
+def _headers(entry: Entry, metadata: MessageMetadata, size: int) -> dict[str, str]:
+    has = metadata.HasField
+    headers = {
+        "Message-ID": f"{entry.ledger_id}:{entry.entry_id}",
+        "PROPERTY": json.dumps(key_values(metadata.properties), separators=(",", ":")),
+        "Is-Encrypted": _text(bool(metadata.encryption_keys)),
+        "txn-uncommitted": "false",
+    }
+    headers |= {name: timestamp(getattr(metadata, field)) for name, field in _TIMES.items() if has(field)}
+    headers |= {name: _text(getattr(metadata, field)) for name, field in _PLAIN.items() if has(field)}
+    headers |= {name: b64encode(getattr(metadata, field)).decode() for name, field in _BYTES.items() if has(field)}
+    if has("num_messages_in_batch"):
+        headers["batch-size"] = str(size)
+    if has("compression"):
+        headers["compression"] = CompressionType.Name(metadata.compression)
+    if has("num_chunks_from_msg"):
+        headers["PROPERTY-TOTAL-CHUNKS"] = str(metadata.num_chunks_from_msg)
+        headers["PROPERTY-CHUNK-ID"] = str(metadata.chunk_id)
+    if metadata.encryption_keys:
+        headers["Base64-encryption-keys"] = b64encode(metadata.encryption_keys[0].SerializeToString()).decode()
+    return headers
+
+
+def _text(value: object) -> str:
+    """As a header can carry it: in one line, of Latin-1."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    text = "".join(one if one.isprintable() else " " for one in text)
+    return text.encode("latin-1", "replace").decode("latin-1")
+
+
+def _expanded(payload: bytes, metadata: MessageMetadata) -> bytes:
+    expand = _EXPANDERS.get(metadata.compression)
+    if expand is None:
+        name = CompressionType.Name(metadata.compression)
+        raise NotSupported(f"The message is compressed with {name}, which the box cannot undo: consume it instead")
+    size = metadata.uncompressed_size
+    if size > EXPANDED_BYTES_MAX:
+        raise NotSupported(f"The message has {size} bytes, no more than {EXPANDED_BYTES_MAX} are shown: consume it")
+    try:
+        return expand(payload, size)
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise PersistenceError(f"The message cannot be unpacked: {error}") from None
+
+
+def _inflated(payload: bytes, size: int) -> bytes:
+    return zlib.decompressobj().decompress(payload, size) if size else b""
+
+
+def _unzstd(payload: bytes, size: int) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(payload, max_output_size=size) if size else b""
+
+
+_EXPANDERS: Final[dict[CompressionType, Callable[[bytes, int], bytes]]] = {
+    CompressionType.NONE: lambda payload, size: payload,
+    CompressionType.ZLIB: _inflated,
+    CompressionType.ZSTD: _unzstd,
+}
+
+_TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_USER, peek),
+    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_USER, by_id),
+    Route("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_USER, examine),
+    Route("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_USER, last),
+    Route("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_USER, by_time),
+)

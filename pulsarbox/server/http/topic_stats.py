@@ -1,0 +1,395 @@
+"""What the statistics of a topic say: the JSON of Pulsar 4.2, field by field.
+
+What has no source in the box yet stands with Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``,
+its backlog in messages where ``msgBacklog`` counts entries, and ``why``: the one reason why nothing is sent to it.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
+from pulsarbox.broker.topic import AnySubscription, PersistentTopic, Topic
+from pulsarbox.clock import Now
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
+from pulsarbox.storage.catalog import topic_key
+
+Stats = dict[str, Any]
+
+RANGE_BYTES: Final = 56
+"""What an acknowledged range takes on the disk."""
+
+NO_COMPACTION: Final = {
+    "lastCompactionRemovedEventCount": 0,
+    "lastCompactionSucceedTimestamp": 0,
+    "lastCompactionFailedTimestamp": 0,
+    "lastCompactionDurationTimeInMills": 0,
+}
+
+
+class Wanted(NamedTuple):
+    """What to tell, and as of when."""
+
+    now: Now
+    owner: str
+    """The broker, as ``host:port`` of its Admin API."""
+    publishers: bool = True
+    consumers: bool = True
+
+
+def timestamp(wall: int) -> str:
+    """Milliseconds since 1970 as Pulsar writes an instant."""
+    text = datetime.fromtimestamp(wall / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.removesuffix("+00:00").removesuffix(".000") + "Z"
+
+
+def empty() -> Stats:
+    """The statistics of a topic on which nothing ever happened: what others are added to."""
+    return {
+        "msgRateIn": 0.0,
+        "msgThroughputIn": 0.0,
+        "msgRateOut": 0.0,
+        "msgThroughputOut": 0.0,
+        "bytesInCounter": 0,
+        "msgInCounter": 0,
+        "systemTopicBytesInCounter": 0,
+        "bytesOutCounter": 0,
+        "msgOutCounter": 0,
+        "bytesOutInternalCounter": 0,
+        "averageMsgSize": 0.0,
+        "msgChunkPublished": False,
+        "storageSize": 0,
+        "backlogSize": 0,
+        "backlogQuotaLimitSize": 0,
+        "backlogQuotaLimitTime": 0,
+        "oldestBacklogMessageAgeSeconds": 0,
+        "publishRateLimitedTimes": 0,
+        "earliestMsgPublishTimeInBacklogs": 0,
+        "offloadedStorageSize": 0,
+        "lastOffloadLedgerId": 0,
+        "lastOffloadSuccessTimeStamp": 0,
+        "lastOffloadFailureTimeStamp": 0,
+        "ongoingTxnCount": 0,
+        "abortedTxnCount": 0,
+        "committedTxnCount": 0,
+        "publishers": [],
+        "waitingPublishers": 0,
+        "subscriptions": {},
+        "replication": {},
+        "nonContiguousDeletedMessagesRanges": 0,
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": 0,
+        "compaction": dict(NO_COMPACTION),
+        "topicCreationTimeStamp": 0,
+        "lastPublishTimeStamp": 0,
+    }
+
+
+def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
+    """The statistics of a topic."""
+    rates_in = [producer.rates(wanted.now) for producer in topic.producers]
+    subscriptions = {each.name: subscription_stats(each, wanted) for each in topic.all_subscriptions()}
+    rate_in, throughput_in = (sum(column) for column in zip(*rates_in, strict=True)) if rates_in else (0.0, 0.0)
+    stats = empty() | {
+        "msgRateIn": rate_in,
+        "msgThroughputIn": throughput_in,
+        "msgRateOut": 0.0 + _sum(subscriptions, "msgRateOut"),
+        "msgThroughputOut": 0.0 + _sum(subscriptions, "msgThroughputOut"),
+        "bytesOutCounter": topic.gone_out[1] + _sum(subscriptions, "bytesOutCounter"),
+        "msgOutCounter": topic.gone_out[0] + _sum(subscriptions, "msgOutCounter"),
+        "averageMsgSize": throughput_in / rate_in if rate_in else 0.0,
+        "publishers": [publisher_stats(each, wanted) for each in topic.producers] if wanted.publishers else [],
+        "waitingPublishers": topic.producers.waiting,
+        "subscriptions": subscriptions,
+        "ownerBroker": wanted.owner,
+    }
+    if topic.producers.epoch is not None:
+        stats["topicEpoch"] = topic.producers.epoch
+    return stats | (_stored(topic, subscriptions) if isinstance(topic, PersistentTopic) else _not_stored(topic))
+
+
+def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats]) -> Stats:
+    ledger = topic.ledger
+    row = topic.core.catalog.get(topic_key(str(topic.name))) or {}
+    slowest = min((each.cursor.mark_bytes for each in topic.subscriptions.values()), default=ledger.confirmed_bytes)
+    ranges = _sum(subscriptions, "nonContiguousDeletedMessagesRanges")
+    return {
+        "bytesInCounter": ledger.confirmed_bytes,
+        "msgInCounter": ledger.confirmed_messages,
+        "storageSize": ledger.size,
+        "backlogSize": ledger.confirmed_bytes - slowest,
+        "backlogQuotaLimitSize": -1,
+        "backlogQuotaLimitTime": -1,
+        "oldestBacklogMessageAgeSeconds": -1,
+        "deduplicationStatus": "Disabled" if topic.deduplication is None else "Enabled",
+        "nonContiguousDeletedMessagesRanges": ranges,
+        "nonContiguousDeletedMessagesRangesSerializedSize": ranges * RANGE_BYTES,
+        "topicCreationTimeStamp": row.get("created", 0),
+        "lastPublishTimeStamp": ledger.last_publish_time,
+    }
+
+
+def _not_stored(topic: Topic) -> Stats:
+    return {
+        "bytesInCounter": topic.gone_in[1] + sum(each.bytes_in for each in topic.producers),
+        "msgInCounter": topic.gone_in[0] + sum(each.messages_in for each in topic.producers),
+        "msgDropRate": 0.0,
+    }
+
+
+def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
+    """The statistics of a producer."""
+    rate, throughput = producer.rates(wanted.now)
+    stats = {
+        "accessMode": ProducerAccessMode.Name(producer.access.mode),
+        "msgRateIn": rate,
+        "msgThroughputIn": throughput,
+        "averageMsgSize": throughput / rate if rate else 0.0,
+        "chunkedMessageRate": 0.0,
+        "producerId": producer.producer_id,
+        "supportsPartialProducer": False,
+        "producerName": producer.name,
+        "address": f"/{producer.cnx.address}",
+        "connectedSince": timestamp(producer.connected_since),
+        "clientVersion": producer.cnx.client_version,
+        "metadata": producer.metadata,
+    }
+    return stats if producer.topic.name.persistent else stats | {"msgDropRate": 0.0}
+
+
+def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
+    """The statistics of a subscription."""
+    consumers = [consumer_stats(each, subscription, wanted) for each in subscription.consumers]
+    ranges = subscription.key_ranges
+    for each, stats in zip(subscription.consumers, consumers, strict=True):
+        if subscription.type == CommandSubscribe.Key_Shared:
+            stats["drainingHashes"] = []
+            stats["keyHashRangeArrays"] = [list(pair) for pair in ranges.get(each, [])]
+    active = subscription.active_consumer
+    stats = {
+        "msgRateOut": sum((each["msgRateOut"] for each in consumers), 0.0),
+        "msgThroughputOut": sum((each["msgThroughputOut"] for each in consumers), 0.0),
+        "bytesOutCounter": subscription.gone[1] + sum(each["bytesOutCounter"] for each in consumers),
+        "msgOutCounter": subscription.gone[0] + sum(each["msgOutCounter"] for each in consumers),
+        "msgRateRedeliver": sum((each["msgRateRedeliver"] for each in consumers), 0.0),
+        "messageAckRate": sum((each["messageAckRate"] for each in consumers), 0.0),
+        "chunkedMessageRate": 0.0,
+        "msgBacklog": 0,
+        "backlogSize": 0,
+        "earliestMsgPublishTimeInBacklog": 0,
+        "msgBacklogNoDelayed": 0,
+        "blockedSubscriptionOnUnackedMsgs": False,
+        "msgDelayed": 0,
+        "msgInReplay": 0,
+        "unackedMessages": sum(each["unackedMessages"] for each in consumers),
+        "type": TYPE_NAMES[subscription.type],
+        **({"activeConsumerName": active.name} if active is not None else {}),
+        "msgRateExpired": 0.0,
+        "msgExpired": 0,
+        "totalMsgExpired": 0,
+        "lastExpireTimestamp": 0,
+        "lastConsumedFlowTimestamp": _latest(each.last_flow for each in subscription.consumers),
+        "lastConsumedTimestamp": _latest(each.last_sent for each in subscription.consumers),
+        "lastAckedTimestamp": _latest(each.last_acked for each in subscription.consumers),
+        "lastMarkDeleteAdvancedTimestamp": 0,
+        "consumers": consumers if wanted.consumers else [],
+        "isDurable": subscription.durable,
+        "isReplicated": False,
+        "allowOutOfOrderDelivery": any(each.key_shared.allow_out_of_order for each in subscription.consumers),
+        "consumersAfterMarkDeletePosition": {},
+        "drainingHashesCount": 0,
+        "drainingHashesClearedTotal": 0,
+        "drainingHashesUnackedMessages": 0,
+        "nonContiguousDeletedMessagesRanges": 0,
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": 0,
+        "subscriptionProperties": {},
+        "filterProcessedMsgCount": 0,
+        "filterAcceptedMsgCount": 0,
+        "filterRejectedMsgCount": 0,
+        "filterRescheduledMsgCount": 0,
+        "dispatchThrottledMsgEventsBySubscriptionLimit": 0,
+        "dispatchThrottledBytesEventsBySubscriptionLimit": 0,
+        "dispatchThrottledMsgEventsByTopicLimit": 0,
+        "dispatchThrottledBytesEventsByTopicLimit": 0,
+        "dispatchThrottledMsgEventsByBrokerLimit": 0,
+        "dispatchThrottledBytesEventsByBrokerLimit": 0,
+        "durable": subscription.durable,
+        "replicated": False,
+    }
+    if subscription.type == CommandSubscribe.Key_Shared and subscription.consumers:
+        stats["keySharedMode"] = subscription.consumers[0].key_shared.mode.name
+    return stats | (_cursor_stats(subscription) if isinstance(subscription, Subscription) else {"msgDropRate": 0.0})
+
+
+def _cursor_stats(subscription: Subscription) -> Stats:
+    cursor, clearing, why = subscription.cursor, subscription.clearing, subscription.why()
+    backlog, ranges = cursor.backlog_entries, len(cursor.ranges)
+    return {
+        "msgBacklog": backlog,
+        "backlogSize": cursor.backlog_bytes,
+        "msgBacklogNoDelayed": backlog,
+        "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
+        "msgInReplay": subscription.waiting_again,
+        "type": TYPE_NAMES[subscription.type] if subscription.served else "None",
+        "msgExpired": clearing.expired,
+        "totalMsgExpired": clearing.expired,
+        "lastExpireTimestamp": clearing.last_expired,
+        "lastMarkDeleteAdvancedTimestamp": subscription.mark_moved,
+        "nonContiguousDeletedMessagesRanges": ranges,
+        "nonContiguousDeletedMessagesRangesSerializedSize": ranges * RANGE_BYTES,
+        "subscriptionProperties": subscription.properties,
+        "backlogMessages": cursor.backlog_messages,
+        "why": why._asdict(),
+    }
+
+
+def consumer_stats(consumer: Consumer, subscription: AnySubscription, wanted: Wanted) -> Stats:
+    """The statistics of a consumer. As Pulsar, nothing counts as unacknowledged where one consumer gets everything."""
+    rates = consumer.rates(wanted.now)
+    entries = consumer.entries_out
+    return {
+        "msgRateOut": rates.messages_out,
+        "msgThroughputOut": rates.bytes_out,
+        "bytesOutCounter": consumer.bytes_out,
+        "msgOutCounter": consumer.messages_out,
+        "msgRateRedeliver": rates.given_back,
+        "messageAckRate": rates.acknowledged,
+        "chunkedMessageRate": 0.0,
+        "consumerName": consumer.name,
+        "availablePermits": consumer.permits,
+        "unackedMessages": 0 if subscription.type in ONE_ACTIVE else consumer.unacked,
+        "avgMessagesPerEntry": round(consumer.messages_out / entries) if entries else 0,
+        "blockedConsumerOnUnackedMsgs": consumer.blocked,
+        "drainingHashesCount": 0,
+        "drainingHashesClearedTotal": 0,
+        "drainingHashesUnackedMessages": 0,
+        "address": f"/{consumer.cnx.address}",
+        "connectedSince": timestamp(consumer.connected_since),
+        "clientVersion": consumer.cnx.client_version,
+        "lastAckedTimestamp": consumer.last_acked,
+        "lastConsumedTimestamp": consumer.last_sent,
+        "firstMessagesSentTimestamp": consumer.first_sent,
+        "lastConsumedFlowTimestamp": consumer.last_flow,
+        "firstConsumedFlowTimestamp": consumer.first_flow,
+        "metadata": consumer.metadata,
+        "lastAckedTime": timestamp(consumer.last_acked),
+        "lastConsumedTime": timestamp(consumer.last_sent),
+    }
+
+
+# Partitioned topics: sums, as TopicStatsImpl.add and its like in Pulsar make them.
+
+_ADDED: Final = frozenset(
+    (
+        "msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut", "bytesInCounter", "msgInCounter",
+        "bytesOutCounter", "msgOutCounter", "waitingPublishers", "storageSize", "backlogSize",
+        "publishRateLimitedTimes", "offloadedStorageSize", "nonContiguousDeletedMessagesRanges",
+        "nonContiguousDeletedMessagesRangesSerializedSize", "delayedMessageIndexSizeInBytes", "msgDropRate",
+        "msgRateRedeliver", "messageAckRate", "chunkedMessageRate", "msgBacklog", "msgBacklogNoDelayed", "msgDelayed",
+        "msgInReplay", "unackedMessages", "msgRateExpired", "msgExpired", "totalMsgExpired", "drainingHashesCount",
+        "drainingHashesClearedTotal", "drainingHashesUnackedMessages", "filterProcessedMsgCount",
+        "filterAcceptedMsgCount", "filterRejectedMsgCount", "filterRescheduledMsgCount",
+        "dispatchThrottledMsgEventsBySubscriptionLimit", "dispatchThrottledBytesEventsBySubscriptionLimit",
+        "dispatchThrottledMsgEventsByTopicLimit", "dispatchThrottledBytesEventsByTopicLimit",
+        "dispatchThrottledMsgEventsByBrokerLimit", "dispatchThrottledBytesEventsByBrokerLimit", "backlogMessages",
+        "availablePermits",
+    )
+)  # fmt: skip
+_OLDEST: Final = frozenset(
+    ("topicCreationTimeStamp", "earliestMsgPublishTimeInBacklogs", "earliestMsgPublishTimeInBacklog")
+)
+"""The earliest of those that there are."""
+_NEWEST: Final = frozenset(("lastPublishTimeStamp",))
+_EITHER: Final = frozenset(("isDurable", "isReplicated", "allowOutOfOrderDelivery", "durable", "replicated"))
+_LAST: Final = frozenset(("type", "blockedConsumerOnUnackedMsgs", "consumerName", "firstMessagesSentTimestamp",
+                          "firstConsumedFlowTimestamp", "keyHashRangeArrays"))  # fmt: skip
+
+_NO_PUBLISHER: Final = {
+    "msgRateIn": 0.0,
+    "msgThroughputIn": 0.0,
+    "averageMsgSize": 0.0,
+    "chunkedMessageRate": 0.0,
+    "producerId": 0,
+    "supportsPartialProducer": False,
+}
+_NOT_OF_A_SUM: Final = frozenset(("metadata", "address", "connectedSince", "clientVersion"))
+"""What the consumers of a sum do not have."""
+
+
+def add(total: Stats, stats: Stats, parts: int) -> None:
+    """Add the statistics of one more partition to those of ``parts`` others."""
+    _add_numbers(total, stats)
+    if "msgDropRate" in stats:
+        total["msgDropRate"] = total.get("msgDropRate", 0.0) + stats["msgDropRate"]
+    for name in ("backlogQuotaLimitSize", "backlogQuotaLimitTime"):
+        total[name] = stats[name]
+    total["averageMsgSize"] = (total["averageMsgSize"] * parts + stats["averageMsgSize"]) / (parts + 1)
+    for i, publisher in enumerate(stats["publishers"]):
+        if i == len(total["publishers"]):
+            total["publishers"].append(dict(_NO_PUBLISHER))
+        summed = total["publishers"][i]
+        for name in ("msgRateIn", "msgThroughputIn"):
+            summed[name] += publisher[name]
+        summed["averageMsgSize"] = summed["msgThroughputIn"] / summed["msgRateIn"] if summed["msgRateIn"] else 0.0
+    for name, subscription in stats["subscriptions"].items():
+        if name in total["subscriptions"]:
+            _add_subscription(total["subscriptions"][name], subscription)
+        else:
+            total["subscriptions"][name] = _first_of_a_sum(subscription)
+
+
+def _first_of_a_sum(subscription: Stats) -> Stats:
+    first = {name: value for name, value in subscription.items() if name not in ("why", "activeConsumerName")}
+    for name in first:
+        if name.startswith("last") and name.endswith("Timestamp"):
+            first[name] = 0  # as Pulsar: a sum has none
+    return first | {
+        "consumers": [_consumer_of_a_sum(each) for each in subscription["consumers"]],
+        "subscriptionProperties": dict(subscription["subscriptionProperties"]),
+    }
+
+
+def _consumer_of_a_sum(consumer: Stats) -> Stats:
+    left = {name: value for name, value in consumer.items() if name not in _NOT_OF_A_SUM}
+    for name in left:
+        if name.startswith("last") and name.endswith("Timestamp"):
+            left[name] = 0
+    return left | {"lastAckedTime": timestamp(0), "lastConsumedTime": timestamp(0), "avgMessagesPerEntry": 0}
+
+
+def _add_subscription(total: Stats, subscription: Stats) -> None:
+    _add_numbers(total, subscription)
+    total["subscriptionProperties"] |= subscription["subscriptionProperties"]
+    consumers = [_consumer_of_a_sum(each) for each in subscription["consumers"]]
+    if len(total["consumers"]) != len(consumers):
+        total["consumers"] += consumers
+        return
+    for summed, consumer in zip(total["consumers"], consumers, strict=True):
+        _add_numbers(summed, consumer)
+
+
+def _add_numbers(total: Stats, stats: Stats) -> None:
+    for name, value in stats.items():
+        if name not in total:
+            continue
+        if name in _ADDED:
+            total[name] += value
+        elif name in _OLDEST:
+            total[name] = min(total[name], value) if total[name] and value else max(total[name], value)
+        elif name in _NEWEST:
+            total[name] = max(total[name], value)
+        elif name in _EITHER:
+            total[name] = total[name] or value
+        elif name in _LAST:
+            total[name] = value
+
+
+def _sum(of: dict[str, Stats], name: str) -> Any:
+    return sum((each[name] for each in of.values()), 0)
+
+
+def _latest(times: Iterable[int]) -> int:
+    return max(times, default=0)

@@ -1,0 +1,71 @@
+"""Work that is too long for one turn of the loop: done piece by piece, with everybody else served in between."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from pulsarbox.clock import Now
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.server.http.call import Answer, Call, Later
+
+T = TypeVar("T")
+
+
+def in_turns(
+    call: Call,
+    things: Iterable[T],
+    work: Callable[[T, Now], None],
+    finish: Callable[[Now, Later], None],
+    at_once: int,
+) -> Later:
+    """Do ``work`` on each of the things, ``at_once`` of them a turn; then ``finish`` sees to the answer.
+
+    An error that is raised on the way is the answer.
+    """
+    later = Later()
+    left: Iterator[T] = iter(things)
+
+    def turn(now: Now) -> None:
+        try:
+            some = list(islice(left, at_once))
+            for thing in some:
+                work(thing, now)
+            if len(some) == at_once:
+                call.broker.core.timers.at(now.monotonic, turn)
+            else:
+                finish(now, later)
+        except PulsarBoxError as error:
+            later.failed(error)
+
+    turn(call.now)
+    return later
+
+
+def when_all(
+    later: Later, count: int, finish: Callable[[], Answer]
+) -> tuple[Callable[[Now], None], Callable[[Exception], None]]:
+    """Two functions for ``count`` operations to tell how they ended; ``later`` is given the answer after the last.
+
+    The first error is the answer where there was one.
+    """
+    left = count
+    errors: list[Exception] = []
+
+    def over() -> None:
+        nonlocal left
+        left -= 1
+        if left:
+            return
+        if errors:
+            later.failed(errors[0])
+        else:
+            later.give(finish())
+
+    def done(now: Now) -> None:
+        over()
+
+    def failed(error: Exception) -> None:
+        errors.append(error)
+        over()
+
+    return done, failed
