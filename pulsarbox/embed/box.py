@@ -15,7 +15,7 @@ from pulsarbox.embed.box_clock import BoxClock
 from pulsarbox.embed.box_faults import BoxFaults
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.messages import Message, messages_of
-from pulsarbox.embed.process_runner import ProcessRunner
+from pulsarbox.embed.process_runner import ProcessRunner, said
 from pulsarbox.embed.snapshot import Snapshot, scratch_directory
 from pulsarbox.embed.testing import WITHIN_SECONDS, Seen, wait_until_as_expected
 from pulsarbox.embed.thread_runner import ThreadRunner
@@ -23,6 +23,7 @@ from pulsarbox.errors import PulsarBoxError, TopicNotFound
 from pulsarbox.server.running import Running
 
 START_SECONDS_MAX: Final = 30.0
+_LOG: Final = "log"
 
 _DEFAULTS: Final[Mapping[str, Value]] = {"brokerServicePort": 0, "webServicePort": 0, "bindAddress": "127.0.0.1"}
 
@@ -85,7 +86,7 @@ class PulsarBox:
             self._runner.kill() if isinstance(self._runner, ProcessRunner) else self._runner.stop()
         runner: ThreadRunner | ProcessRunner
         if self._scratch is not None:
-            runner = ProcessRunner(self._settings, memory=self._memory, log=self._scratch / "log")
+            runner = ProcessRunner(self._settings, memory=self._memory, log=self._scratch / _LOG)
         else:
             runner = ThreadRunner(self._settings, memory=self._memory)
         self._serves(runner.start(START_SECONDS_MAX))
@@ -179,8 +180,11 @@ class PulsarBox:
         return self._settings
 
     def log(self) -> str:
-        """The end of what the process of the box has logged; in a thread it logs through this program's logging."""
-        return "" if self._runner is None else self._runner.said()
+        """The end of what the process of the box has logged, when that has ended too.
+
+        In a thread it logs through this program's logging, and this is empty.
+        """
+        return "" if self._scratch is None else said(self._scratch / _LOG)
 
     # What it holds
 

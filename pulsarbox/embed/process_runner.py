@@ -110,10 +110,6 @@ class ProcessRunner:
         """See HostedBox."""
         return Running(**self._ask({"do": "restore", "source": str(source)}, DO_SECONDS_MAX))
 
-    def said(self) -> str:
-        """The end of its log."""
-        return self._log.read_text(errors="replace")[-_SAID_MAX:] if self._log.exists() else ""
-
     def let_go(self) -> None:
         """In the child of a fork: the box is the parent's."""
         if self._control is not None:
@@ -142,5 +138,10 @@ class ProcessRunner:
         return answer["done"]
 
     def _tail(self) -> str:
-        said = self.said().strip()
-        return f"; it says:\n{said}" if said else ""
+        text = said(self._log).strip()
+        return f"; it says:\n{text}" if text else ""
+
+
+def said(log: Path) -> str:
+    """The end of a log."""
+    return log.read_text(errors="replace")[-_SAID_MAX:] if log.exists() else ""

@@ -123,10 +123,6 @@ class ThreadRunner:
         """See HostedBox."""
         return self._do(lambda: self._box.restore(source))
 
-    def said(self) -> str:
-        """Nothing of its own: it logs through this program's logging."""
-        return ""
-
     def _do(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         if not self.alive:
             raise BoxError("the box does not run")

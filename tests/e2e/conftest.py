@@ -29,6 +29,8 @@ class Running:
 
     url: str
     web_url: str
+    is_ours: bool = True
+    """A box, not another broker that the tests are held against."""
 
     def admin(self, method: str, path: str, body: str | None = None) -> str:
         return admin(self.web_url, method, path, body)
@@ -38,7 +40,7 @@ class Running:
 def box(request: pytest.FixtureRequest) -> Iterator[Running]:
     """A broker for the tests of one module: the box of the session (tool.pytest says which kind), or another one."""
     if "E2E_URL" in os.environ:
-        yield Running(os.environ["E2E_URL"], os.environ["E2E_WEB_URL"])
+        yield Running(os.environ["E2E_URL"], os.environ["E2E_WEB_URL"], is_ours=False)
         return
     if "E2E_START_CMD" not in os.environ:
         shared: PulsarBox = request.getfixturevalue("pulsarbox")
@@ -47,7 +49,7 @@ def box(request: pytest.FixtureRequest) -> Iterator[Running]:
     own = Box(request.getfixturevalue("tmp_path_factory").mktemp("box") / "data", START_CMD)
     own.start()
     try:
-        yield Running(own.url, own.web_url)
+        yield Running(own.url, own.web_url, is_ours=False)
         assert own.stop() == 0
     finally:
         own.kill()

@@ -94,7 +94,7 @@ def test_holes_are_what_was_not_acknowledged(client: Any, topic: str, run: Run) 
     ]
 
 
-def test_statistics_of_what_goes_on(client: Any, topic: str, run: Run) -> None:
+def test_statistics_of_what_goes_on(client: Any, topic: str, run: Run, box: Running) -> None:
     producer = client.create_producer(topic, producer_name="maker")
     client.subscribe(topic, "s", consumer_name="eater")
     producer.send(b"x")
@@ -104,7 +104,9 @@ def test_statistics_of_what_goes_on(client: Any, topic: str, run: Run) -> None:
     text = run("topic", "stats", topic).stdout
     assert ("maker" in text, "Exclusive" in text) == (True, True)
     text = run("sub", "stats", topic, "s").stdout
-    assert ("eater" in text, "why nothing is sent" in text) == (True, True)
+    assert "eater" in text
+    if box.is_ours:  # a Pulsar does not tell
+        assert "why nothing is sent" in text
 
 
 def test_unloading_loses_nothing(client: Any, topic: str, run: Run) -> None:

@@ -282,6 +282,19 @@ def test_settings_are_checked_before_anything_starts() -> None:
         PulsarBox().service_url  # noqa: B018
 
 
+def test_the_loop_of_the_standard_library_does_as_well(make: Maker) -> None:
+    files = descriptors()
+    with make(eventLoop="asyncio") as box:
+        publish(box, "t", numbered(3))
+        with box.snapshot() as snapshot:
+            box.restore(snapshot)
+        assert held(box, "t") == numbered(3)
+        box.restart()
+        assert held(box, "t") == numbered(3)
+    gc.collect()
+    assert descriptors() <= files
+
+
 def test_settings_take_effect(make: Maker) -> None:
     with make(allowAutoTopicCreation=False) as box:
         client = connect(box.service_url)
@@ -426,17 +439,20 @@ def test_a_process_logs_for_itself() -> None:
         box.admin("PUT", "/admin/v2/tenants/acme", {"allowedClusters": ["standalone"], "adminRoles": []})
         assert "PUT /admin/v2/tenants/acme 204" in box.log()
         assert "in a process, data in memory: pulsar://" in repr(box)
+    assert "204" in box.log()
 
 
-def test_many_stand_side_by_side_and_know_nothing_of_each_other() -> None:
+def test_a_hundred_stand_side_by_side_and_know_nothing_of_each_other() -> None:
     threads, files = threading.active_count(), descriptors()
-    boxes = [PulsarBox().start() for _ in range(20)]
-    assert len({box.port for box in boxes}) == 20
-    for number, box in enumerate(boxes):
+    boxes = [PulsarBox().start() for _ in range(100)]
+    assert len({box.port for box in boxes}) == 100
+    some = boxes[::10]
+    for number, box in enumerate(some):
         publish(box, "t", [b"%d" % number])
-    assert [held(box, "t") for box in boxes] == [[b"%d" % number] for number in range(20)]
+    assert [[each.payload for each in box.messages("t")] for box in some] == [[b"%d" % n] for n in range(10)]
     gc.collect()
-    assert descriptors() - files <= 20 * 12
+    assert threading.active_count() - threads <= 100 * 4
+    assert descriptors() - files <= 100 * 10
     for box in boxes:
         box.stop()
     until(lambda: threading.active_count() == threads)

@@ -56,6 +56,8 @@ LIGHT = [
     ["start", "--help"],
     ["doctor", "--help"],
     ["status", "--data-dir", "/nix"],
+    ["clock", "advance", "--help"],
+    ["fault", "add", "--help"],
     ["stop", "--data-dir", "/nix"],
     ["topic", "--help"],
     ["topic", "delete", "--help"],
@@ -103,6 +105,24 @@ def test_listing_the_commands_loads_none_of_them() -> None:
 
 def test_the_settings_load_without_any_library() -> None:
     assert loaded_by("import pulsarbox.config").isdisjoint({"aiohttp", "asyncio", "click", "google", "lmdb"})
+
+
+def ours(statement: str) -> set[str]:
+    return {name for name in loaded_by(statement) if name.partition(".")[0] == "pulsarbox"}
+
+
+def test_the_package_and_its_pytest_plugin_load_nothing_of_it() -> None:
+    assert ours("import pulsarbox") == {"pulsarbox"}
+    plugin = {"pulsarbox", "pulsarbox.embed", "pulsarbox.embed.pytest_plugin"}
+    assert ours("import pulsarbox.embed.pytest_plugin") == plugin
+
+
+def test_what_the_package_names_is_there() -> None:
+    import pulsarbox
+
+    assert [name for name in pulsarbox.__all__ if not hasattr(pulsarbox, name)] == []
+    with pytest.raises(AttributeError, match="no attribute 'PulsarBocks'"):
+        _ = pulsarbox.PulsarBocks
 
 
 ADMIN = [["topic", "list"], ["topic", "stats", "t"], ["sub", "list", "t"], ["ns", "list"], ["tenant", "list"]]

@@ -119,7 +119,7 @@ def last(call: Call) -> Answer:
 
 def by_time(call: Call) -> Later:
     """The id of the first entry that was published at an instant (ms since 1970) or later."""
-    at = call.number("timestamp")
+    at = call.now.of_client(call.number("timestamp"))
     topic = stored_topic(call, "Get message ID by timestamp")
     later = Later()
 

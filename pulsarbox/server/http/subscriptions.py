@@ -49,7 +49,8 @@ def create(call: Call) -> Later:
     if call.path["domain"] == "non-persistent":
         raise BadRequest("Create subscription on non-persistent topic can only be done through client")
     _check_name(name)
-    place = place_of(call) or Place(LATEST)
+    # As Pulsar, which does not look whether the message is excluded here.
+    place = (place_of(call) or Place(LATEST))._replace(excluded=False)
     parts = parts_of(call)
     topics = [_opened(call, part) for part in parts]
     if all(name in topic.subscriptions for topic in topics):
@@ -290,7 +291,7 @@ def _required(place: Place | None) -> Place:
 
 def reset_to_time(call: Call) -> Later:
     """Start again at the first message that was published at an instant (ms since 1970) or later; on all partitions."""
-    at = call.number("timestamp")
+    at = call.now.of_client(call.number("timestamp"))
 
     def seek(each: Subscription, done: Callable[[Now], None], failed: Callable[[Exception], None], now: Now) -> None:
         each.seek_to_time(at, done, _busy(failed), now)

@@ -3,8 +3,10 @@
 import pytest
 
 from pulsarbox.config import Settings
+from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import START, Box, with_box
 
+EARLIEST = {"ledgerId": -1, "entryId": -1}
 CLOCK = "/pulsarbox/v1/clock"
 DAY = 86_400_000
 VIRTUAL = Settings(brokerClock="virtual")
@@ -53,5 +55,25 @@ def test_what_makes_no_sense_is_refused_in_words(method: str, path: str, body: o
         refused = await box.ask(method, path, body)
         assert (refused.status, why in refused.reason) == (400, True), refused.reason
         assert (await box.ask("GET", CLOCK)).value["offset"] == 0
+
+    with_box(scenario, VIRTUAL)
+
+
+def test_times_in_paths_are_clients_times() -> None:
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        producer = client.producer("persistent://public/default/t")
+        client.send(producer, 0, publish_time=START)
+        for name in ("s", "holds"):  # what all subscriptions have read is old enough to go
+            await box.put(f"/persistent/public/default/t/subscription/{name}", EARLIEST)
+        await box.ask("POST", f"{CLOCK}/advance", {"by": "10d"})
+        client.send(producer, 1, publish_time=START)  # by a clock that knows nothing of the ten days
+        for back, left in ((DAY, 1), (11 * DAY, 2)):
+            got = await box.post(f"/persistent/public/default/t/subscription/s/resetcursor/{START - back}")
+            assert got.status == 204
+            stats = (await box.get("/persistent/public/default/t/stats")).value
+            assert stats["subscriptions"]["s"]["msgBacklog"] == left
+            found = (await box.get(f"/persistent/public/default/t/messageid/{START - back}")).value
+            assert (found["ledgerId"] == -1) == (left == 2)  # before the first message there is nothing to be named
 
     with_box(scenario, VIRTUAL)

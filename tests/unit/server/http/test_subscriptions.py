@@ -62,7 +62,8 @@ def test_where_a_subscription_starts_and_where_it_is_set(body: Any, left: int, h
                 assert got.status == 400
                 return
             assert done(got)
-        assert await backlog(box) == left
+        excluded_at_creation = body == "excluded 5" and how == "create"  # is not looked at, as in Pulsar
+        assert await backlog(box) == left + excluded_at_creation
 
     with_box(scenario)
 
@@ -73,6 +74,7 @@ def test_where_a_subscription_starts_and_where_it_is_set(body: Any, left: int, h
         ({"batchIndex": 2}, (1, 2)),
         ({"batchIndex": 2, "excluded": True}, (1, 3)),
         ({"batchIndex": 4, "excluded": True}, (2, 0)),
+        ({"batchIndex": 9, "excluded": True}, (2, 0)),
         ({"batchIndex": 0}, (1, 0)),
         ({"batchIndex": 9}, (1, 0)),
     ],
@@ -86,6 +88,8 @@ def test_one_message_of_a_batch(place: dict[str, Any], first: tuple[int, int], h
             client.send(producer, i * 5, batch=5)
         ledger = (await box.get(f"{PATH}/t/internalStats")).value["ledgers"][0]["ledgerId"]
         body = {"ledgerId": ledger, "entryId": 1} | place
+        if how == "create" and "excluded" in place:
+            return  # is not looked at, as in Pulsar
         if how == "reset":
             await box.put(f"{SUB}/s", EARLIEST)
             assert done(await box.post(f"{SUB}/s/resetcursor", body))
