@@ -161,3 +161,20 @@ def test_the_topics_of_a_bundle() -> None:
             assert got.value == [f"persistent://public/default/{name}" for name in names]
 
     with_box(scenario)
+
+
+def test_many_topics_are_listed_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsarbox.broker.topics.PAGE", 3)
+
+    async def scenario(box: Box) -> None:
+        await box.put("/persistent/public/default/p/partitions", 10)
+        await box.put("/persistent/public/default/__change_events")
+        await box.put("/non-persistent/public/default/n")
+        stored = [f"persistent://public/default/p-partition-{i}" for i in range(10)]
+        assert (await box.get("/persistent/public/default")).value == stored
+        listed = (await box.get("/namespaces/public/default/topics?mode=ALL")).value
+        assert listed == ["non-persistent://public/default/n", *stored]
+        listed = (await box.get("/namespaces/public/default/topics?mode=PERSISTENT&includeSystemTopic=true")).value
+        assert listed == ["persistent://public/default/__change_events", *stored]
+
+    with_box(scenario)
