@@ -16,10 +16,14 @@ class Figure:
 RAW_DRIVER: Final = "benchmarks.raw_driver"
 RAW_SUBSCRIPTIONS: Final = "benchmarks.raw_subscriptions"
 
+COMMANDS: Final = "benchmarks.commands"
+
 RATE: Final = Figure("rate", "msg/s", more_is_better=True)
 IN_RATE: Final = Figure("in_rate", "msg/s in", more_is_better=True)
 SHARE: Final = Figure("share", "of 1 topic", more_is_better=True)
 # Of a processor, for a message.
+OFFICIAL: Final = Figure("official", "msg/s official client", more_is_better=True)
+RATIO: Final = Figure("ratio", "by it", more_is_better=True)
 BROKER: Final = Figure("broker_us", "us broker")
 DRIVER: Final = Figure("driver_us", "us driver")
 P50: Final = Figure("p50_ms", "ms p50")
@@ -90,6 +94,17 @@ ROWS: Final = (
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),
         {"row": "fanout", "messages": 30_000, "subscriptions": 10, "batched": True}),
+    # Our own commands, beside the loop that one writes with the official Python client: its end and start counted.
+    Row("command-start", "start of a command",
+        tuple(Figure(f"{name}_{key}", f"{unit} {name}") for name in ("version", "produce", "consume")
+              for key, unit in (("ms", "ms"), ("cpu_ms", "ms cpu"))),
+        {"row": "start", "messages": 100, "runs": 10}, raw=COMMANDS),
+    Row("command-produce", "produce: lines, 100 bytes", (RATE, OFFICIAL, RATIO),
+        {"row": "produce", "messages": 300_000, "size": 100}, raw=COMMANDS),
+    *(Row(f"command-consume-{form}{suffix}", f"consume -o {form}: {entries}, 100 bytes", (RATE, OFFICIAL, RATIO),
+          {"row": "consume", "messages": messages, "size": 100, "form": form, "batched": batched}, raw=COMMANDS)
+      for form in ("raw", "ndjson")
+      for suffix, entries, batched, messages in (("", "batches", True, 300_000), ("-single", "single", False, 40_000))),
 )  # fmt: skip
 
 # Measured by bench.py itself, of a process that it knows.

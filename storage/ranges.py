@@ -244,6 +244,13 @@ class RangeSet:
                 break
         return beyond
 
+    def end_of(self, chunks: int) -> AckedRange | None:
+        """The last range of the first so many chunks; None where there are no more than that."""
+        if len(self.chunks) <= chunks:
+            return None
+        ranges = self.chunks.peekitem(chunks - 1)[1].ranges
+        return new_range(AckedRange, ranges[-_FIELDS:])
+
     def clear(self) -> None:
         """Forget everything."""
         for key in self.chunks:

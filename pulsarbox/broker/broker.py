@@ -9,14 +9,13 @@ again), and ``full``, the open batch (the shell stops reading).
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
-from pulsarbox.broker.faults.faults import Faults
-from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
@@ -30,6 +29,9 @@ from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.faults.faults import Faults
 
 _ROUNDS_MAX = 100
 """What is due behind so many rounds of deadlines comes with the next turns, at once as well."""
@@ -54,8 +56,15 @@ class Broker:
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.command_table: dict[int, CommandRow] = command_table()
-        self.faults = Faults() if settings.faultInjectionEnabled else None
+        self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
+        self._outbox_of: type[Outbox] = Outbox
+        self._cnx_of: type[ServerCnx] = ServerCnx
+        if settings.faultInjectionEnabled:
+            from pulsarbox.broker.faults.faults import Faults
+            from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
+
+            self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
         self.cnxs: dict[ServerCnx, None] = {}
         self._waiting: list[Outbox] = []
 
@@ -63,15 +72,11 @@ class Broker:
 
     def new_outbox(self) -> Outbox:
         """An outbox for a connection to come."""
-        kind = Outbox if self.faults is None else FaultyOutbox
-        return kind(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
+        return self._outbox_of(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
 
     def connected(self, outbox: Outbox, address: str, now: Now, *, reached: str = "", listener: str = "") -> ServerCnx:
         """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port."""
-        if self.faults is not None and isinstance(outbox, FaultyOutbox):
-            cnx: ServerCnx = FaultyCnx(self, outbox, address, now, self.faults)
-        else:
-            cnx = ServerCnx(self, outbox, address, now)
+        cnx = self._cnx_of(self, outbox, address, now)
         cnx.reached, cnx.listener = reached, listener
         self.cnxs[cnx] = None
         return cnx

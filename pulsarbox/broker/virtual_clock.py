@@ -45,7 +45,10 @@ class VirtualClock:
         the clock is not virtual, BadRequest where it would go back or beyond the year 9999.
         """
         if not self.is_virtual:
-            raise Conflict("The clock of this box is the real one and stays: start it with --clock virtual to move it")
+            raise Conflict(
+                "This box has the real clock, which stays: start it with --clock virtual"
+                " (in Python, make it with clock='virtual')"
+            )
         if by < 0:
             raise BadRequest(f"The clock goes forward only, not {in_words(by)}: stored times would lie in the future")
         if now.wall + by > WALL_MAX:

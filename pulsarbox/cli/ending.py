@@ -113,7 +113,7 @@ class Ending:
                 continue
             end = self._ends.get(part, last)
             unknown = mark is None and seconds >= UNKNOWN_SECONDS
-            if end.entry < 0 or _covers(mark, end) or _covers(part.seen, end) or unknown:
+            if end.entry < 0 or _covers(mark, end) or (part.seen is not None and part.seen >= end[:2]) or unknown:
                 self._open.discard(part)
 
 

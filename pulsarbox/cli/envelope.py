@@ -10,8 +10,10 @@ import json
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
-from pulsarbox.client.incoming import Entry, Message
+from pulsarbox.client.incoming import Entry, Message, text
+from pulsarbox.client.topic_consumer import TopicConsumer
 from pulsarbox.protocol.outgoing import Outgoing
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 VERSION: Final = 1
 _MILLIS_MAX: Final = 2**63 - 1
@@ -22,41 +24,48 @@ class Writer:
 
     def __init__(self) -> None:
         self._entry: Entry | None = None
-        self._head = ""
-        self._tail = ""
+        self._consumer: TopicConsumer | None = None
+        self._producer: str | bytes | None = None
+        self._topic = self._named = self._head = self._tail = ""
 
     def line(self, message: Message) -> bytes:
         """The envelope of a message, with its newline."""
         entry = message.entry
+        metadata = entry.metadata
         if entry is not self._entry:
-            self._begin(message)
-        parts = [self._head, str(message.index), '"']
+            self._begin(entry, metadata)
         single = message.single
-        own = entry.metadata if single is None else single
-        if own.HasField("partition_key") or own.null_partition_key:
-            parts.append(_key(message))
-        if own.HasField("ordering_key"):
-            parts.append(f',"ordering_key_b64":"{_base64(own.ordering_key)}"')
-        parts.append(_payload(message.payload))
+        own = metadata if single is None else single
+        has = own.HasField
+        line = f'{self._head}{message.index}"'
+        if has("partition_key") or own.null_partition_key:
+            line += _key(message)
+        if has("ordering_key"):
+            line += f',"ordering_key_b64":"{_base64(own.ordering_key)}"'
+        line += _payload(message.payload)
         if own.properties:
-            parts.append(_properties(message.properties))
+            line += _properties(message.properties)
         if own.event_time:
-            parts.append(f',"event_time":{own.event_time}')
-        parts.append(f',"seq":{message.sequence_id}')
-        parts.append(self._tail)
-        return "".join(parts).encode("ascii")
+            line += f',"event_time":{own.event_time}'
+        sequence = metadata.sequence_id if single is None else message.sequence_id
+        return f'{line},"seq":{sequence},"publish_time":{metadata.publish_time}{self._tail}'.encode("ascii")
 
-    def _begin(self, message: Message) -> None:
-        entry, metadata = message.entry, message.entry.metadata
-        topic = encode_basestring_ascii(message.topic)
-        self._head = f'{{"v":{VERSION},"topic":{topic},"id":"{entry.ledger}:{entry.entry}:{message.partition}:'
-        tail = f',"publish_time":{metadata.publish_time}'
+    def _begin(self, entry: Entry, metadata: MessageMetadata) -> None:
+        """Prepare what all messages of an entry have in common."""
+        consumer, producer = entry.consumer, metadata.producer_name
+        if consumer is not self._consumer:
+            self._consumer = consumer
+            self._topic = f'{{"v":{VERSION},"topic":{encode_basestring_ascii(consumer.topic)},"id":"'
+        if producer is not self._producer and producer != self._producer:
+            self._producer = producer
+            self._named = f',"producer":{encode_basestring_ascii(text(producer))},"redelivery":'
+        self._head = f"{self._topic}{entry.ledger}:{entry.entry}:{consumer.partition}:"
+        tail = f"{self._named}{entry.redelivery}"
         if metadata.deliver_at_time:
-            tail += f',"deliver_at":{metadata.deliver_at_time}'
-        tail += f',"producer":{encode_basestring_ascii(message.producer_name)},"redelivery":{entry.redelivery}'
+            tail = f',"deliver_at":{metadata.deliver_at_time}{tail}'
         if metadata.HasField("schema_version"):
             tail += f',"schema":"{_base64(metadata.schema_version)}"'
-        if message.encrypted:
+        if metadata.encryption_keys:
             tail += ',"encrypted":true'
         self._tail = tail + "}\n"
         self._entry = entry

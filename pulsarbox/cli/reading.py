@@ -1,5 +1,6 @@
 """What ``consume``, ``peek`` and ``tap`` do alike: take messages, choose, write, acknowledge, until the end."""
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,9 @@ class Reading:
 
     def run(self) -> int:
         """How many messages were written. Raises the ending of the command where it is none that was wished for."""
+        # What is read has no cycles, and there is much of it: looking for them takes a fifth of the time.
+        gc.freeze()
+        gc.set_threshold(200_000, 20, 20)
         try:
             self._read()
         except NotWritten:

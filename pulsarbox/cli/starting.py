@@ -73,7 +73,7 @@ def _last_of(client: Client, topic: str, count: int) -> Start:
     walk = Consumer(client, reader(Start(first)))
     try:
         (part,) = walk.add(topic)
-        while part.seen is None or part.seen[:2] < last[:2]:
+        while part.seen is None or part.seen < last[:2]:
             found.extend(each.id for each in walk.take(1000, 1.0) if each.id[:2] <= last[:2])
     finally:
         walk.close()

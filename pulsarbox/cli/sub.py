@@ -11,6 +11,7 @@ from pulsarbox.cli.exits import InTheWay, Misused
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, output_options, show
 from pulsarbox.cli.places import AT, DURATION_OPTION, Place
+from pulsarbox.cli.text import say
 from pulsarbox.cli.topic import pairs
 from pulsarbox.cli.writing import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
 from pulsarbox.names import TopicName
@@ -332,7 +333,9 @@ def _expire(admin: "Admin", topic: TopicName, age: int | None, place: Place | No
     except Refused as error:
         if error.status != 409:
             raise
-        raise InTheWay(f"nothing expired of {name}: it has no backlog, or the message is not there") from error
+        if place is not None:
+            raise InTheWay(f"nothing expired of {name}: there is no such message yet") from error
+        say(f"{name} has no backlog")  # so nothing in it is old
 
 
 @sub.command()

@@ -67,7 +67,9 @@ class _Lz4:
         return bytes(self._lz4.compress_block(data, store_size=False))
 
     def decompress(self, data: bytes, size: int) -> bytes:
-        return bytes(self._lz4.decompress_block(data, output_len=size))
+        unpacked = bytearray(size)  # decompress_block gives as many bytes as it is told, with zeros at the end
+        written = self._lz4.decompress_block_into(data, unpacked, output_len=size)
+        return bytes(unpacked[:written])
 
 
 class _Snappy:

@@ -150,9 +150,9 @@ def unpack(entry: Entry, body: bytes, ack_set: list[int]) -> list[Message]:
         return [Message(entry, -1, body, None)]
     if metadata.compression:
         body = decompress(metadata.compression, body, metadata.uncompressed_size)
-    if not metadata.HasField("num_messages_in_batch"):
-        return [Message(entry, -1, None if metadata.null_value else body, None)]
     count = metadata.num_messages_in_batch
+    if count == 1 and not metadata.HasField("num_messages_in_batch"):
+        return [Message(entry, -1, None if metadata.null_value else body, None)]
     wanted = _bits(ack_set) if ack_set else -1
     found: list[Message] = []
     append = found.append

@@ -6,7 +6,10 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from struct import Struct
 from typing import TYPE_CHECKING, Final
+
+from google.protobuf.message import DecodeError
 
 from pulsarbox.client.attached import Comeback
 from pulsarbox.client.chunks import Chunks
@@ -14,7 +17,8 @@ from pulsarbox.client.errors import NotConnected, told
 from pulsarbox.client.incoming import Entry, Message, ack_words, unpack
 from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
 from pulsarbox.errors import NotAllowed, PulsarBoxError
-from pulsarbox.protocol.commands import encode_frame
+from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.protocol.commands import MAGIC, encode_frame
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
@@ -30,6 +34,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     KeySharedMeta,
     KeySharedMode,
     MessageIdData,
+    MessageMetadata,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +48,9 @@ TYPES: Final = {
     "key_shared": CommandSubscribe.Key_Shared,
 }
 _ONE_ACTIVE: Final = (CommandSubscribe.Exclusive, CommandSubscribe.Failover)
+_head: Final = Struct(">HII").unpack_from
+_metadata: Final = MessageMetadata.FromString
+_MAGIC: Final = int.from_bytes(MAGIC, "big")
 _ACK_IDS_MAX: Final = 1000
 _WORD: Final = 0xFFFFFFFFFFFFFFFF
 
@@ -83,8 +91,8 @@ class TopicConsumer:
     ) -> None:
         self.topic = topic
         self.partition = partition
-        self.seen: MessageId | None = None
-        """The last entry that was taken, or left out because it is before the start."""
+        self.seen: tuple[int, int] | None = None
+        """Ledger and entry of what was taken last, or left out because it is before the start."""
         self.ended = False
         """Whether the topic takes no more messages, and all are read."""
         self.is_waiting = False
@@ -102,7 +110,7 @@ class TopicConsumer:
         self._sought: MessageId | None = None
         self._epoch = 0
         self._chunks = Chunks()
-        self._partial: dict[tuple[int, int], Entry] = {}
+        self._partial: dict[Entry, None] = {}
         self._acks: deque[_Ack] = deque()
         """Those that the broker has not confirmed, in their order."""
 
@@ -153,7 +161,7 @@ class TopicConsumer:
         )
         if options.name:
             subscribe.consumer_name = options.name
-        if options.type in _ONE_ACTIVE:
+        if self._epoch:  # not before it is needed: it would come with every message
             subscribe.consumer_epoch = self._epoch
         if options.type == CommandSubscribe.Key_Shared:
             subscribe.keySharedMeta.CopyFrom(KeySharedMeta(keySharedMode=KeySharedMode.AUTO_SPLIT))
@@ -202,27 +210,33 @@ class TopicConsumer:
                 found += messages
             else:
                 ready += messages
+        self._used(0)
         if found:
             self._start = Start(found[-1].id, inclusive=False)
         return found
 
     def _next_entry(self, command: CommandMessage, payload: bytes) -> list[Message]:
         where = command.message_id
-        parsed = parse_entry(payload)
-        metadata = parsed.metadata
-        ack_set = list(command.ack_set)
+        ledger, number = where.ledgerId, where.entryId
+        metadata, body = _read(payload)
         messages = metadata.num_messages_in_batch
-        self._used(messages if not ack_set else sum(bin(word & _WORD).count("1") for word in ack_set))
-        entry = Entry(self, where.ledgerId, where.entryId, metadata, command.redelivery_count)
-        self.seen = MessageId(where.ledgerId, where.entryId, partition=self.partition)
-        body = payload[parsed.body_offset :]
-        if metadata.HasField("num_chunks_from_msg") and metadata.num_chunks_from_msg > 1:
-            whole = self._chunks.add(where.ledgerId, where.entryId, metadata, body)
+        ack_set: list[int] = []
+        if messages > 1 and command.ack_set:
+            ack_set = list(command.ack_set)
+            self._owed += sum((word & _WORD).bit_count() for word in ack_set)
+        else:
+            self._owed += messages
+        entry = Entry(self, ledger, number, metadata, command.redelivery_count)
+        self.seen = (ledger, number)
+        if metadata.num_chunks_from_msg > 1:
+            whole = self._chunks.add(ledger, number, metadata, body)
             if whole is None:
                 return []
             body, entry.chunks = whole
         found = unpack(entry, body, ack_set)
-        return self._since_sought(found) if self._options.durable else self._wanted(found)
+        if self._options.durable:
+            return found if self._sought is None else self._since_sought(found)
+        return self._wanted(found)
 
     def _since_sought(self, found: list[Message]) -> list[Message]:
         """Of a batch that a message was sought in: acknowledge what is before it, for nobody wants that any more."""
@@ -268,9 +282,9 @@ class TopicConsumer:
             if message.index >= 0:
                 entry.unacked &= ~(1 << message.index)
                 if entry.unacked:
-                    self._partial[entry.ledger, entry.entry] = entry
+                    self._partial[entry] = None
                     continue
-                self._partial.pop((entry.ledger, entry.entry), None)
+                self._partial.pop(entry, None)
             whole.append(entry)
         ids = [MessageIdData(ledgerId=each.ledger, entryId=each.entry) for each in whole if not each.chunks]
         ids += [MessageIdData(ledgerId=ledger, entryId=entry) for each in whole for ledger, entry in each.chunks]
@@ -278,7 +292,7 @@ class TopicConsumer:
 
     def send_partial(self) -> None:
         """Acknowledge what is acknowledged of batches that are not so as a whole."""
-        partial, self._partial = list(self._partial.values()), {}
+        partial, self._partial = list(self._partial), {}
         self._ack([
             MessageIdData(ledgerId=each.ledger, entryId=each.entry, ack_set=ack_words(each.unacked),
                           batch_size=each.metadata.num_messages_in_batch)
@@ -401,7 +415,7 @@ class TopicConsumer:
 
     def message(self, message: CommandMessage, payload: bytes) -> None:
         """An entry. One of an epoch before is what was given back."""
-        if message.HasField("consumer_epoch") and message.consumer_epoch < self._epoch:
+        if self._epoch and message.consumer_epoch < self._epoch:
             self._used(parse_entry(payload, verify=False).metadata.num_messages_in_batch)
             return
         if self._closed:
@@ -454,3 +468,16 @@ def _id(data: MessageIdData) -> MessageId:
     if entry >> 63:
         entry -= 1 << 64
     return MessageId(ledger, entry, data.batch_index, data.partition)
+
+
+def _read(payload: bytes) -> tuple[MessageMetadata, bytes]:
+    """Metadata and body of an entry: ``parse_entry`` in short, for entries as most are. Raises as that does."""
+    if len(payload) >= 10:
+        magic, checksum, size = _head(payload)
+        if magic == _MAGIC and crc32c(payload[6:]) == checksum and size <= len(payload) - 10:
+            try:
+                return _metadata(payload[10 : 10 + size]), payload[10 + size :]
+            except DecodeError:
+                pass
+    parsed = parse_entry(payload)
+    return parsed.metadata, payload[parsed.body_offset :]

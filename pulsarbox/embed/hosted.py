@@ -90,7 +90,8 @@ class HostedBox:
 
     async def snapshot(self, to: Path) -> None:
         """Copy what it holds into the empty directory ``to``: everything that anybody was told is stored."""
-        assert self._serving is not None
+        if self._serving is None:
+            raise BoxError("the box does not serve, because it could not be opened again: restart or restore it")
         async with self._serving.shell.stillness():
             if self._disk is not None:
                 disk = self._disk

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Coroutine
 from importlib import import_module
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
 from pulsarbox.config import Settings
@@ -36,6 +36,8 @@ class ThreadRunner:
         self._settings = settings
         self._box = HostedBox(settings, memory=memory, embedded=True)
         self._thread: threading.Thread | None = None
+        self._given_up = False
+        """Nobody waits for the start any more."""
         self._loop: asyncio.AbstractEventLoop
         self._stopped: asyncio.Event
 
@@ -58,7 +60,8 @@ class ThreadRunner:
         _all.add(self)
         try:
             answer = told.get(timeout=seconds)
-        except Exception:  # queue.Empty
+        except Empty:
+            self._given_up = True
             raise BoxError(f"the box cannot start: it does not serve after {seconds:g} s") from None
         if isinstance(answer, Exception):
             self._thread.join()
@@ -85,7 +88,8 @@ class ThreadRunner:
             told.put(error)
             return
         told.put(running)
-        await self._stopped.wait()
+        if not self._given_up:
+            await self._stopped.wait()
         await self._box.close()
 
     def stop(self) -> None:

@@ -21,6 +21,8 @@ import pulsar
 import pytest
 
 from pulsarbox import BoxError, ConfigError, PulsarBox
+from pulsarbox.embed.hosted import HostedBox
+from pulsarbox.server.running import Running
 from tests.e2e.clients import EARLIEST, connect, is_quiet, numbered, send_all, take, until
 
 KINDS = ["thread-memory", "thread-disk", "process-memory", "process-disk"]
@@ -170,6 +172,43 @@ def test_storages_are_not_mixed(tmp_path: Path) -> None:
         refused = pytest.raises(BoxError, match="a box on memory cannot be restored to")
         with refused:
             disk.restore(snapshot)
+
+
+def test_a_box_that_cannot_be_opened_again_says_so_and_is_brought_back(make: Maker) -> None:
+    with make(clock="virtual") as ahead:
+        ahead.clock.advance(days=1)
+        late = ahead.snapshot()
+    with make() as box:
+        publish(box, "t", numbered(3))
+        good = box.snapshot()
+        with pytest.raises(BoxError, match="1d ahead of the real time"):
+            box.restore(late)
+        with pytest.raises(BoxError, match="could not be opened again"):
+            box.snapshot()
+        box.restore(good)
+        assert held(box, "t") == numbered(3)
+    late.close()
+    good.close()
+
+
+def test_a_start_that_takes_too_long_is_given_up_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    opened, wait = HostedBox.open, threading.Event()
+
+    async def slow(box: HostedBox) -> Running:
+        await asyncio.to_thread(wait.wait)
+        return await opened(box)
+
+    monkeypatch.setattr(HostedBox, "open", slow)
+    monkeypatch.setattr("pulsarbox.embed.box.START_SECONDS_MAX", 0.1)
+    with pytest.raises(BoxError, match=r"does not serve after 0.1 s"):
+        PulsarBox(data_dir=tmp_path / "data").start()
+    wait.set()
+    monkeypatch.undo()
+    until(lambda: not [each for each in threading.enumerate() if each.name == "pulsarbox"])
+    with PulsarBox(data_dir=tmp_path / "data") as box:
+        publish(box, "t", [b"x"])
 
 
 def test_the_clock_goes_forward_where_it_is_virtual(make: Maker) -> None:

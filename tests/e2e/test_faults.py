@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pulsar
@@ -12,6 +13,7 @@ import pytest
 
 from pulsarbox import BoxError, PulsarBox
 from tests.e2e.clients import EARLIEST, connect, is_quiet, receive, take
+from tests.e2e.test_process import Place
 
 
 @pytest.fixture
@@ -129,3 +131,15 @@ def test_the_command_line_is_told_where_faults_are_off() -> None:
         command = [sys.executable, "-m", "pulsarbox", "fault", "list", "--admin-url", box.admin_url]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert (done.returncode, "start it with --faults" in done.stderr) == (4, True)
+
+
+def test_a_start_with_faults_says_so_everywhere(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    rows = place.start("--faults")
+    try:
+        assert place.status()[1]["faults"] is True
+        assert "may be injected" in place.call("status").stdout
+        assert "may be injected" in Path(rows["log"]).read_text()
+        assert place.call("fault", "add", "drop", "--command", "flow").returncode == 0
+    finally:
+        place.call("stop")

@@ -57,6 +57,11 @@ LIGHT = [
     ["doctor", "--help"],
     ["status", "--data-dir", "/nix"],
     ["stop", "--data-dir", "/nix"],
+    ["topic", "--help"],
+    ["topic", "delete", "--help"],
+    ["sub", "seek", "--help"],
+    ["ns", "--help"],
+    ["tenant", "list", "--help"],
     ["produce", "--help"],
     ["consume", "--help"],
     ["peek", "--help"],
@@ -98,3 +103,14 @@ def test_listing_the_commands_loads_none_of_them() -> None:
 
 def test_the_settings_load_without_any_library() -> None:
     assert loaded_by("import pulsarbox.config").isdisjoint({"aiohttp", "asyncio", "click", "google", "lmdb"})
+
+
+ADMIN = [["topic", "list"], ["topic", "stats", "t"], ["sub", "list", "t"], ["ns", "list"], ["tenant", "list"]]
+
+
+@pytest.mark.parametrize("words", ADMIN, ids=" ".join)
+def test_asking_the_admin_api_takes_an_http_client_and_nothing_else_that_is_heavy(words: list[str]) -> None:
+    run = f"from pulsarbox.cli.main import main\ntry: main({[*words, '--admin-url', 'http://127.0.0.1:1']!r})\n"
+    loaded = loaded_by(f"{run}except SystemExit as ended: assert ended.code == 6")
+    assert "http.client" in loaded
+    assert loaded.isdisjoint((HEAVY - {"email", "http", "ssl"}) | {"pulsarbox.config.settings", "yaml"})

@@ -11,7 +11,6 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.cnx import ServerCnx, State
-from pulsarbox.broker.faults.faults import Faults
 from pulsarbox.broker.faults.rule import ANSWER, Occasion, Rule
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
@@ -68,8 +67,10 @@ class FaultyOutbox(Outbox):
 class FaultyCnx(ServerCnx):
     """A connection that asks the rules about every command."""
 
-    def __init__(self, broker: "Broker", outbox: FaultyOutbox, address: str, now: Now, faults: Faults) -> None:
+    def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         super().__init__(broker, outbox, address, now)
+        faults = broker.faults
+        assert isinstance(outbox, FaultyOutbox) and faults is not None
         outbox.cnx = self
         self._out = outbox
         self._faults = faults

@@ -40,7 +40,7 @@ def clear(call: Call) -> Answer:
 def _faults(call: Call) -> Faults:
     faults = call.broker.faults
     if faults is None:
-        raise Conflict("This box injects no faults: start it with --faults to have that")
+        raise Conflict("This box injects no faults: start it with --faults (in Python, make it with faults=True)")
     return faults
 
 

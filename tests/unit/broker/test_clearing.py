@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsarbox.broker import clearing
 from pulsarbox.broker.clearing import Walk
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
@@ -260,3 +261,37 @@ def test_a_topic_that_is_not_persistent_is_unloaded_at_once() -> None:
     box.turn()
     assert (answers.said, client.names()) == (["done"], ["close_producer"])
     assert not hasattr(client.producer(2, topic), "error")
+
+
+def test_clearing_many_holes_takes_several_turns_and_counts_what_expired(monkeypatch: pytest.MonkeyPatch) -> None:
+    box, answers = Box(), Answers()
+    client = box.client()
+    client.subscribe(subType=SHARED)
+    positions = client.publish(4000)
+    client.flow(4000)
+    client.received()
+    client.ack(*positions[1::2])
+    monkeypatch.setattr(clearing, "CHUNKS_AT_ONCE", 1)
+    subscription(box).clearing.expire_before(box.wall + 1, answers.done, answers.failed, box.now)
+    box.turn()
+    cursor = subscription(box).cursor
+    assert (answers.said, cursor.backlog_messages) == ([], 2000 - 512)
+    box.advance(0.001)
+    assert (answers.said, cursor.backlog_messages, subscription(box).clearing.expired) == (["done"], 0, 2000)
+    assert subscription(box.restart()).cursor.backlog_messages == 0
+
+
+def test_what_is_deleted_while_it_is_cleared_is_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    box, answers = Box(), Answers()
+    client = box.client()
+    client.subscribe(subType=SHARED)
+    positions = client.publish(4000)
+    client.flow(4000)
+    client.received()
+    client.ack(*positions[1::2])
+    monkeypatch.setattr(clearing, "CHUNKS_AT_ONCE", 1)
+    sub = subscription(box)
+    sub.clearing.clear(answers.done, box.now)
+    client.request("unsubscribe", consumer_id=1)
+    box.advance(0.001)
+    assert answers.said == ["done"]

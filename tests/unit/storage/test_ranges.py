@@ -197,3 +197,19 @@ def test_any_history_of_changes_is_that_of_a_set(history: list[tuple[str, tuple[
         assert all(before.last + 1 < after.first for before, after in pairwise(ranges))
         assert ranges.entries == len(model)
         assert (ranges.messages, ranges.size) == (2 * len(model), 3 * len(model))
+
+
+def test_the_end_of_the_first_chunks() -> None:
+    ranges = RangeSet(lambda key: None)
+    for number in range(3):
+        for first in (5, 9):
+            at = number * CHUNK_ENTRIES + first
+            ranges.add(AckedRange(1, at, at + 1, at, at + 2, at, at + 2))
+    assert [ranges.end_of(count) for count in (3, 4)] == [None, None]
+    found = ranges.end_of(2)
+    assert found is not None
+    assert (found.first, found.last, found.messages_after) == (
+        CHUNK_ENTRIES + 9,
+        CHUNK_ENTRIES + 10,
+        CHUNK_ENTRIES + 11,
+    )

@@ -1,0 +1,197 @@
+"""``pulsarbox topic``, ``sub``, ``ns`` and ``tenant`` as processes, against what the official client does."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pulsar
+import pytest
+
+from tests.e2e.clients import EARLIEST, is_quiet, numbered, send_all, take
+from tests.e2e.conftest import Running
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(box: Running) -> Run:
+    """Runs a command against the box of the module, without a terminal."""
+
+    def call(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "pulsarbox", *words, "--admin-url", box.web_url],
+            capture_output=True,
+            check=False,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
+
+    return call
+
+
+def data(done: "subprocess.CompletedProcess[str]") -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def published(client: Any, topic: str, count: int) -> list[Any]:
+    producer = client.create_producer(topic, batching_enabled=False)
+    ids = send_all(producer, numbered(count))
+    producer.close()
+    return ids
+
+
+def comes_back_to(consumer: Any, payloads: list[bytes]) -> None:
+    """What the client had at hand may come first: it hears of the move a moment later."""
+    got: list[bytes] = []
+    while got[-len(payloads) :] != payloads:
+        got += take(consumer, 1)
+        assert len(got) < 30, got
+    assert is_quiet(consumer)
+
+
+def test_a_subscription_is_moved_skipped_cleared_and_seen_by_the_client(client: Any, topic: str, run: Run) -> None:
+    ids = published(client, topic, 10)
+    short = topic.removeprefix("persistent://public/default/")
+    assert run("sub", "create", short, "s", "--at", "earliest").stdout == f"created subscription s on {short}\n"
+    assert run("sub", "skip", short, "s", "3").returncode == 0
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+    assert take(consumer, 1) == [b"3"]
+    place = f"{ids[7].ledger_id()}:{ids[7].entry_id()}"
+    assert run("sub", "seek", short, "s", place).stdout == f"set to {place}: subscription s on {short}\n"
+    comes_back_to(consumer, numbered(10)[7:])
+    assert run("sub", "seek", short, "s", "earliest").returncode == 0
+    comes_back_to(consumer, numbered(10))
+    assert run("sub", "seek", short, "s", "@-1h").returncode == 0
+    comes_back_to(consumer, numbered(10))
+    assert run("sub", "clear", short, "s", "--yes").returncode == 0
+    assert is_quiet(consumer)
+    assert run("sub", "expire", short, "--older", "1h", "--yes").returncode == 0
+    assert run("sub", "seek", short, "s", "latest").returncode == 0
+    (row,) = data(run("sub", "list", short, "-o", "json"))
+    assert (row["name"], row["type"], row["backlog"], row["consumers"]) == ("s", "Shared", 0, 1)
+    refused = run("sub", "delete", short, "s", "--yes")
+    assert (refused.returncode, "has active connected consumers" in refused.stderr) == (4, True)
+    assert run("sub", "delete", short, "s", "--yes", "--force").returncode == 0
+    consumer.close()  # else it comes back, and makes the subscription again
+
+
+def test_holes_are_what_was_not_acknowledged(client: Any, topic: str, run: Run) -> None:
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, initial_position=EARLIEST)
+    published(client, topic, 10)
+    messages = [consumer.receive(20_000) for _ in range(10)]
+    for i in (2, 3, 6):
+        consumer.acknowledge(messages[i])
+    assert is_quiet(consumer)
+    rows = data(run("sub", "holes", topic, "s", "-o", "json"))
+    ledger = messages[0].message_id().ledger_id()
+    assert [(row["first"], row["last"], row["entries"]) for row in rows] == [
+        (f"{ledger}:0", f"{ledger}:1", 2),
+        (f"{ledger}:4", f"{ledger}:5", 2),
+    ]
+
+
+def test_statistics_of_what_goes_on(client: Any, topic: str, run: Run) -> None:
+    producer = client.create_producer(topic, producer_name="maker")
+    client.subscribe(topic, "s", consumer_name="eater")
+    producer.send(b"x")
+    stats = data(run("topic", "stats", topic, "-o", "json"))
+    assert (stats["msgInCounter"], stats["publishers"][0]["producerName"]) == (1, "maker")
+    assert stats["subscriptions"]["s"]["consumers"][0]["consumerName"] == "eater"
+    text = run("topic", "stats", topic).stdout
+    assert ("maker" in text, "Exclusive" in text) == (True, True)
+    text = run("sub", "stats", topic, "s").stdout
+    assert ("eater" in text, "why nothing is sent" in text) == (True, True)
+
+
+def test_unloading_loses_nothing(client: Any, topic: str, run: Run) -> None:
+    consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
+    producer = client.create_producer(topic, batching_enabled=False)
+    pending: list[Any] = []
+    for i in range(200):
+        producer.send_async(b"%d" % i, lambda result, _: pending.append(result))
+        if i == 100:
+            assert run("topic", "unload", topic).returncode == 0
+    producer.flush()
+    assert pending == [pulsar.Result.Ok] * 200
+    got = list(dict.fromkeys(take(consumer, 200)))
+    assert got == numbered(200)[: len(got)]
+
+
+def test_the_life_of_topics_of_a_tenant(run: Run) -> None:
+    assert run("tenant", "create", "acme").stdout == "created tenant acme\n"
+    assert run("ns", "create", "acme/prod").stdout == "created namespace acme/prod\n"
+    assert run("topic", "create", "acme/prod/a1", "acme/prod/a2", "--partitions", "3").returncode == 0
+    assert run("topic", "create", "acme/prod/b").returncode == 0
+    again = run("topic", "create", "acme/prod/b", "acme/prod/c")
+    assert (again.returncode, again.stdout) == (8, "created topic acme/prod/c\n")
+    rows = data(run("topic", "list", "acme/prod", "-o", "json"))
+    assert [(row["name"], row["partitions"]) for row in rows] == [
+        ("acme/prod/a1", 3),
+        ("acme/prod/a2", 3),
+        ("acme/prod/b", 0),
+        ("acme/prod/c", 0),
+    ]
+    names = run("topic", "list", "acme/prod", "-o", "name", "--filter", "partitions > 0").stdout
+    assert names.splitlines() == ["persistent://acme/prod/a1", "persistent://acme/prod/a2"]
+    assert len(run("topic", "list", "acme/prod", "--partitions", "-o", "name").stdout.splitlines()) == 8
+    assert run("topic", "partitions", "acme/prod/a1", "4").returncode == 0
+    assert len(data(run("topic", "partitions", "acme/prod/a1", "-o", "json"))) == 4
+    for words in (["tenant", "delete", "acme"], ["ns", "delete", "acme/prod"]):
+        assert run(*words, "--yes").returncode == 4
+    shown = run("topic", "delete", "acme/prod/a*", "--dry-run")
+    assert shown.stdout == "would have deleted topic acme/prod/a1\nwould have deleted topic acme/prod/a2\n"
+    unasked = run("topic", "delete", "acme/prod/a*")
+    assert (unasked.returncode, "--yes is needed" in unasked.stderr) == (2, True)
+    assert run("topic", "delete", "acme/prod/*", "--yes").returncode == 0
+    assert run("topic", "list", "acme/prod", "-o", "name").stdout == ""
+    assert run("ns", "delete", "acme/prod", "--yes").returncode == 0
+    assert data(run("tenant", "show", "acme", "-o", "json"))["namespaces"] == []
+    assert run("tenant", "delete", "acme", "--yes").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["topic", "stats", "{near}"], "no topic '{near}'; did you mean {name}?"),
+        (["topic", "stats", "publik/default/x"], "no tenant 'publik'; did you mean public?"),
+        (["topic", "list", "public/defautl"], "no namespace 'public/defautl'; did you mean public/default?"),
+        (["sub", "stats", "{name}", "billling"], "no subscription 'billling' on {name}; did you mean billing?"),
+        (
+            ["sub", "seek", "{name}", "billling", "latest"],
+            "no subscription 'billling' on {name}; did you mean billing?",
+        ),
+        (["sub", "skip", "{near}", "billing", "1"], "no topic '{near}'; did you mean {name}?"),
+        (["topic", "delete", "{near}", "--yes"], "no topic '{near}'; did you mean {name}?"),
+        (["topic", "delete", "zzz*", "--yes"], "nothing fits 'zzz*'"),
+        (["tenant", "show", "publik"], "no tenant 'publik'; did you mean public?"),
+        (["ns", "policy", "public/defautl"], "no namespace 'public/defautl'; did you mean public/default?"),
+        (["ns", "create", "publik/x"], "no tenant 'publik'; did you mean public?"),
+    ],
+)
+def test_what_was_meant(run: Run, topic: str, words: list[str], text: str) -> None:
+    name = topic.removeprefix("persistent://public/default/")
+    near = name + "x"
+    assert run("sub", "create", name, "billing").returncode == 0
+    done = run(*[word.format(name=name, near=near) for word in words])
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"pulsarbox: {text.format(name=name, near=near)}\n"
+
+
+def test_nobody_there_and_nobody_who_answers(run: Run) -> None:
+    words = [sys.executable, "-m", "pulsarbox", "topic", "list", "--admin-url", "http://127.0.0.1:1"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "cannot be reached" in done.stderr) == (6, True)
+
+
+def test_watching_without_a_terminal_gives_lines(run: Run, box: Running) -> None:
+    words = [sys.executable, "-m", "pulsarbox", "tenant", "list", "--watch", "0.1", "--admin-url", box.web_url]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        rows = [json.loads(process.stdout.readline()) for _ in range(4)]
+        process.terminate()
+    assert {row["name"] for row in rows} == {"public", "pulsar"}
+    assert rows[0]["time"] <= rows[3]["time"]

@@ -1,0 +1,200 @@
+"""The client of the Admin API, against a server that answers what it is told to."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+import pytest
+
+from pulsarbox.client.admin import Admin, Refused, path_of
+from pulsarbox.client.errors import NoAnswer, NotConnected
+from pulsarbox.names import parse_topic
+from tests.tools.box import free_ports
+
+
+class Asked(NamedTuple):
+    """A request as it came."""
+
+    method: str
+    path: str
+    body: str
+    content_type: str | None
+
+
+class Server:
+    """Answers each request with the next of ``answers``: status and body."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.answers: list[tuple[int, str]] = []
+        self.closes = False
+        """The connection ends after each answer, and nobody is told."""
+        self.hold = threading.Event()
+        self.hold.set()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                outer.asked.append(Asked(self.command, self.path, body, self.headers.get("Content-Type")))
+                outer.hold.wait(20)
+                status, text = outer.answers.pop(0) if outer.answers else (200, "[]")
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text.encode())))
+                self.end_headers()
+                self.wfile.write(text.encode())
+                self.close_connection = outer.closes
+
+            do_GET = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.hold.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def admin(server: Server) -> Iterator[Admin]:
+    with Admin([("127.0.0.1", server.port)], 5) as made:
+        yield made
+
+
+def test_requests_are_what_the_api_wants(server: Server, admin: Admin) -> None:
+    server.answers = [(204, ""), (200, '["b","a"]'), (200, '{"partitions":3}')]
+    assert admin.ask("PUT", "/tenants/x", {"a": "ü"}) is None
+    assert admin.tenants() == ["a", "b"]
+    assert admin.partitions(parse_topic("a?b")) == 3
+    assert [(each.method, each.path) for each in server.asked] == [
+        ("PUT", "/admin/v2/tenants/x"),
+        ("GET", "/admin/v2/tenants"),
+        ("GET", "/admin/v2/persistent/public/default/a%3Fb/partitions"),
+    ]
+    assert (json.loads(server.asked[0].body), server.asked[0].content_type) == ({"a": "ü"}, "application/json")
+    assert path_of(parse_topic("t"), "subscription", "a/b c") == ("/persistent/public/default/t/subscription/a%2Fb%20c")
+
+
+JAVA = "\n --- An unexpected error occurred in the server ---\n\nMessage: cannot\n\nStacktrace:\n\njava.lang.X\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (404, '{"reason":"Topic t not found"}', "Topic t not found"),
+        (409, "", "HTTP 409 Conflict"),
+        (500, "<html>much</html>", "HTTP 500 Internal Server Error"),
+        (500, json.dumps({"reason": JAVA}), "cannot"),
+        (400, "plain words", "plain words"),
+        (418, '{"other":1}', '{"other":1}'),
+    ],
+)
+def test_what_is_refused_is_told_in_the_words_of_the_broker(
+    server: Server, admin: Admin, status: int, body: str, reason: str
+) -> None:
+    server.answers = [(status, body)]
+    with pytest.raises(Refused) as caught:
+        admin.ask("DELETE", "/tenants/x")
+    assert (caught.value.status, str(caught.value), caught.value.method) == (status, reason, "DELETE")
+
+
+def test_what_is_not_json(server: Server, admin: Admin) -> None:
+    server.answers = [(200, "<html>")]
+    with pytest.raises(Refused, match="is this the Admin API"):
+        admin.tenants()
+
+
+def test_one_connection_is_kept_and_made_again_when_it_was_closed(server: Server, admin: Admin) -> None:
+    server.closes = True
+    assert [admin.tenants() for _ in range(3)] == [[], [], []]
+
+
+def test_what_may_have_been_done_is_not_asked_again(server: Server, admin: Admin) -> None:
+    server.closes = True
+    admin.tenants()
+    with pytest.raises(NotConnected):
+        admin.ask("POST", "/skip")
+    assert [each.method for each in server.asked] == ["GET"]
+    assert admin.ask("POST", "/skip") == []
+
+
+def test_nobody_is_there() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(NotConnected, match=f"127.0.0.1:{port}: Connection refused"):
+        Admin([("127.0.0.1", port)]).tenants()
+
+
+def test_the_next_host_is_tried(server: Server) -> None:
+    (port,) = free_ports(1)
+    with Admin([("127.0.0.1", port), ("127.0.0.1", server.port)]) as admin:
+        assert admin.tenants() == []
+
+
+def test_nobody_answers_in_time(server: Server) -> None:
+    server.hold.clear()
+    with Admin([("127.0.0.1", server.port)], 0.2) as admin, pytest.raises(NoAnswer, match=r"within 0\.2 s"):
+        admin.tenants()
+
+
+def test_what_answers_is_not_http() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def speak() -> None:
+            with listening.accept()[0] as connection:
+                connection.recv(1000)
+                connection.sendall(b"\x00\x00\x00\x01 what\r\n\r\n")
+
+        thread = threading.Thread(target=speak)
+        thread.start()
+        with pytest.raises(NotConnected):
+            Admin([listening.getsockname()], 5).tenants()
+        thread.join()
+
+
+def test_a_topic_that_does_not_exist_has_no_partitions_and_a_namespace_must(server: Server, admin: Admin) -> None:
+    topic = parse_topic("t")
+    server.answers = [(404, '{"reason":"Topic not found"}'), (404, '{"reason":"Namespace not found"}')]
+    assert admin.partitions(topic) == 0
+    with pytest.raises(Refused):
+        admin.partitions(topic)
+
+
+CALLS: list[tuple[Callable[[Admin], Any], str]] = [
+    (lambda admin: admin.namespaces("a b"), "/admin/v2/namespaces/a%20b"),
+    (lambda admin: admin.topics("a/b"), "/admin/v2/persistent/a/b"),
+    (lambda admin: admin.partitioned_topics("a/b", "non-persistent"), "/admin/v2/non-persistent/a/b/partitioned"),
+    (lambda admin: admin.subscriptions(parse_topic("t")), "/admin/v2/persistent/public/default/t/subscriptions"),
+    (
+        lambda admin: admin.stats(parse_topic("t"), 2),
+        "/admin/v2/persistent/public/default/t/partitioned-stats?getPreciseBacklog=true",
+    ),
+    (
+        lambda admin: admin.internal_stats(parse_topic("t")),
+        "/admin/v2/persistent/public/default/t/internalStats",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "path"), CALLS)
+def test_paths(server: Server, admin: Admin, call: Callable[[Admin], Any], path: str) -> None:
+    call(admin)
+    assert server.asked[0].path == path

@@ -1,0 +1,252 @@
+"""Finding brokers, and what becomes of a connection: against a peer that says what is written down for it."""
+
+import pytest
+
+from pulsarbox.client import connection as connections
+from pulsarbox.client.client import Client
+from pulsarbox.client.errors import NoAnswer, NotConnected, passes, told
+from pulsarbox.client.producer import Options, Producer
+from pulsarbox.errors import (
+    AuthenticationError,
+    ConsumerBusy,
+    PulsarBoxError,
+    ServiceNotReady,
+    TopicNotFound,
+    TopicTerminated,
+)
+from pulsarbox.protocol import replies
+from pulsarbox.protocol.commands import encode_frame
+from pulsarbox.protocol.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandLookupTopicResponse,
+    CommandPing,
+    CommandSendError,
+    MessageIdData,
+)
+from pulsarbox.protocol.receipts import ReceiptEncoder
+from tests.unit.client.scripted import Answer, connected, peer
+
+TOPIC = "persistent://public/default/t"
+
+
+def lookup(request_id: int, url: str, *, redirect: bool = False, proxy: bool = False) -> bytes:
+    kind = CommandLookupTopicResponse.Redirect if redirect else CommandLookupTopicResponse.Connect
+    answer = CommandLookupTopicResponse(
+        request_id=request_id, brokerServiceUrl=url, response=kind, authoritative=True, proxy_through_service_url=proxy
+    )
+    return encode_frame(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=answer))
+
+
+def plain(command: BaseCommand, rest: bytes) -> list[bytes] | None:
+    """A peer that shakes hands, and nothing else."""
+    return [connected()] if command.type == BaseCommand.CONNECT else []
+
+
+def serving(url: list[str], **how: bool) -> Answer:
+    """A peer that answers a lookup with the first of some URLs; they are filled in once they are known."""
+
+    def answer(command: BaseCommand, rest: bytes) -> list[bytes] | None:
+        if command.type == BaseCommand.LOOKUP:
+            return [lookup(command.lookupTopic.request_id, url[0], **how)]
+        return plain(command, rest)
+
+    return answer
+
+
+def test_a_lookup_is_followed_to_the_broker() -> None:
+    urls: list[str] = [""]
+    with peer(serving(urls)) as owner, peer(serving(urls, redirect=True)) as first:
+        urls[0] = owner.url
+        client = Client([first.address])
+        assert client.broker_of(TOPIC).address == owner.address
+        asked = [each.lookupTopic.authoritative for each in owner.seen if each.type == BaseCommand.LOOKUP]
+        assert asked == [True]
+        client.close()
+
+
+def test_brokers_that_point_to_each_other() -> None:
+    urls: list[str] = [""]
+    with peer(serving(urls, redirect=True)) as one:
+        urls[0] = one.url
+        client = Client([one.address])
+        with pytest.raises(NotConnected, match="point to each other"):
+            client.broker_of(TOPIC)
+        client.close()
+
+
+def test_a_broker_behind_a_proxy_is_reached_through_it() -> None:
+    with peer(serving(["pulsar://inside:6650"], proxy=True)) as proxy:
+        client = Client([proxy.address])
+        assert client.broker_of(TOPIC).address == proxy.address
+        connects = [each.connect.proxy_to_broker_url for each in proxy.seen if each.type == BaseCommand.CONNECT]
+        assert connects == ["", "inside:6650"]
+        client.close()
+
+
+@pytest.mark.parametrize("url", ["", "pulsar://", "pulsar://a", "x"])
+def test_a_broker_that_names_no_address(url: str) -> None:
+    with peer(serving([url])) as one:
+        client = Client([one.address])
+        with pytest.raises(NotConnected, match="cannot be used"):
+            client.broker_of(TOPIC)
+        client.close()
+
+
+def test_the_next_host_is_tried() -> None:
+    with peer(plain) as one:
+        client = Client([("127.0.0.1", 1), one.address])
+        assert client.service().address == one.address
+        client.close()
+
+
+def test_an_answer_that_does_not_come() -> None:
+    with peer(plain) as one:
+        client = Client([one.address], timeout=0.2)
+        with pytest.raises(NoAnswer, match=r"no answer to LOOKUP within 0.2 s"):
+            client.broker_of(TOPIC)
+        client.close()
+
+
+def test_a_refusal_before_connected_is_told_as_what_it_is() -> None:
+    with peer(lambda command, rest: [replies.error(2**64 - 1, 3, "who are you")]) as one:
+        client = Client([one.address])
+        with pytest.raises(AuthenticationError, match="who are you"):
+            client.service()
+        client.close()
+
+
+def test_a_connection_that_ends_while_it_is_asked() -> None:
+    with peer(lambda command, rest: plain(command, rest) if command.type == BaseCommand.CONNECT else None) as one:
+        client = Client([one.address])
+        with pytest.raises(NotConnected, match="closed the connection"):
+            client.broker_of(TOPIC)
+        client.close()
+
+
+def test_what_is_no_pulsar_protocol() -> None:
+    with peer(lambda command, rest: [b"HTTP/1.1 400 Bad Request\r\n\r\n"]) as one:
+        client = Client([one.address])
+        with pytest.raises(NotConnected, match="broke the protocol"):
+            client.service()
+        client.close()
+
+
+def test_keep_alive_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their PING has its PONG; a peer that has said nothing for long is asked, and then given up."""
+    ping = encode_frame(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))
+    with peer(lambda command, rest: [connected(), ping] if command.type == BaseCommand.CONNECT else []) as one:
+        client = Client([one.address])
+        connection = client.service()
+        while not any(each.type == BaseCommand.PONG for each in one.seen):
+            client.turn(0.05)
+        monkeypatch.setattr(connections, "KEEP_ALIVE_SECONDS", 0.3)
+        while not connection.closed:
+            client.turn(0.1)
+        assert "has said nothing" in connection.closed
+        assert any(each.type == BaseCommand.PING for each in one.seen)
+        client.close()
+
+
+# A producer and what it is told --------------------------------------------------------------------------------------
+
+
+class Broker:
+    """Takes SENDs and answers them as the test says."""
+
+    def __init__(self, on_send: list[str]) -> None:
+        self.on_send = on_send
+        self.url = ""
+        self.sent: list[int] = []
+
+    def answer(self, command: BaseCommand, rest: bytes) -> list[bytes] | None:
+        if command.type == BaseCommand.LOOKUP:
+            return [lookup(command.lookupTopic.request_id, self.url)]
+        if command.type == BaseCommand.PARTITIONED_METADATA:
+            return [replies.partition_metadata(command.partitionMetadata.request_id, 0)]
+        if command.type == BaseCommand.PRODUCER:
+            return [replies.producer_success(command.producer.request_id, "name", -1, b"")]
+        if command.type == BaseCommand.SEND:
+            return self.sends(command)
+        return plain(command, rest)
+
+    def sends(self, command: BaseCommand) -> list[bytes] | None:
+        send = command.send
+        self.sent.append(send.sequence_id)
+        what = self.on_send.pop(0) if self.on_send else "ok"
+        if what == "end":
+            return None
+        if what in ("later", "never"):
+            error = CommandSendError(
+                producer_id=send.producer_id,
+                sequence_id=send.sequence_id,
+                error="PersistenceError" if what == "later" else "TopicTerminatedError",
+                message=what,
+            )
+            return [encode_frame(BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error))]
+        if what == "silence":
+            return []
+        return [ReceiptEncoder(send.producer_id).encode(send.sequence_id, 0, 7, send.sequence_id)]
+
+
+def produced(on_send: list[str], timeout: float = 10.0) -> tuple[list[int], list[tuple[int, ...]]]:
+    """The sequence ids that the broker saw, and what was told of receipts, of three single messages."""
+    stored: list[tuple[int, ...]] = []
+    broker = Broker(on_send)
+    with peer(broker.answer) as one:
+        broker.url = one.url
+        client = Client([one.address], timeout)
+        try:
+            producer = Producer(client, "t", Options(batching=False), lambda *told: stored.append(told[:4]))
+            producer.send_plain([b"a", b"b", b"c"])
+            producer.flush()
+            producer.close()
+        finally:
+            client.close()
+    return broker.sent, stored
+
+
+STORED = [(-1, 7, 0, 1), (-1, 7, 1, 1), (-1, 7, 2, 1)]
+
+
+def test_receipts_are_told() -> None:
+    assert produced([]) == ([0, 1, 2], STORED)
+
+
+def test_what_had_no_receipt_is_sent_again_in_order() -> None:
+    sent, stored = produced(["ok", "end"])
+    assert stored == STORED
+    assert sent[:2] == [0, 1] and sent[-2:] == [1, 2] and sent.count(0) == 1
+
+
+def test_an_error_that_may_pass() -> None:
+    sent, stored = produced(["ok", "later"])
+    assert stored == STORED
+    assert sent[-2:] == [1, 2]
+
+
+def test_an_error_that_does_not_pass() -> None:
+    with pytest.raises(TopicTerminated, match="never"):
+        produced(["ok", "never"])
+
+
+def test_receipts_that_do_not_come() -> None:
+    with pytest.raises(NoAnswer, match="have had no receipt"):
+        produced(["silence"] * 10, timeout=0.3)
+
+
+def test_a_receipt_that_is_left_out_ends_the_connection_and_nothing_is_lost() -> None:
+    sent, stored = produced(["silence", "ok", "ok"])
+    assert stored == STORED
+    assert sent.count(0) == 2
+
+
+def test_errors_by_their_codes() -> None:
+    assert type(told(5, "x")) is ConsumerBusy
+    assert type(told(11, "x")) is TopicNotFound
+    assert type(told(999, "x")) is PulsarBoxError
+    assert passes(ServiceNotReady("x")) and passes(NotConnected("x")) and not passes(TopicNotFound("x"))
+
+
+def test_ids_that_are_no_position() -> None:
+    """A duplicate has the position -1."""
+    assert MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1).ledgerId == 2**64 - 1

@@ -1,0 +1,146 @@
+"""The parts of the client by themselves: hashes, codecs, chunks, batches as they come."""
+
+import zlib
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.client.chunks import INCOMPLETE_MAX, Chunks
+from pulsarbox.client.compression import CODECS, UNCOMPRESSED_MAX, codec, compress, decompress
+from pulsarbox.client.errors import Unusable
+from pulsarbox.client.incoming import Entry, ack_words, unpack
+from pulsarbox.client.routing import HASHES, Router, java_string, murmur3
+from pulsarbox.protocol.outgoing import Outgoing, in_batch
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
+from pulsarbox.protocol.violations import MalformedMetadata
+
+NUMBERS = [number for number in CODECS.values() if number]
+
+
+def test_hashes_are_those_of_java_clients() -> None:
+    # The vectors are those that Pulsar's clients test themselves with, and one that only UTF-16 gives.
+    assert [java_string(key) for key in ("keykeykeykeykey1", "keykeykey2", "é")] == [434058482, 42978643, 233]
+    vectors = {"k1": 2110152746, "k2": 1479966664, "key1": 462881061, "key2": 1936800180, "key01": 39696932}
+    assert {key: murmur3(key) for key in vectors} == vectors
+
+
+@given(st.text(max_size=20), st.integers(1, 50), st.sampled_from(sorted(HASHES)))
+def test_a_key_has_one_partition(key: str, partitions: int, hashing: str) -> None:
+    router = Router(partitions, hashing)
+    assert 0 <= router.of_key(key) < partitions
+    assert router.of_key(key) == Router(partitions, hashing).of_key(key)
+
+
+def test_messages_without_a_key_go_round() -> None:
+    router = Router(3)
+    seen = []
+    for _ in range(6):
+        seen.append(router.current)
+        router.next()
+    assert seen == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@given(data=st.binary(max_size=2000) | st.binary(max_size=20).map(lambda part: part * 500))
+def test_what_is_compressed_comes_back(number: int, data: bytes) -> None:
+    assert decompress(number, compress(number, data), len(data)) == data
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_nothing_longer_than_was_told_is_unpacked(number: int) -> None:
+    bomb = compress(number, bytes(10_000_000))
+    for told in (0, 1, 1000, 9_999_999, 10_000_001):
+        with pytest.raises(Unusable):
+            decompress(number, bomb, told)
+    with pytest.raises(Unusable, match="is more than"):
+        decompress(number, bomb, UNCOMPRESSED_MAX + 1)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@given(data=st.binary(max_size=200))
+def test_rubbish_is_refused_or_harmless(number: int, data: bytes) -> None:
+    try:
+        assert len(decompress(number, data, 100)) == 100
+    except Unusable:
+        pass
+
+
+def test_frames_that_do_not_tell_their_size() -> None:
+    chunked = zstandard.ZstdCompressor().compressobj()
+    data = chunked.compress(b"abc") + chunked.flush()
+    assert decompress(CODECS["zstd"], data, 3) == b"abc"
+    assert decompress(CODECS["zlib"], zlib.compress(b"abc"), 3) == b"abc"
+
+
+def test_a_codec_that_nobody_knows() -> None:
+    with pytest.raises(Unusable, match="compression 9 is not known"):
+        codec(9)
+
+
+def chunk(uuid: str, index: int, count: int) -> MessageMetadata:
+    return MessageMetadata(uuid=uuid, chunk_id=index, num_chunks_from_msg=count, total_chunk_msg_size=10)
+
+
+def test_chunks_of_several_messages_mixed() -> None:
+    chunks = Chunks()
+    assert chunks.add(1, 0, chunk("a", 0, 2), b"a0") is None
+    assert chunks.add(1, 1, chunk("b", 0, 3), b"b0") is None
+    assert chunks.add(1, 2, chunk("b", 1, 3), b"b1") is None
+    assert chunks.add(1, 3, chunk("a", 1, 2), b"a1") == (b"a0a1", [(1, 0), (1, 3)])
+    assert chunks.add(2, 0, chunk("b", 2, 3), b"b2") == (b"b0b1b2", [(1, 1), (1, 2), (2, 0)])
+
+
+def test_chunks_that_come_again_or_too_late() -> None:
+    chunks = Chunks()
+    assert chunks.add(1, 5, chunk("a", 1, 2), b"a1") is None  # its beginning is not there
+    assert chunks.add(1, 0, chunk("b", 0, 2), b"b0") is None
+    assert chunks.add(1, 0, chunk("b", 0, 2), b"b0") is None  # from the beginning again
+    assert chunks.add(1, 1, chunk("b", 1, 2), b"b1") == (b"b0b1", [(1, 0), (1, 1)])
+
+
+def test_what_is_never_completed_does_not_stay() -> None:
+    chunks = Chunks()
+    for number in range(INCOMPLETE_MAX + 1):
+        chunks.add(1, number, chunk(str(number), 0, 2), b"x")
+    assert chunks.add(1, 999, chunk("0", 1, 2), b"y") is None
+    assert chunks.add(1, 999, chunk("1", 1, 2), b"y") is not None
+
+
+def entry(**metadata: Any) -> Entry:
+    consumer = cast(Any, SimpleNamespace(topic="t", partition=-1))
+    return Entry(consumer, 1, 2, MessageMetadata(producer_name="p", sequence_id=5, publish_time=1, **metadata), 0)
+
+
+def test_acknowledged_messages_of_a_batch_are_left_out() -> None:
+    body = b"".join(part for number in range(70) for part in in_batch(Outgoing(b"%d" % number), number))
+    one = entry(num_messages_in_batch=70)
+    open_ones = {0, 3, 64, 69}
+    words = ack_words(sum(1 << number for number in open_ones))
+    assert [each.index for each in unpack(one, body, words)] == sorted(open_ones)
+    assert ack_words(one.unacked) == words
+
+
+@given(st.integers(0, 2**200))
+def test_words_of_bits(bits: int) -> None:
+    assert sum((word & 2**64 - 1) << 64 * place for place, word in enumerate(ack_words(bits))) == bits
+
+
+@given(st.binary(max_size=100), st.integers(0, 5))
+def test_a_batch_that_is_none_is_told(body: bytes, count: int) -> None:
+    try:
+        found = unpack(entry(num_messages_in_batch=count), body, [])
+    except MalformedMetadata as refused:
+        assert "1:2" in str(refused)  # noqa: PT017 # hypothesis also gives bodies that can be read
+        return
+    assert len(found) == count
+
+
+def test_an_encrypted_entry_is_one_message_as_it_is() -> None:
+    one = entry(num_messages_in_batch=3, compression="LZ4", uncompressed_size=9)
+    one.metadata.encryption_keys.add(key="k", value=b"v")
+    (message,) = unpack(one, b"secret", [])
+    assert (message.payload, message.encrypted, message.index) == (b"secret", True, -1)
