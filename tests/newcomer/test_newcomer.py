@@ -32,7 +32,7 @@ PAGES: Final = {
 }
 ENDLESS: Final = re.compile(r"pulsarbox (start(?!.*--detach)|consume|tap|status.*--watch)")
 """What goes on until Ctrl-C, or may."""
-NEEDS_BOX: Final = re.compile(r"pulsarbox (produce|consume|peek|tap)")
+WITHOUT_BOX: Final = re.compile(r"pulsarbox (completion|config|doctor|start|status|stop|storage|version)\b")
 COMMAND_SECONDS: Final = 120.0
 ENDLESS_SECONDS: Final = 10.0
 BUILD_SECONDS: Final = 900.0
@@ -103,7 +103,7 @@ class Newcomer:
                 self.ensure_box()
                 self.run_python(step)
             elif not step.text.startswith(("make ", "PATH=")):
-                if NEEDS_BOX.match(step.text):
+                if step.text.startswith("pulsarbox ") and not WITHOUT_BOX.match(step.text):
                     self.ensure_box()
                 self.run(step)
 
@@ -115,15 +115,20 @@ class Newcomer:
         assert wanted <= printed, f"{step.text} does not print {wanted - printed}, which the page shows:\n{said}"
 
     def run_python(self, step: File) -> None:
+        """A program, which prints what it says that it prints; or a test."""
         assert step.language == "python"
-        (self.folder / "first.py").write_text(self.here(step.text))
-        code, said = self.type("python first.py")
-        assert code == 0 and "b'hello'" in said, said
+        is_test = "def test_" in step.text
+        name = "test_first.py" if is_test else "first.py"
+        (self.folder / name).write_text(self.here(step.text))
+        code, said = self.type(f"python -m pytest {name}" if is_test else f"python {name}")
+        assert code == 0, said
+        assert not (is_test and " passed" not in said), said
+        assert not ("print(message.data())" in step.text and "b'hello'" not in said), said
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment with the wheel, what the wheel needs, and the official client."""
+    """A fresh environment with the wheel, what the wheel needs, the official client, and pytest."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, timeout=BUILD_SECONDS)
@@ -137,6 +142,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--disable-pip-version-check",
         str(wheel),
         "pulsar-client",
+        "pytest",
     ]
     done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS)
     if done.returncode != 0 and OFFLINE.search(done.stderr):
