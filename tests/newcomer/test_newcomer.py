@@ -19,6 +19,7 @@ import pytest
 
 from tests.newcomer.pages import Command, File, Section, sections
 from tests.tools.box import free_ports
+from tests.tools.forwarder import Forwarder
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = sections((ROOT / "README.md").read_text())
@@ -31,7 +32,7 @@ PAGES: Final = {
 }
 ENDLESS: Final = re.compile(r"pulsarbox (start(?!.*--detach)|consume|tap|status.*--watch)")
 """What goes on until Ctrl-C, or may."""
-NEEDS_BOX: Final = re.compile(r"pulsarbox (produce|consume|peek|tap)")
+WITHOUT_BOX: Final = re.compile(r"pulsarbox (completion|config|doctor|start|status|stop|storage|version)\b")
 COMMAND_SECONDS: Final = 120.0
 ENDLESS_SECONDS: Final = 10.0
 BUILD_SECONDS: Final = 900.0
@@ -47,14 +48,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_SECONDS + 300)]
 class Newcomer:
     """Somebody with an environment, in a directory, at a shell."""
 
-    def __init__(self, environment: Path, folder: Path) -> None:
+    def __init__(self, environment: Path, folder: Path, host: str = "localhost") -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.port, self.web_port = free_ports(2)
-        self.data = folder / "data"
+        self.shown_port = self.port
+        """What stands where a page says 6650."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULSARBOX_", "VIRTUAL_ENV"))}
         self.environ = kept | {
             "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",
+            "PULSARBOX_bindAddress": host,
             "PULSARBOX_brokerServicePort": str(self.port),
             "PULSARBOX_webServicePort": str(self.web_port),
         }
@@ -86,7 +89,7 @@ class Newcomer:
 
     def here(self, text: str) -> str:
         """A text of a page with the ports of this box."""
-        return text.replace("6650", str(self.port)).replace("8080", str(self.web_port))
+        return text.replace("6650", str(self.shown_port)).replace("8080", str(self.web_port))
 
     def ensure_box(self) -> None:
         if self.type("pulsarbox status")[0] == 3:
@@ -100,7 +103,7 @@ class Newcomer:
                 self.ensure_box()
                 self.run_python(step)
             elif not step.text.startswith(("make ", "PATH=")):
-                if NEEDS_BOX.match(step.text):
+                if step.text.startswith("pulsarbox ") and not WITHOUT_BOX.match(step.text):
                     self.ensure_box()
                 self.run(step)
 
@@ -112,15 +115,20 @@ class Newcomer:
         assert wanted <= printed, f"{step.text} does not print {wanted - printed}, which the page shows:\n{said}"
 
     def run_python(self, step: File) -> None:
+        """A program, which prints what it says that it prints; or a test."""
         assert step.language == "python"
-        (self.folder / "first.py").write_text(self.here(step.text))
-        code, said = self.type("python first.py")
-        assert code == 0 and "b'hello'" in said, said
+        is_test = "def test_" in step.text
+        name = "test_first.py" if is_test else "first.py"
+        (self.folder / name).write_text(self.here(step.text))
+        code, said = self.type(f"python -m pytest {name}" if is_test else f"python {name}")
+        assert code == 0, said
+        assert not (is_test and " passed" not in said), said
+        assert not ("print(message.data())" in step.text and "b'hello'" not in said), said
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment with the wheel, what the wheel needs, and the official client."""
+    """A fresh environment with the wheel, what the wheel needs, the official client, and pytest."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, timeout=BUILD_SECONDS)
@@ -134,6 +142,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--disable-pip-version-check",
         str(wheel),
         "pulsar-client",
+        "pytest",
     ]
     done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS)
     if done.returncode != 0 and OFFLINE.search(done.stderr):
@@ -151,8 +160,8 @@ def ctrl_c() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def newcomer(environment: Path, folder: Path) -> Iterator[Newcomer]:
-    made = Newcomer(environment, folder)
+def newcomer(environment: Path, folder: Path, host: str = "localhost") -> Iterator[Newcomer]:
+    made = Newcomer(environment, folder, host)
     try:
         yield made
     finally:
@@ -179,7 +188,12 @@ def test_the_targets_that_the_readme_names_exist() -> None:
 def test_the_client_of_a_language(environment: Path, tmp_path: Path, language: str) -> None:
     if shutil.which(TOOLS[language]) is None:
         pytest.skip(f"{TOOLS[language]} is not installed")
-    with newcomer(environment, tmp_path / "somewhere") as somebody:
+    # By a mapped port, as with a container: where the client would be sent without that, nobody listens.
+    with (
+        newcomer(environment, tmp_path / "somewhere", "127.0.0.2") as somebody,
+        Forwarder(somebody.port, "127.0.0.2") as forwarder,
+    ):
+        somebody.shown_port = forwarder.port
         tools(somebody, language)
         somebody.ensure_box()
         project = tmp_path / "project"
@@ -197,6 +211,7 @@ def test_the_client_of_a_language(environment: Path, tmp_path: Path, language: s
                 pytest.skip(f"`{step.text}` cannot fetch what it needs here: {why[:200]}")
             assert code == 0, f"{step.text}: exit code {code}:\n{said}"
         assert "hello" in said.splitlines(), said
+        assert forwarder.connections > 0
 
 
 def tools(somebody: Newcomer, language: str) -> None:

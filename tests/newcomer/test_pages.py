@@ -49,5 +49,6 @@ def test_a_page_is_its_commands_and_files_in_order() -> None:
 def test_the_pages_of_the_newcomer() -> None:
     readme = [step for section in sections((ROOT / "README.md").read_text()) for step in section.steps]
     quickstart = {section.title: section.steps for section in sections((ROOT / "docs" / "quickstart.md").read_text())}
-    assert [step.language for step in readme if isinstance(step, File)] == ["python"]
+    assert {step.language for step in readme if isinstance(step, File)} == {"python"}
+    assert "pulsarbox start --detach" in {step.text.partition("#")[0].strip() for step in readme}
     assert {"Install", "Start", "Stop", "A first message", "Go", "Java", "Rust", "Node"} <= quickstart.keys()

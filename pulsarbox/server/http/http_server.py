@@ -67,7 +67,7 @@ class HttpServer:
             given = refusal(400, f"The body cannot be read: {error}")
         else:
             given = await self._durable(await self._there(self._given(request, body)))
-        if request.method not in ("GET", "HEAD") and request.raw_path.startswith("/admin/"):
+        if request.method not in ("GET", "HEAD") and not request.raw_path.startswith("/topics/"):
             _tell(request, given)
         # 204 has no body, and so no type of one.
         headers = {"Server": "pulsarbox", **given.headers}

@@ -70,7 +70,6 @@ PERMISSIONS = {
     "DELETE /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema": "TENANT_ADMIN",
     "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}": "TOPIC_USER",
     "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}/bundle": "TOPIC_USER",
-    "GET /metrics": "ANYONE",
     "GET /pulsarbox/v1/clock": "ANYONE",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",
