@@ -430,14 +430,14 @@ def test_it_is_used_from_asyncio(make: Maker) -> None:
 def test_what_it_logs_goes_through_the_programs_logging(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pulsarbox"), PulsarBox() as box:
         box.admin("PUT", "/admin/v2/tenants/acme", {"allowedClusters": ["standalone"], "adminRoles": []})
-    assert "PUT /admin/v2/tenants/acme 204" in caplog.text
+    assert "PUT /admin/v2/tenants/acme: done (204)" in caplog.text
     assert box.log() == ""
 
 
 def test_a_process_logs_for_itself() -> None:
     with PulsarBox(process=True) as box:
         box.admin("PUT", "/admin/v2/tenants/acme", {"allowedClusters": ["standalone"], "adminRoles": []})
-        assert "PUT /admin/v2/tenants/acme 204" in box.log()
+        assert "PUT /admin/v2/tenants/acme: done (204)" in box.log()
         assert "in a process, data in memory: pulsar://" in repr(box)
     assert "204" in box.log()
 
