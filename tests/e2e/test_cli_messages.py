@@ -14,7 +14,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, QUIET_MS, admin_path, not_yet, numbered, receive, send_all, take, until
+from tests.e2e.clients import EARLIEST, QUIET_MS, admin_path, numbered, receive, send_all, take, until
 from tests.e2e.commands import command, envelopes, environment, ndjson, run
 from tests.e2e.conftest import Running
 from tests.tools.box import Box, accepts
@@ -367,7 +367,6 @@ def test_peek_changes_nothing(box: Running, client: Any, topic: str) -> None:
     assert json.loads(box.admin("GET", f"{admin_path(topic)}/subscriptions")) == ["s"]
 
 
-@not_yet("internalStats of topics, where the place of a subscription is told")
 def test_peek_shows_what_a_subscription_has_left(box: Running, client: Any, topic: str) -> None:
     consumer = subscribed(client, topic, "s")
     run("produce", topic, "--no-batch", "--url", box.url, stdin=b"\n".join(numbered(5)))

@@ -8,7 +8,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, admin_path, is_quiet, not_yet, numbered, receive, send_all, take, until
+from tests.e2e.clients import EARLIEST, admin_path, is_quiet, numbered, receive, send_all, take, until
 from tests.e2e.conftest import Running
 
 SHARED = pulsar.ConsumerType.Shared
@@ -212,7 +212,6 @@ def test_a_message_that_fails_too_often_becomes_a_dead_letter(client: Any, topic
     assert take(graveyard, 1) == [b"poison"]
 
 
-@not_yet("topic stats are not served")
 def test_the_backlog_is_told(box: Running, client: Any, topic: str) -> None:
     consumer = client.subscribe(topic, "s")
     send_all(client.create_producer(topic), numbered(7))
