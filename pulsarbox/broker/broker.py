@@ -51,6 +51,8 @@ class Broker:
     def __init__(self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now) -> None:
         self.endpoints = endpoints
         self.core = Core(settings, Store(recovery), now.wall)
+        self.core.commits.times.begin(now)
+        self.core.cache_use.begin(now)
         self.configuration = DynamicConfiguration(self.core)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
@@ -58,6 +60,8 @@ class Broker:
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.command_table: dict[int, CommandRow] = command_table()
         self.cnxs: dict[ServerCnx, None] = {}
+        self.connections_made = 0
+        """By clients since the start."""
         self._waiting: list[Outbox] = []
 
     # Inputs
@@ -69,6 +73,7 @@ class Broker:
     def connected(self, outbox: Outbox, address: str, now: Now) -> ServerCnx:
         """A client has connected."""
         cnx = ServerCnx(self, outbox, address, now)
+        self.connections_made += 1
         self.cnxs[cnx] = None
         return cnx
 
@@ -141,6 +146,11 @@ class Broker:
             commits.after_commit(callback)
         else:
             callback(now)
+
+    def look(self, now: Now) -> None:
+        """Keep the counters of the box as a whole; see Meter.look. Topics are looked at one by one."""
+        self.core.commits.times.look(now)
+        self.core.cache_use.look(now)
 
     def drain(self, now: Now) -> None:
         """Prepare to stop: let clients go, write the checkpoint."""

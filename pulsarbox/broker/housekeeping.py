@@ -76,9 +76,14 @@ class Housekeeping:
         """Whether no checkpoint is asked for or under way."""
         return self._taken is None and not self._asked
 
+    @property
+    def lag(self) -> int:
+        """Bytes of the log that no checkpoint speaks for."""
+        return self._written - self._covered
+
     def _judge(self) -> None:
         """Whether messages can be taken: there is room, and the log has not outgrown its checkpoint by far."""
-        lag = self._written - self._covered
+        lag = self.lag
         if self._full:
             self.refusal = self._full
         elif self._failed and lag >= LAG_FACTOR * self.checkpoint_every:

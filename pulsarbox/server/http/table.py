@@ -5,6 +5,7 @@ from pulsarbox.server.http import (
     lookup,
     maintenance,
     messages,
+    metrics,
     namespace_properties,
     namespace_topics,
     namespaces,
@@ -34,6 +35,7 @@ ROOMS = (
     maintenance,
     schemas,
     lookup,
+    metrics,
 )
 """Where the routes are that it serves."""
 

@@ -16,6 +16,8 @@ PERMISSIONS = {
     "GET /admin/v2/brokers/health": "ANYONE",
     "GET /admin/v2/brokers/ready": "ANYONE",
     "GET /admin/v2/brokers/version": "ANYONE",
+    "GET /metrics": "ANYONE",
+    "GET /status.html": "ANYONE",
     "GET /admin/v2/brokers": "SUPERUSER",
     "GET /admin/v2/brokers/{cluster}": "SUPERUSER",
     "GET /admin/v2/clusters": "ANYONE",
