@@ -124,15 +124,14 @@ class Latencies:
 
 
 class Traffic:
-    """How many entries a topic gets, counted by where it stands when somebody looks; and how large they are."""
+    """How many entries a topic gets, counted when somebody looks; and how large they are."""
 
-    __slots__ = ("_entries", "_ledger", "_meter", "_seen", "_since", "_sizes")
+    __slots__ = ("_before", "_ledger", "_meter", "_since", "_sizes")
 
     def __init__(self, ledger: ManagedLedger, since: float = 0.0) -> None:
         """``since``: seconds of the monotonic clock at which the ledger stands where it does."""
         self._ledger = ledger
-        self._entries = 0
-        self._seen = ledger.last_confirmed
+        self._before = ledger.dropped_entries + ledger.confirmed_entries
         self._since = since
         self._meter: Meter | None = None
         """There is none for a topic to which nothing was published."""
@@ -155,21 +154,21 @@ class Traffic:
 
     def look(self, now: Now) -> None:
         """See Meter.look."""
-        at = self._ledger.last_confirmed
-        if at != self._seen:
-            self._entries += self._ledger.entries_between(self._seen, at)
-            self._seen = at
-            if self._meter is None:
-                self._meter = Meter(self._since, 1)
+        entries = self._entries()
         if self._meter is None:
-            self._since = now.monotonic
-        else:
-            self._meter.look((self._entries,), now)
+            if not entries:
+                self._since = now.monotonic
+                return
+            self._meter = Meter(self._since, 1)
+        self._meter.look((entries,), now)
+
+    def _entries(self) -> int:
+        return self._ledger.dropped_entries + self._ledger.confirmed_entries - self._before
 
     def entries_a_second(self, now: Now) -> float:
         """Entries that were stored, over the last minute."""
         self.look(now)
-        return self._meter.rates((self._entries,), now)[0] if self._meter is not None else 0.0
+        return self._meter.rates((self._entries(),), now)[0] if self._meter is not None else 0.0
 
     def size_shares(self, mean: float) -> tuple[float, ...]:
         """Of all entries, what is no larger than each of ``SIZES``, and in the end 1 for all.
