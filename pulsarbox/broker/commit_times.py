@@ -69,7 +69,7 @@ class CommitTimes:
 
     def sample(self, appended: "dict[PersistentTopic, list[Entry]]", now: Now) -> None:
         """Look into a commit for the sizes of its entries, where the last look is long enough ago."""
-        if now.monotonic < self._sample_at:
+        if now.monotonic < self._sample_at or not appended:
             return
         self._sample_at = now.monotonic + SAMPLE_SECONDS
         left = SAMPLE_ENTRIES
