@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-LINES_AT_ONCE: Final = 4000
+LINES_AT_ONCE: Final = 2000
 """Lines that one turn of the loop makes."""
 
 

@@ -15,7 +15,7 @@ from pulsarbox.server.metrics import box, table
 from pulsarbox.server.metrics.exposition import Metric, Rows, labels, rounded, text_of
 from pulsarbox.server.metrics.rows import ConsumerRow, ProducerRow, SubscriptionRow, TopicRow
 
-TOPICS_AT_ONCE = 40
+TOPICS_AT_ONCE = 20
 """Topics that one turn of the loop looks at."""
 
 Told = tuple[Metric, Rows]
