@@ -1,6 +1,7 @@
 """All routes of the box: those that it serves, and what Pulsar has beyond them."""
 
 from pulsarbox.server.http import (
+    broker_stats,
     brokers,
     lookup,
     maintenance,
@@ -22,6 +23,7 @@ from pulsarbox.server.http.routes import Routes
 
 ROOMS = (
     brokers,
+    broker_stats,
     tenants,
     namespaces,
     namespace_properties,

@@ -76,19 +76,29 @@ def commits(times: CommitTimes, latencies: Latencies, cluster: str) -> Iterator[
 
 
 def cache(broker: Broker, topics: list[TopicRow], cluster: str, now: Now) -> Iterator[Told]:
-    """Of the tail cache: what went out and was not read was in it."""
+    """Of the tail cache."""
+    for name, meaning, value in cache_values(broker, topics, now):
+        yield _one(f"pulsar_ml_cache_{name}", meaning, cluster, value)
+
+
+def cache_values(broker: Broker, topics: list[TopicRow], now: Now) -> Iterator[tuple[str, str, float]]:
+    """Of the tail cache: what went out and was not read was in it. Each with its meaning."""
     use = broker.core.cache_use
     read, bytes_read = use.misses(now)
     out, bytes_out = sum(row.entries_out for row in topics), sum(row.stored_bytes_out for row in topics)
-    for name, meaning, value in (
-        ("hits_rate", "Entries a second that went out from memory", rounded(max(out - read, 0.0))),
-        ("hits_throughput", "Bytes a second that went out from memory", rounded(max(bytes_out - bytes_read, 0.0))),
-        ("misses_rate", "Entries a second that were read from the disk", rounded(read)),
-        ("misses_throughput", "Bytes a second that were read from the disk", rounded(bytes_read)),
-        ("used_size", "Bytes in the cache of recent entries", use.cache.size),
-        ("evictions", "Times in the last minute that it gave up its oldest entries", round(use.evictions(now))),
-    ):
-        yield _one(f"pulsar_ml_cache_{name}", meaning, cluster, value)
+    yield "hits_rate", "Entries a second that went out from memory", rounded(max(out - read, 0.0))
+    yield "hits_throughput", "Bytes a second that went out from memory", rounded(max(bytes_out - bytes_read, 0.0))
+    yield "misses_rate", "Entries a second that were read from the disk", rounded(read)
+    yield "misses_throughput", "Bytes a second that were read from the disk", rounded(bytes_read)
+    yield "used_size", "Bytes in the cache of recent entries", use.cache.size
+    yield "evictions", "Times in the last minute that it gave up its oldest entries", round(use.evictions(now))
+
+
+def usage() -> dict[str, float]:
+    """What load balancers look at, in percent. Of the network nothing is known, and there is no direct memory."""
+    memory = rounded(100 * process.memory()[1] / process.machine_memory())
+    nothing = dict.fromkeys(("directMemory_usage", "bandwidth_in_usage", "bandwidth_out_usage"), 0.0)
+    return {"cpu_usage": PROCESS.percent(), "memory_usage": memory} | nothing
 
 
 def around(broker: Broker, cluster: str) -> Iterator[Told]:
@@ -108,17 +118,9 @@ def around(broker: Broker, cluster: str) -> Iterator[Told]:
         ("connection_closed_total_count", "Connections that have ended", broker.connections_made - here),
     ):
         yield _one(f"pulsar_{name}", meaning, of, value)
-    resident = process.memory()[1]
     of = f'{cluster},broker="{host}",metric="loadBalancing"'
-    usage: tuple[tuple[str, str, float], ...] = (
-        ("cpu_usage", "Percent of the machine's processors, over the last minute", PROCESS.percent()),
-        ("memory_usage", "Percent of the machine's memory", rounded(100 * resident / process.machine_memory())),
-        ("directMemory_usage", "There is none of its own", 0),
-        ("bandwidth_in_usage", "Not measured", 0),
-        ("bandwidth_out_usage", "Not measured", 0),
-    )
-    for name, meaning, share in usage:
-        yield _one(f"pulsar_lb_{name}", meaning, of, share)
+    for name, share in usage().items():
+        yield _one(f"pulsar_lb_{name}", "Percent of what the machine has, 0 where it is not known", of, share)
 
 
 def process_of(broker: Broker, cluster: str) -> Iterator[Told]:

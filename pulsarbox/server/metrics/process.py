@@ -29,7 +29,7 @@ class Process:
 
     def percent(self) -> float:
         """Of the machine's processors, over the last minute."""
-        return round(self._meter.rates(*self._used())[0] / 1e7 / (os.cpu_count() or 1), 3)
+        return round(self._meter.rates(*self._used())[0] / 1e7 / processors(), 3)
 
 
 PROCESS: Final = Process()
@@ -48,6 +48,11 @@ def memory() -> tuple[int, int]:
         return 0, 0
     size = os.sysconf("SC_PAGE_SIZE")
     return pages[0] * size, pages[1] * size
+
+
+def processors() -> int:
+    """How many the machine has."""
+    return os.cpu_count() or 1
 
 
 def machine_memory() -> int:

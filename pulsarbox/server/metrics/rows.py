@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 from pulsarbox.broker.commit_times import LATENCY_MS, SIZES, Latencies, spread
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.meter import WINDOW_SECONDS
+from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.topic import AnySubscription, PersistentTopic, Topic
 from pulsarbox.clock import Now
@@ -246,3 +247,22 @@ class TopicRow(NamedTuple):
         numbers = map(add, self[:-2], other[:-2])
         buckets = (tuple(map(add, mine, theirs)) for mine, theirs in zip(self[-2:], other[-2:], strict=True))
         return TopicRow._make([*numbers, *buckets])
+
+
+class Look(NamedTuple):
+    """All rows of one topic."""
+
+    topic: TopicRow
+    producers: list[tuple[Producer, ProducerRow]]
+    subscriptions: list[tuple[AnySubscription, SubscriptionRow, list[ConsumerRow]]]
+
+
+def look(topic: Topic, latencies: Latencies, now: Now) -> Look:
+    """The values that a topic has now. ``latencies``: those of the box, whose commits all topics share."""
+    producers = [(each, ProducerRow(*map(rounded, each.rates(now)))) for each in topic.producers]
+    subscriptions = []
+    for each in topic.all_subscriptions():
+        consumers = [ConsumerRow.of(consumer, each, now) for consumer in each.consumers]
+        subscriptions.append((each, SubscriptionRow.of(each, consumers, now), consumers))
+    row = TopicRow.of(topic, [row for _, row in producers], [row for _, row, _ in subscriptions], latencies, now)
+    return Look(row, producers, subscriptions)

@@ -12,8 +12,8 @@ from pulsarbox.broker.topic import Topic
 from pulsarbox.clock import Now
 from pulsarbox.names import TopicName
 from pulsarbox.server.metrics import box, table
-from pulsarbox.server.metrics.exposition import Metric, Rows, labels, rounded, text_of
-from pulsarbox.server.metrics.rows import ConsumerRow, ProducerRow, SubscriptionRow, TopicRow
+from pulsarbox.server.metrics.exposition import Metric, Rows, labels, text_of
+from pulsarbox.server.metrics.rows import ConsumerRow, ProducerRow, SubscriptionRow, TopicRow, look
 
 TOPICS_AT_ONCE = 20
 """Topics that one turn of the loop looks at."""
@@ -55,34 +55,27 @@ class _Scrape:
         yield from text_of(list(self._box()))
 
     def _look(self, topic: Topic) -> None:
-        settings, now = self._settings, self._now
-        by_topic = settings.exposeTopicLevelMetricsInPrometheus
-        of = self._labels(topic.name) if by_topic else ""
-        producers = []
-        for producer in topic.producers:
-            producers.append(row := ProducerRow(*map(rounded, producer.rates(now))))
-            if by_topic and settings.exposeProducerLevelMetricsInPrometheus:
-                more = labels(producer_name=producer.name, producer_id=str(producer.producer_id))
-                self._producers.append((f"{of},{more}", row))
-        subscriptions = []
-        for subscription in topic.all_subscriptions():
-            consumers = [ConsumerRow.of(consumer, subscription, now) for consumer in subscription.consumers]
-            subscriptions.append(all_together := SubscriptionRow.of(subscription, consumers, now))
-            if by_topic:
-                of_it = f"{of},{labels(subscription=subscription.name)}"
-                self._subscriptions.append((of_it, all_together))
-                if settings.exposeConsumerLevelMetricsInPrometheus:
-                    for consumer, each in zip(subscription.consumers, consumers, strict=True):
-                        more = labels(consumer_name=consumer.name, consumer_id=str(consumer.consumer_id))
-                        self._consumers.append((f"{of_it},{more}", each))
-        found = TopicRow.of(topic, producers, subscriptions, self._latencies, now)
+        settings = self._settings
+        found = look(topic, self._latencies, self._now)
         namespace = topic.name.namespace
         self._counts[namespace] = self._counts.get(namespace, 0) + 1
-        if by_topic:
-            self._topics.append((of, found))
-        else:
+        if not settings.exposeTopicLevelMetricsInPrometheus:
             before = self._namespaces.get(namespace)
-            self._namespaces[namespace] = found if before is None else before.plus(found)
+            self._namespaces[namespace] = found.topic if before is None else before.plus(found.topic)
+            return
+        of = self._labels(topic.name)
+        self._topics.append((of, found.topic))
+        if settings.exposeProducerLevelMetricsInPrometheus:
+            for producer, row in found.producers:
+                more = labels(producer_name=producer.name, producer_id=str(producer.producer_id))
+                self._producers.append((f"{of},{more}", row))
+        for subscription, all_together, rows in found.subscriptions:
+            of_it = f"{of},{labels(subscription=subscription.name)}"
+            self._subscriptions.append((of_it, all_together))
+            if settings.exposeConsumerLevelMetricsInPrometheus:
+                for consumer, each in zip(subscription.consumers, rows, strict=True):
+                    more = labels(consumer_name=consumer.name, consumer_id=str(consumer.consumer_id))
+                    self._consumers.append((f"{of_it},{more}", each))
 
     def _labels(self, name: TopicName) -> str:
         if not self._settings.splitTopicAndPartitionLabelInPrometheus:

@@ -13,6 +13,10 @@ from pulsarbox.server.http.table import ROOMS, all_routes
 
 SUB = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription}"
 PERMISSIONS = {
+    "GET /admin/v2/broker-stats/destinations": "SUPERUSER",
+    "GET /admin/v2/broker-stats/load-report": "SUPERUSER",
+    "GET /admin/v2/broker-stats/metrics": "SUPERUSER",
+    "GET /admin/v2/broker-stats/topics": "SUPERUSER",
     "GET /admin/v2/brokers/health": "ANYONE",
     "GET /admin/v2/brokers/ready": "ANYONE",
     "GET /admin/v2/brokers/version": "ANYONE",
