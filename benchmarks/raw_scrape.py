@@ -18,11 +18,11 @@ from statistics import median
 from typing import Final
 from urllib.request import Request, urlopen
 
-from benchmarks.raw_driver import OPENED_AT_ONCE, DriverError, Job, Link, chunks, message, prepare, publish
+from benchmarks.raw_driver import OPENED_AT_ONCE, DriverError, Job, Link, busy, chunks, message, prepare, publish
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
 SCRAPES: Final = 3
-TURNS: Final = 4
+TURNS: Final = 8
 POLL_SECONDS: Final = 1.0
 TIMEOUT_SECONDS: Final = 60.0
 POLLED: Final = ("/metrics", "/admin/v2/broker-stats/topics", "/admin/v2/broker-stats/metrics")
@@ -109,7 +109,10 @@ def _poll(web_url: str) -> None:
 def polled(job: Job) -> dict[str, float]:
     link = opened(job)
     body = random.Random(1).randbytes(job["size"])
+    broker = job.get("pid")
     rates: dict[bool, list[float]] = {False: [], True: []}
+    used: dict[bool, list[float]] = {False: [], True: []}
+    """Microseconds of the broker's processor time, a message."""
     count, at = job["messages"] // TURNS, 0
     for turn in range(-1, 2 * TURNS):  # the first warms up
         watched = turn % 4 in (1, 2)  # alone, watched, watched, alone
@@ -118,16 +121,20 @@ def polled(job: Job) -> dict[str, float]:
         if poller is not None:
             poller.start()
             time.sleep(0.2)
-        begin = time.perf_counter()
+        before, begin = busy(broker) if broker else 0.0, time.perf_counter()
         publish([link], job["pending"], count)
         if turn >= 0:
             rates[watched].append(count / (time.perf_counter() - begin))
+            used[watched].append(((busy(broker) if broker else 0.0) - before) / count * 1e6)
         if poller is not None:
             poller.terminate()
             poller.join()
         at += count
     alone, beside = median(rates[False]), median(rates[True])
-    return {"rate": beside, "alone": alone, "share": beside / alone}
+    figures = {"rate": beside, "alone": alone, "share": beside / alone}
+    if broker:
+        figures |= {"broker_us": median(used[True]), "alone_us": median(used[False])}
+    return figures
 
 
 if __name__ == "__main__":
