@@ -36,7 +36,7 @@ class Pieces(NamedTuple):
 
     content_type: str
     pieces: Iterator[bytes]
-    """Each is the work of one turn; they may be empty."""
+    """Each is short work; an empty one ends a turn, as does a number of bytes."""
 
 
 class Later:

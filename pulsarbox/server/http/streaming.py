@@ -12,8 +12,8 @@ from pulsarbox.server.http.call import Pieces
 
 log = logging.getLogger(__name__)
 
-WRITE_BYTES: Final = 1 << 16
-"""Pieces gather until they are worth a write."""
+TURN_BYTES: Final = 1 << 17
+"""So many bytes of pieces, small ones together, are one turn of the loop."""
 STREAM_SECONDS_MAX: Final = 60.0
 """How long a client may take for all of it."""
 _GZIP: Final = 31
@@ -48,13 +48,13 @@ async def _send(response: web.StreamResponse, pieces: Iterator[bytes], pack: "zl
     for piece in pieces:
         gathered.append(piece)
         size += len(piece)
-        if size < WRITE_BYTES:
-            await asyncio.sleep(0)
+        if size >= TURN_BYTES:
+            whole, gathered, size = b"".join(gathered), [], 0
+            if pack is not None:  # beside the loop: it gives up the interpreter's lock
+                whole = await loop.run_in_executor(None, pack.compress, whole)
+            await response.write(whole)
+        elif piece:
             continue
-        whole, gathered, size = b"".join(gathered), [], 0
-        if pack is not None:  # beside the loop: it gives up the interpreter's lock
-            whole = await loop.run_in_executor(None, pack.compress, whole)
-        await response.write(whole)
         await asyncio.sleep(0)
     whole = b"".join(gathered)
     await response.write_eof(whole if pack is None else pack.compress(whole) + pack.flush())

@@ -22,7 +22,7 @@ Told = tuple[Metric, Rows]
 
 
 def scrape(broker: Broker, now: Now) -> Iterator[bytes]:
-    """The text in pieces, each the work of one turn; they may be empty."""
+    """The text in pieces, each short work. The empty ones are looks at some topics."""
     return _Scrape(broker, now).pieces()
 
 
