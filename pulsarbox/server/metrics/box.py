@@ -4,6 +4,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from itertools import accumulate
+from operator import attrgetter
 from typing import Final
 
 from pulsarbox import __version__
@@ -18,6 +19,23 @@ from pulsarbox.server.metrics.rows import TopicRow
 
 QUANTILES: Final = (0.5, 0.95, 0.99, 0.999, 0.9999, 1.0)
 
+SUMS: Final = (
+    ("topics_count", "Topics that are in memory", attrgetter("topics")),
+    ("subscriptions_count", "Subscriptions", attrgetter("subscriptions")),
+    ("producers_count", "Producers that are connected", attrgetter("producers")),
+    ("consumers_count", "Consumers that are connected", attrgetter("consumers")),
+    ("rate_in", "Messages that come in, a second", attrgetter("messages_in")),
+    ("rate_out", "Messages that go out, a second", attrgetter("messages_out")),
+    ("throughput_in", "Bytes that come in, a second", attrgetter("bytes_in")),
+    ("throughput_out", "Bytes that go out, a second", attrgetter("bytes_out")),
+    ("storage_size", "Bytes of the entries that are kept", attrgetter("storage")),
+    ("storage_logical_size", "The same: there is one copy", attrgetter("storage")),
+    ("storage_write_rate", "Entries that are stored, a second", attrgetter("entries_in")),
+    ("storage_read_rate", "Entries that go out to consumers, a second", attrgetter("entries_out")),
+    ("msg_backlog", "Entries that subscriptions have before them", attrgetter("backlog")),
+)
+"""Of all topics together."""
+
 Told = tuple[Metric, Rows]
 
 
@@ -31,23 +49,8 @@ def _one(name: str, meaning: str, of: str, value: float, kind: str = "gauge") ->
 
 def sums(topics: list[TopicRow], cluster: str) -> Iterator[Told]:
     """Of all topics together."""
-    columns = (
-        ("topics_count", "Topics that are in memory", [row.topics for row in topics]),
-        ("subscriptions_count", "Subscriptions", [row.subscriptions for row in topics]),
-        ("producers_count", "Producers that are connected", [row.producers for row in topics]),
-        ("consumers_count", "Consumers that are connected", [row.consumers for row in topics]),
-        ("rate_in", "Messages that come in, a second", [row.messages_in for row in topics]),
-        ("rate_out", "Messages that go out, a second", [row.messages_out for row in topics]),
-        ("throughput_in", "Bytes that come in, a second", [row.bytes_in for row in topics]),
-        ("throughput_out", "Bytes that go out, a second", [row.bytes_out for row in topics]),
-        ("storage_size", "Bytes of the entries that are kept", [row.storage for row in topics]),
-        ("storage_logical_size", "The same: there is one copy", [row.storage for row in topics]),
-        ("storage_write_rate", "Entries that are stored, a second", [row.entries_in for row in topics]),
-        ("storage_read_rate", "Entries that go out to consumers, a second", [row.entries_out for row in topics]),
-        ("msg_backlog", "Entries that subscriptions have before them", [row.backlog for row in topics]),
-    )
-    for name, meaning, column in columns:
-        yield _one(f"pulsar_broker_{name}", meaning, cluster, rounded(sum(column)))
+    for name, meaning, value in SUMS:
+        yield _one(f"pulsar_broker_{name}", meaning, cluster, rounded(sum(map(value, topics))))
     user = f'{cluster},system_subscription="false"'
     yield _one("pulsar_broker_out_bytes_total", "Bytes that went out", user, sum(row.total_bytes_out for row in topics))
     user = f'{cluster},system_topic="false"'

@@ -1,6 +1,6 @@
 """The text format of Prometheus, version 0.0.4: all lines of a metric together, behind its HELP and TYPE."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -37,7 +37,7 @@ def labels(**values: str) -> str:
     return ",".join(f'{name}="{label(value)}"' for name, value in values.items())
 
 
-def text_of(metrics: Sequence[tuple[Metric, Rows]]) -> Iterator[bytes]:
+def text_of(metrics: Iterable[tuple[Metric, Rows]]) -> Iterator[bytes]:
     """Metrics with their rows as text, in pieces. Those of one family stand behind one another, under one heading."""
     before = ""
     for metric, rows in metrics:

@@ -50,9 +50,10 @@ class _Scrape:
                 self._look(topic)
             yield b""
         by_topic = self._settings.exposeTopicLevelMetricsInPrometheus
-        yield from text_of(list(self._by_topic() if by_topic else self._by_namespace()))
-        yield b""
-        yield from text_of(list(self._box()))
+        yield from text_of(self._by_topic() if by_topic else self._by_namespace())
+        for piece in text_of(self._box()):  # of many topics, each of these sums is long enough
+            yield b""
+            yield piece
 
     def _look(self, topic: Topic) -> None:
         settings = self._settings
