@@ -43,6 +43,8 @@ class Target:
     name: str
     url: str
     pid: int | None = None
+    web_url: str = ""
+    """Of its Admin API, for the rows that need it."""
     # (row, figure) -> one value a round
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
@@ -83,6 +85,7 @@ def measure(command: Sequence[str], job: dict[str, Any]) -> dict[str, float] | N
 
 def measure_row(target: Target, row: Row, job: dict[str, Any], command: Sequence[str]) -> dict[str, float] | None:
     """What the row's driver says, and how its rate compares with that of another row of the same round."""
+    job["web_url"] = target.web_url
     if target.pid is not None:
         job["pid"] = target.pid  # the driver looks at its processor time while it measures, and no longer
     measured = measure((sys.executable, "-m", row.raw) if row.raw else command, job)
@@ -128,7 +131,7 @@ def own_box(rounds: int, start_cmd: Sequence[str] | str) -> Iterator[Target]:
             for _ in range(rounds):
                 box.kill()
                 starts.append(first_message(box))
-            target = Target("box", box.url, box.pid)
+            target = Target("box", box.url, box.pid, box.web_url)
             for seconds in starts:
                 target.add(START, {"seconds": seconds})
             yield target
@@ -208,6 +211,8 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", help="service URL; without it, a box is started")
     parser.add_argument("--versus", help="service URL of a second broker")
+    parser.add_argument("--web-url", default="", help="its Admin API, for the rows that ask it")
+    parser.add_argument("--versus-web-url", default="", help="that of the second broker")
     parser.add_argument("--pid", type=int, help="process of the first broker, for memory and processor")
     parser.add_argument("--versus-pid", type=int, help="process of the second broker")
     parser.add_argument("--start-cmd", default=PULSARBOX, help="command that starts the box")
@@ -222,7 +227,7 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
 def bench(arguments: argparse.Namespace, first: Target, command: Sequence[str]) -> None:
     targets = [first]
     if arguments.versus:
-        targets.append(Target("versus", arguments.versus, arguments.versus_pid))
+        targets.append(Target("versus", arguments.versus, arguments.versus_pid, arguments.versus_web_url))
     rows = [row for row in ROWS if not arguments.rows or row.name in arguments.rows]
     run(targets, rows, arguments.rounds, arguments.scale, command)
     show(targets, [*rows, START, MEMORY, CPU], arguments.rounds)
@@ -233,7 +238,7 @@ def main() -> None:
     arguments = arguments_of()
     command = driver(arguments.driver)
     if arguments.url:
-        bench(arguments, Target("url", arguments.url, arguments.pid), command)
+        bench(arguments, Target("url", arguments.url, arguments.pid, arguments.web_url), command)
         return
     with own_box(arguments.rounds, arguments.start_cmd) as target:
         bench(arguments, target, command)

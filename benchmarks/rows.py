@@ -15,6 +15,7 @@ class Figure:
 
 RAW_DRIVER: Final = "benchmarks.raw_driver"
 RAW_SUBSCRIPTIONS: Final = "benchmarks.raw_subscriptions"
+RAW_SCRAPE: Final = "benchmarks.raw_scrape"
 
 COMMANDS: Final = "benchmarks.commands"
 
@@ -90,6 +91,15 @@ ROWS: Final = (
          Figure("quiet_ms", "ms before"), Figure("wrong", "out of order"), Figure("lost", "lost")),
         {"row": "join-leave", "messages": 1_000, "consumers": 1_000, "seconds": 10, "keys": 1000, "rate": 2000},
         raw=RAW_SUBSCRIPTIONS),
+    # A producer, a subscription and a message each.
+    Row("scrape", "/metrics with 10,000 topics",
+        (Figure("seconds", "s"), Figure("mib", "MiB packed"), Figure("stall_ms", "ms longest receipt"), P50,
+         Figure("quiet_max_ms", "ms longest without"), Figure("quiet_p50_ms", "ms p50 without")),
+        {"row": "scrape", "messages": 10_000, "topics": 10_000, "limit_seconds": 300.0}, raw=RAW_SCRAPE),
+    Row("polled", "publish single beside a client that polls all statistics",
+        (RATE, Figure("alone", "msg/s alone", more_is_better=True), Figure("share", "of alone", more_is_better=True),
+         BROKER, Figure("alone_us", "us broker alone")),
+        {"row": "polled", "messages": 400_000, "topics": 100, "limit_seconds": 300.0}, raw=RAW_SCRAPE),
     Row("fanout-single", "fan-out to 10 subscriptions, single", (RATE, IN_RATE),
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),

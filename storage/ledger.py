@@ -46,8 +46,8 @@ class ManagedLedger:
     # With many topics, publishing waits for memory more than it computes: slots save one look-up there an attribute.
     __slots__ = (
         "_order", "appended_batch", "appended_publish_time", "changed", "confirmed_bytes", "confirmed_messages",
-        "current", "last_batch", "last_confirmed", "last_publish_time", "ledgers", "tail", "topic_id", "total_bytes",
-        "total_messages",
+        "current", "dropped_entries", "last_batch", "last_confirmed", "last_publish_time", "ledgers", "tail",
+        "topic_id", "total_bytes", "total_messages",
     )  # fmt: skip
     current: LedgerInfo
 
@@ -66,6 +66,8 @@ class ManagedLedger:
         self.confirmed_messages = 0
         self.confirmed_bytes = 0
         self.tail: dict[int, dict[int, Entry]] = {}
+        self.dropped_entries = 0
+        """Entries of the ledgers that were dropped since it came into memory."""
         self.changed = False
         """Its rows are to be written with the next checkpoint, as whoever writes that knows."""
 
@@ -169,7 +171,7 @@ class ManagedLedger:
     def drop(self, ledger_id: int) -> None:
         """The ledger is no more; it is not the one that grows."""
         assert ledger_id != self._order[-1]
-        del self.ledgers[ledger_id]
+        self.dropped_entries += self.ledgers.pop(ledger_id).confirmed
         self._order.remove(ledger_id)
         self.tail.pop(ledger_id, None)
         if self.last_confirmed.ledger_id == ledger_id:

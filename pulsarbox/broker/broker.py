@@ -50,6 +50,8 @@ class Broker:
         offset = offset_of(store, settings.brokerClock)
         self.core = Core(settings, store, now.wall + offset)
         self.clock = VirtualClock(self.core, offset)
+        self.core.commits.times.begin(now)
+        self.core.cache_use.begin(now)
         self.configuration = DynamicConfiguration(self.core)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
@@ -66,6 +68,8 @@ class Broker:
 
             self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
         self.cnxs: dict[ServerCnx, None] = {}
+        self.connections_made = 0
+        """By clients since the start."""
         self._waiting: list[Outbox] = []
 
     # Inputs
@@ -78,6 +82,7 @@ class Broker:
         """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port."""
         cnx = self._cnx_of(self, outbox, address, now)
         cnx.reached, cnx.listener = reached, listener
+        self.connections_made += 1
         self.cnxs[cnx] = None
         return cnx
 
@@ -163,6 +168,11 @@ class Broker:
             commits.after_commit(callback)
         else:
             callback(now)
+
+    def look(self, now: Now) -> None:
+        """Keep the counters of the box as a whole; see Meter.look. Topics are looked at one by one."""
+        self.core.commits.times.look(now)
+        self.core.cache_use.look(now)
 
     def drain(self, now: Now) -> None:
         """Prepare to stop: let clients go, write the checkpoint."""

@@ -48,6 +48,7 @@ class Rates(NamedTuple):
     """Messages that were sent and are to be sent again."""
     acknowledged: float
     """Messages."""
+    entries_out: float
 
 
 BodyOf = Callable[[Entry], bytes]
@@ -202,10 +203,10 @@ class Consumer:
         return totals[0] + self.messages_out, totals[1] + self.bytes_out
 
     @property
-    def counters(self) -> tuple[int, int, int, int]:
+    def counters(self) -> tuple[int, int, int, int, int]:
         """What ``Rates`` are rates of."""
         acknowledged = self.messages_out - self.unacked - self.given_back - self.forgotten
-        return self.messages_out, self.bytes_out, self.given_back, acknowledged
+        return self.messages_out, self.bytes_out, self.given_back, acknowledged, self.entries_out
 
     def look(self, now: Now) -> None:
         """See Meter.look."""

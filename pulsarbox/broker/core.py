@@ -1,5 +1,6 @@
 """What every topic stands on: settings, timers, group commit, reads. Handed down; nobody looks for it."""
 
+from pulsarbox.broker.cache_use import CacheUse
 from pulsarbox.broker.deadlines import TopicDeadlines
 from pulsarbox.broker.dispatch.bounds import Bounds
 from pulsarbox.broker.dispatch.unacked import BrokerUnacked
@@ -24,6 +25,7 @@ class Core:
         self.timers = Timers()
         self.reads = Reads()
         self.commits = GroupCommit(store, settings, self.timers)
+        self.cache_use = CacheUse(self.commits.tail_cache, self.reads)
         self.quarantine = Quarantine(store.catalog, self.commits)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
         self.unacked = BrokerUnacked(settings)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pulsarbox.broker.commit_times import CommitTimes
 from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.tail_cache import TailCache
 from pulsarbox.broker.timers import Timers
@@ -48,7 +49,10 @@ RETRY_SECONDS = 0.1
 class Group:
     """A batch, and what waits for it."""
 
-    __slots__ = ("appended", "batch", "callbacks", "cursors", "lazy_until", "receipts", "rows", "sequenced", "urgent")
+    __slots__ = (
+        "appended", "batch", "callbacks", "cursors", "lazy_until", "opened", "receipts", "rows", "sequenced", "taken",
+        "urgent",
+    )  # fmt: skip
 
     def __init__(self, position: int) -> None:
         self.batch = Batch(position)
@@ -64,6 +68,8 @@ class Group:
         self.rows = False
         """Rows of the metadata are among the records."""
         self.lazy_until = 0.0
+        self.opened = self.taken = 0.0
+        """When it was begun and when it was handed out, in seconds of the monotonic clock."""
 
 
 class GroupCommit:
@@ -79,6 +85,7 @@ class GroupCommit:
         self._dirty_sequences = store.replayed_sequences
         self.housekeeping = Housekeeping(store, settings, timers)
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
+        self.times = CommitTimes()
         self.open = Group(store.next_position)
         self.in_flight: Group | None = None
         ids = store.ids()
@@ -216,8 +223,10 @@ class GroupCommit:
         batch.wall = now.wall
         if self.housekeeping.appended(batch.size):
             self._checkpoint(batch.position)
+        group.taken = now.monotonic
         self.in_flight = group
         self.open = Group(batch.position + 1)
+        self.open.opened = now.monotonic
         return batch
 
     def _pack_cursors(self, group: Group) -> None:
@@ -259,6 +268,8 @@ class GroupCommit:
         assert group is not None and group.batch is batch
         self.in_flight = None
         self.housekeeping.committed(batch.position)
+        self.times.committed(now.monotonic - group.taken, _waited(group), len(group.receipts), batch.size)
+        self.times.sample(group.appended, now)
         # Topics without subscriptions are passed by here and below: with 1000 topics of an entry each, asking them
         # would cost 5 and 4 % of all that publishing costs the core (measured: 0.4 and 0.3 us of 9).
         for topic, entries in group.appended.items():
@@ -279,6 +290,7 @@ class GroupCommit:
         group, behind = self.in_flight, self.open
         assert group is not None and group.batch is batch
         log.error("a commit of %d bytes failed, its messages are refused: %s", batch.size, error)
+        self.times.failed += 1
         self.in_flight = None
         retry = self.open = Group(batch.position)
         for part in (*_other_records(group.batch), *_other_records(behind.batch)):
@@ -320,6 +332,17 @@ def _other_records(batch: Batch) -> list[bytes]:
         elif part[0] != RecordKind.SEQUENCE or part[1] & FORGOTTEN:
             records.append(part)
     return records
+
+
+def _waited(group: Group) -> float:
+    """How many seconds the oldest entry of a group waited until the group was handed out.
+
+    Entries know the wall clock alone, which may have been moved meanwhile: no longer than the group was open.
+    """
+    for entries in group.appended.values():
+        waited = (group.batch.wall - entries[0].append_time) / 1000
+        return min(max(waited, 0.0), group.taken - group.opened)
+    return 0.0
 
 
 def _send_receipts(group: Group) -> None:

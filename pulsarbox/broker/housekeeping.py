@@ -81,9 +81,14 @@ class Housekeeping:
         """Whether a chore is being carried out."""
         return self._under_way is not None
 
+    @property
+    def lag(self) -> int:
+        """Bytes of the log that no checkpoint speaks for."""
+        return self._written - self._covered
+
     def _judge(self) -> None:
         """Whether messages can be taken: there is room, and the log has not outgrown its checkpoint by far."""
-        lag = self._written - self._covered
+        lag = self.lag
         if self._full:
             self.refusal = self._full
         elif self._failed and lag >= LAG_FACTOR * self.checkpoint_every:

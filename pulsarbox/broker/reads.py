@@ -17,6 +17,9 @@ class Reads:
         self._waiting: list[ReadRequest] = []
         self._answers: dict[int, Answer] = {}
         self._last_token = 0
+        self.entries = 0
+        """Entries that were read so far, and their bytes."""
+        self.bytes = 0
 
     def ask(
         self,
@@ -40,6 +43,8 @@ class Reads:
 
     def done(self, token: int, entries: list[Entry], now: Now, error: Exception | None) -> None:
         """Hand a read's answer to whoever asked."""
+        self.entries += len(entries)
+        self.bytes += sum([len(entry.body) for entry in entries])
         self._answers.pop(token)(entries, error, now)
 
 

@@ -15,6 +15,8 @@ class TailCache:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.size = 0
+        self.evicted = 0
+        """Spans of entries that were given up for want of room."""
         self._spans: deque[tuple[ManagedLedger, int, int, int, int]] = deque()
 
     def added(self, ledger: ManagedLedger, entries: list[Entry]) -> None:
@@ -31,3 +33,4 @@ class TailCache:
             oldest, ledger_id, start, stop, freed = self._spans.popleft()
             oldest.forget(ledger_id, start, stop)
             self.size -= freed
+            self.evicted += 1

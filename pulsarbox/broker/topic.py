@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from mmh3 import hash as murmur3_32
 
+from pulsarbox.broker.commit_times import Traffic
 from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deduplication import Deduplication
@@ -148,6 +149,7 @@ class PersistentTopic(Topic):
         self.stored = stored
         stored.in_use = True
         self.ledger = stored.ledger
+        self.traffic = Traffic(stored.ledger)
         self.ledgers = TopicLedgers(core, stored, namespace_key(name.namespace))
         self._housekeeping = core.commits.housekeeping
         self.subscriptions: dict[str, Subscription] = {}
@@ -162,6 +164,11 @@ class PersistentTopic(Topic):
     def all_subscriptions(self) -> Iterator[Subscription]:
         """See Topic."""
         return iter(self.subscriptions.values())
+
+    def look(self, now: Now) -> None:
+        """See Topic.look."""
+        super().look(now)
+        self.traffic.look(now)
 
     # Producers
 

@@ -77,6 +77,7 @@ class Topics:
             stored = self._core.store.topic(str(name))
             if stored is not None:
                 topic = self._topics[str(name)] = PersistentTopic(self._core, name, stored)
+                topic.traffic.begin(now)
         if isinstance(topic, PersistentTopic):
             self._idle.used(topic, now)
         return topic
@@ -174,6 +175,7 @@ class Topics:
             topic = NonPersistentTopic(self._core, name)
         else:
             topic = PersistentTopic(self._core, name, self._make_stored(name, now, properties))
+            topic.traffic.begin(now)
             self._idle.used(topic, now)
         self._topics[str(name)] = topic
         return topic

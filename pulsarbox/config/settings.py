@@ -23,6 +23,7 @@ TABLES: Final = {
     "dispatcher": "How messages go to consumers",
     "managedLedger": "How a topic's messages are cut into ledgers, and the cache in front of them",
     "journal": "The log on disk",
+    "metrics": "What is told at /metrics and /status.html",
     "logging": "What the broker says about itself",
 }
 
@@ -513,6 +514,39 @@ class Settings:
     )
 
     # ---------------------------------------------------------------------------------------------------- logging
+    exposeTopicLevelMetricsInPrometheus: bool = setting(
+        True,
+        "Whether /metrics tells of each topic and subscription. If not, what they sum up to in each namespace.",
+        table="metrics",
+    )
+    exposeProducerLevelMetricsInPrometheus: bool = setting(
+        False,
+        "Whether /metrics tells of each producer too, where it tells of topics.",
+        table="metrics",
+    )
+    exposeConsumerLevelMetricsInPrometheus: bool = setting(
+        False,
+        "Whether /metrics tells of each consumer too, where it tells of topics.",
+        table="metrics",
+    )
+    splitTopicAndPartitionLabelInPrometheus: bool = setting(
+        False,
+        "Whether a partition's label `topic` is the partitioned topic, with its number in a label `partition` (-1 for "
+        "a topic that is none), instead of the partition's own name.",
+        table="metrics",
+    )
+    authenticateMetricsEndpoint: bool = setting(
+        False,
+        "Whether /metrics asks for a superuser. Nobody can be asked as long as there is no authentication: then true "
+        "closes /metrics.",
+        table="metrics",
+    )
+    statusFilePath: str = setting(
+        "",
+        "File that decides about /status.html: 200 while it exists, else 404, so that a load balancer can be told to "
+        "stop sending clients. Empty: always 404.",
+        table="metrics",
+    )
     logLevel: str = setting(
         "info",
         "Own setting. The least serious messages that are logged.",

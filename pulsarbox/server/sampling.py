@@ -10,6 +10,7 @@ from typing import Final
 
 from pulsarbox.broker.meter import KEPT_EVERY_SECONDS
 from pulsarbox.broker.topic import Topic
+from pulsarbox.server.metrics.process import PROCESS
 from pulsarbox.server.shell import Shell
 
 TOPICS_AT_ONCE: Final = 100
@@ -33,6 +34,8 @@ class Sampling:
             self._timer = None
 
     def _ring(self) -> None:
+        self._shell.broker.look(self._shell.now())
+        PROCESS.look()
         self._look(list(self._shell.broker.topics), 0)
 
     def _look(self, topics: list[Topic], start: int) -> None:

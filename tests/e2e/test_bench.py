@@ -27,9 +27,10 @@ def test_rows_are_measured_shown_and_written(
             raise
         pytest.skip(str(error))
     words = ["--rounds", "1", "--scale", "0.001", "--json", str(tmp_path / "bench.json"), "--versus", box.url]
+    words += ["--versus-web-url", box.web_url]
     words += ["--rows", "publish-single", "publish-1000-topics", "roundtrip", "catchup-shared"]
-    words += ["many-1", "many-1000", "catchup-key_shared-4", "holes", "join-leave"]
-    bench(arguments_of(words), Target("url", box.url), command)
+    words += ["many-1", "many-1000", "catchup-key_shared-4", "holes", "join-leave", "scrape", "polled"]
+    bench(arguments_of(words), Target("url", box.url, web_url=box.web_url), command)
     shown = capsys.readouterr().out
     assert "one in flight" in shown
     assert "catch-up single, Shared" in shown

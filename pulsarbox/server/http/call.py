@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -28,6 +28,15 @@ class Answer(NamedTuple):
 
 DONE = Answer()
 """A change was made; there is nothing to say."""
+
+
+class Pieces(NamedTuple):
+    """An answer too long for one turn of the loop. It tells what is, and promises nothing: it does not wait for the
+    disk."""
+
+    content_type: str
+    pieces: Iterator[bytes]
+    """Each is short work; an empty one ends a turn, as does a number of bytes."""
 
 
 class Later:

@@ -8,13 +8,15 @@ import asyncio
 import json
 import logging
 import socket
+from typing import Final
 
 from aiohttp import web
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, NotFound, PulsarBoxError, ServiceNotReady
-from pulsarbox.server.http.call import FAILED, Answer, Call, Later, refusal
+from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
 from pulsarbox.server.http.routes import Match, split_path
+from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
 from pulsarbox.server.sampling import Sampling
 from pulsarbox.server.shell import Shell
@@ -27,6 +29,8 @@ DURABLE_SECONDS_MAX = 30.0
 ANSWER_SECONDS_MAX = 60.0
 """How long an answer waits for what a request asks for: as long as Pulsar's clients of the Admin API wait."""
 SHUTDOWN_SECONDS_MAX = 1.0
+
+SERVER: Final = {"Server": "pulsarbox"}
 
 _METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
 
@@ -57,7 +61,7 @@ class HttpServer:
             await self._runner.cleanup()
             self._runner = None
 
-    async def _serve(self, request: web.BaseRequest) -> web.Response:
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
         try:
             body = await request.read()
@@ -66,16 +70,19 @@ class HttpServer:
         except web.RequestPayloadError as error:
             given = refusal(400, f"The body cannot be read: {error}")
         else:
-            given = await self._durable(await self._there(self._given(request, body)))
+            found = self._given(request, body)
+            if isinstance(found, Pieces):
+                return await stream(request, found, SERVER)
+            given = await self._durable(await self._there(found))
         if request.method not in ("GET", "HEAD") and not request.raw_path.startswith("/topics/"):
             _tell(request, given)
         # 204 has no body, and so no type of one.
-        headers = {"Server": "pulsarbox", **given.headers}
+        headers = {**SERVER, **given.headers}
         if given.status != 204:
             headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)
 
-    def _given(self, request: web.BaseRequest, body: bytes) -> Answer | Later:
+    def _given(self, request: web.BaseRequest, body: bytes) -> Answer | Later | Pieces:
         """The handler's answer, there or not yet, or what its failure means to the client."""
         try:
             match = self._match(request.method, request.rel_url.raw_path)

@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import DOMAINS
-from pulsarbox.server.http.call import Answer, Call, Later
+from pulsarbox.server.http.call import Answer, Call, Later, Pieces
 
-Handler = Callable[[Call], Answer | Later]
+Handler = Callable[[Call], Answer | Later | Pieces]
 
 
 class Permission(enum.Enum):

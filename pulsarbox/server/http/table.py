@@ -1,12 +1,14 @@
 """All routes of the box: those that it serves, and what Pulsar has beyond them."""
 
 from pulsarbox.server.http import (
+    broker_stats,
     brokers,
     clock,
     faults,
     lookup,
     maintenance,
     messages,
+    metrics,
     namespace_properties,
     namespace_topics,
     namespaces,
@@ -23,6 +25,7 @@ from pulsarbox.server.http.routes import Routes
 
 ROOMS = (
     brokers,
+    broker_stats,
     tenants,
     namespaces,
     namespace_properties,
@@ -38,6 +41,7 @@ ROOMS = (
     lookup,
     clock,
     faults,
+    metrics,
 )
 """Where the routes are that it serves."""
 

@@ -30,13 +30,14 @@ def test_every_topic_is_looked_at_some_at_a_time_again_and_again(monkeypatch: py
     enough = asyncio.Event()
     topics = [*(Looked() for _ in range(sampling.TOPICS_AT_ONCE * 2)), Looked(enough)]
     at_once: list[int] = []
+    boxes: list[Now] = []
 
     async def run() -> None:
         def now() -> Now:
             at_once.append(sum(topic.times for topic in topics))
             return Now(0.0, 0)
 
-        shell = cast(Any, SimpleNamespace(broker=SimpleNamespace(topics=topics), now=now))
+        shell = cast(Any, SimpleNamespace(broker=SimpleNamespace(topics=topics, look=boxes.append), now=now))
         sampler = Sampling(shell)
         sampler.start()
         await enough.wait()
@@ -44,6 +45,7 @@ def test_every_topic_is_looked_at_some_at_a_time_again_and_again(monkeypatch: py
         before = [topic.times for topic in topics]
         await asyncio.sleep(0.01)
         assert [topic.times for topic in topics] == before
+        assert len(boxes) >= 2, "so is the box as a whole"
 
     asyncio.run(run())
     assert max(after - before for before, after in pairwise(at_once)) <= sampling.TOPICS_AT_ONCE

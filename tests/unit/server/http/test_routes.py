@@ -13,9 +13,15 @@ from pulsarbox.server.http.table import ROOMS, all_routes
 
 SUB = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription}"
 PERMISSIONS = {
+    "GET /admin/v2/broker-stats/destinations": "SUPERUSER",
+    "GET /admin/v2/broker-stats/load-report": "SUPERUSER",
+    "GET /admin/v2/broker-stats/metrics": "SUPERUSER",
+    "GET /admin/v2/broker-stats/topics": "SUPERUSER",
     "GET /admin/v2/brokers/health": "ANYONE",
     "GET /admin/v2/brokers/ready": "ANYONE",
     "GET /admin/v2/brokers/version": "ANYONE",
+    "GET /metrics": "ANYONE",
+    "GET /status.html": "ANYONE",
     "GET /admin/v2/brokers": "SUPERUSER",
     "GET /admin/v2/brokers/{cluster}": "SUPERUSER",
     "GET /admin/v2/clusters": "ANYONE",

@@ -1,0 +1,69 @@
+"""The process: its CPU time, memory and files, as the system tells them."""
+
+import os
+import resource
+import time
+from pathlib import Path
+from typing import Final
+
+from pulsarbox.broker.meter import Meter
+from pulsarbox.clock import Now
+
+_STATM: Final = Path("/proc/self/statm")
+_FILES: Final = Path("/proc/self/fd")
+
+
+class Process:
+    """This process, whatever number of boxes it holds."""
+
+    def __init__(self) -> None:
+        self._meter = Meter(time.monotonic(), 1)
+        self._before = time.process_time_ns()
+
+    def _used(self) -> tuple[tuple[int], Now]:
+        return (time.process_time_ns() - self._before,), Now(time.monotonic(), 0)
+
+    def look(self) -> None:
+        """See Meter.look."""
+        self._meter.look(*self._used())
+
+    def percent(self) -> float:
+        """Of the machine's processors, over the last minute."""
+        return round(self._meter.rates(*self._used())[0] / 1e7 / processors(), 3)
+
+
+PROCESS: Final = Process()
+
+
+def cpu_seconds() -> float:
+    """CPU time so far."""
+    return time.process_time()
+
+
+def memory() -> tuple[int, int]:
+    """Bytes of virtual and of resident memory; zeros where the system does not tell."""
+    try:
+        pages = [int(word) for word in _STATM.read_text("ascii").split()[:2]]
+    except OSError:
+        return 0, 0
+    size = os.sysconf("SC_PAGE_SIZE")
+    return pages[0] * size, pages[1] * size
+
+
+def processors() -> int:
+    """How many the machine has."""
+    return os.cpu_count() or 1
+
+
+def machine_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def files() -> tuple[int, int]:
+    """Files and sockets that are open, and how many may be."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    try:
+        return sum(1 for _ in _FILES.iterdir()), limit
+    except OSError:
+        return 0, limit
