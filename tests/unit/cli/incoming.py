@@ -22,5 +22,10 @@ def received(message: Outgoing, *, batched: bool = False, topic: str = TOPIC, pa
     common = Outgoing(b"", schema_version=message.schema_version)
     data = metadata(common, Envelope("sender", 0, when, messages=2, highest_sequence_id=1))
     entry = Entry(consumer, 12, 7, MessageMetadata.FromString(data), 3)
-    body = b"".join([*in_batch(Outgoing(b"first"), 0), *in_batch(message, message.sequence_id or 1)])
+    body = b"".join(
+        [
+            *in_batch(Outgoing(b"first"), 0),
+            *in_batch(message, 1 if message.sequence_id is None else message.sequence_id),
+        ]
+    )
     return unpack(entry, body, [])[1]
