@@ -99,7 +99,7 @@ ROWS: Final = (
     Row("polled", "publish single beside a client that polls all statistics",
         (RATE, Figure("alone", "msg/s alone", more_is_better=True), Figure("share", "of alone", more_is_better=True),
          BROKER, Figure("alone_us", "us broker alone")),
-        {"row": "polled", "messages": 400_000, "topics": 100, "limit_seconds": 300.0}, raw=RAW_SCRAPE),
+        {"row": "polled", "messages": 800_000, "topics": 100, "limit_seconds": 300.0}, raw=RAW_SCRAPE),
     Row("fanout-single", "fan-out to 10 subscriptions, single", (RATE, IN_RATE),
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),
