@@ -16,9 +16,15 @@ from tests.tools.go import GoError
 @pytest.mark.timeout(700)  # the Go driver may have to be built
 @pytest.mark.parametrize("kind", ["go", "python"])
 def test_rows_are_measured_shown_and_written(
-    box: Running, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    box: Running,
+    kind: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from benchmarks.bench import driver
+
+    monkeypatch.setenv("COLUMNS", "200")
 
     try:
         command = driver(kind)
