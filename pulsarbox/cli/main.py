@@ -11,7 +11,7 @@ from pulsarbox import __version__
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 COMMANDS: Final = {
-    "admin": LazyCommand("pulsarbox.cli.pulsar_admin.admin:admin", "The words of pulsar-admin, for a box or any Pulsar."),
+    "admin": LazyCommand("pulsarbox.cli.pulsar_admin.admin:admin", "The words of pulsar-admin, for any Pulsar."),
     "config": LazyCommand("pulsarbox.cli.config:config", "Show the settings, check a configuration file, make one."),
     "context": LazyCommand("pulsarbox.cli.context:context", "Brokers by name, and which of them commands talk to."),
     "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),

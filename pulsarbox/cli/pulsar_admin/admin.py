@@ -15,7 +15,7 @@ def _common() -> list[click.Option]:
     """The options that may stand before the group or after the command."""
     return [
         click.Option(["--admin-url"], metavar="URL", help="Admin URL of the broker: http:// or https://."),
-        click.Option(["--data-dir"], metavar="DIR", help="Data directory of the box to talk to, where no URL is given."),
+        click.Option(["--data-dir"], metavar="DIR", help="Data directory of the box to talk to, without a URL."),
         click.Option(
             ["--client-conf"],
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -23,7 +23,7 @@ def _common() -> list[click.Option]:
         ),
         click.Option(["--token"], metavar="TOKEN", help="token:eyJ..., or file:///path. Else PULSARBOX_TOKEN."),
         click.Option(["--auth-plugin"], metavar="NAME", help="token, tls, basic, or Pulsar's Java class of them."),
-        click.Option(["--auth-params"], metavar="TEXT", help="What that needs: token:..., tlsCertFile:...,tlsKeyFile:..."),
+        click.Option(["--auth-params"], metavar="TEXT", help="What that needs: tlsCertFile:...,tlsKeyFile:..."),
         click.Option(
             ["--request-timeout"], type=click.IntRange(1), metavar="S", help="Seconds to wait for an answer (300)."
         ),
@@ -64,7 +64,7 @@ class AdminRoot(Group):
 @click.command(cls=AdminRoot, params=list(_common()), context_settings={"help_option_names": ["-h", "--help"]})
 @CONFIG
 @click.pass_context
-def admin(ctx: click.Context, **given: Any) -> None:
+def admin(ctx: click.Context, /, **given: Any) -> None:
     """The words of pulsar-admin, for a box or for any Apache Pulsar, without its Java.
 
     The same groups, commands, options, units and answers. Which broker: --admin-url, else PULSARBOX_ADMIN_URL, else

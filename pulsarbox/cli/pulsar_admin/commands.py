@@ -111,7 +111,7 @@ def _step(run: str) -> Callable[..., Any]:
 
 
 def _value(parameter: Parameter, given: Any) -> Any:
-    return collected(parameter.kind, given) if parameter.kind in REPEATED else given
+    return collected(parameter.base, given, parameter.default) if parameter.base in REPEATED else given
 
 
 def _agreed(question: str) -> bool:
@@ -135,13 +135,14 @@ def _parameter(command: Command, parameter: Parameter) -> click.Parameter:
     text = table.option_help(command.group, command.name, parameter)
     if parameter.kind == "flag":
         return click.Option([parameter.name, *spellings], is_flag=True, help=text, hidden=parameter.hidden)
-    several = parameter.kind in REPEATED
+    several = parameter.base in REPEATED
+    default = {} if several or parameter.default is None else {"default": parameter.default}
     return click.Option(
         [parameter.name, *spellings],
+        **default,
         type=kind,
         required=parameter.required,
         multiple=several,
-        default=None if several else parameter.default,
         show_default=parameter.default is not None and not several,
         help=text,
         hidden=parameter.hidden,
@@ -152,9 +153,10 @@ def _parameter(command: Command, parameter: Parameter) -> click.Parameter:
 def _type(kind: str) -> click.ParamType | None:
     if kind == "flag":
         return None
-    if kind.startswith("choice("):
-        return click.Choice(kind.removeprefix("choice(").removesuffix(")").split(","))
-    return click.BOOL if kind == "bool" else Value(kind)
+    base, _, words = kind.removesuffix(")").partition("(")
+    if base == "choice":
+        return click.Choice(words.split(","))
+    return click.BOOL if base == "bool" else Value(base, tuple(words.split(",")) if words else ())
 
 
 def _as_click_reads(command: AdminCommand, args: list[str]) -> list[str]:
@@ -178,9 +180,9 @@ def _help(command: Command) -> str:
     words = [f"pulsarbox admin {command.group} {command.name}"]
     for one in command.parameters:
         if not one.spellings:
-            words.append(_EXAMPLES.get(one.kind) or _EXAMPLES.get(one.name) or one.name.upper())
+            words.append(_EXAMPLES.get(one.name) or _EXAMPLES.get(one.base) or one.name.upper())
         elif one.required:
-            words.append(f"{_short(one)} {_EXAMPLES.get(one.kind) or _EXAMPLES.get(one.name) or one.name.upper()}")
+            words.append(f"{_short(one)} {_EXAMPLES.get(one.name) or _EXAMPLES.get(one.base) or one.name.upper()}")
     if command.either:
         words.append(_short(next(one for one in command.parameters if one.name == command.either[0][0])))
     return f"{command.summary}\n\n\b\nExamples:\n  {' '.join(words)}"

@@ -57,8 +57,7 @@ def credentials_for(options: dict[str, Any], file: dict[str, str]) -> Credential
         or file.get("tlsTrustCertsFilePath")
         or None,
         insecure=bool(options.get("tls_allow_insecure")) or _yes(file, "tlsAllowInsecureConnection"),
-        check_host=bool(options.get("tls_enable_hostname_verification"))
-        or _yes(file, "tlsEnableHostnameVerification"),
+        check_host=bool(options.get("tls_enable_hostname_verification")) or _yes(file, "tlsEnableHostnameVerification"),
     )
     if token:
         return replace(made, token=read_token(token))
@@ -75,7 +74,7 @@ def credentials_for(options: dict[str, Any], file: dict[str, str]) -> Credential
             raise Misused('--auth-params: basic authentication needs {"userId":"...","password":"..."}')
         return replace(made, basic=f"{found['userId']}:{found['password']}")
     if plugin:
-        raise Misused(f"--auth-plugin: {clean(plugin)} is a Java class that is not known here: token, tls and basic are")
+        raise Misused(f"--auth-plugin: {clean(plugin)} is not known here: token, tls and basic are")
     return made
 
 

@@ -97,7 +97,6 @@ def _line(line: str) -> str:
     return clean(text) + ("\n" if line != text else "")
 
 
-
 def _escaped(character: str) -> str:
     code = ord(character)
     if code < 0x10000:

@@ -1,7 +1,8 @@
 """From the values of a command line to a request, and from the answer to a value or the end of the command."""
 
+from http.client import responses
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus, urlencode
 
 from pulsarbox.cli.exits import ending_of_status
 from pulsarbox.cli.pulsar_admin.printing import compact, loads
@@ -53,20 +54,22 @@ def chosen(command: Command, values: dict[str, Any]) -> Call:
 
 def path_of(call: Call, values: dict[str, Any]) -> str:
     """The path with the values in it."""
-    parts = []
-    for part in call.path.split("/"):
-        if part.startswith("{"):
-            name, _, what = part.strip("{}").partition(".")
-            value = values[name]
-            if isinstance(value, TopicName):
-                words = [value.tenant, value.namespace_local, value.local]
-                part = "/".join(quote(word, safe="") for word in ([] if what else [value.domain]) + words)
-            elif name.startswith("namespace"):
-                part = quote(value, safe="/")
-            else:
-                part = quote(str(value), safe="")
-        parts.append(part)
-    return "/".join(parts)
+    return "/".join(_segment(call, part, values) for part in call.path.split("/"))
+
+
+def _segment(call: Call, part: str, values: dict[str, Any]) -> str:
+    if not part.startswith("{"):
+        return part
+    name, _, what = part.strip("{}").partition(".")
+    value = values[name]
+    if isinstance(value, TopicName):
+        words = [value.tenant, value.namespace_local, value.local]
+        return "/".join(quote(word, safe="") for word in ([] if what else [value.domain]) + words)
+    if name == "namespace":
+        return quote(value, safe="/")
+    if name == "subscription" and call.path.startswith("/admin/v2/{topic}"):
+        return quote(quote_plus(value))  # brokers decode these twice
+    return quote(str(value), safe=":")
 
 
 def query_of(call: Call, values: dict[str, Any]) -> str:
@@ -74,12 +77,14 @@ def query_of(call: Call, values: dict[str, Any]) -> str:
     pairs: list[tuple[str, str]] = []
     for key, optional, text in call.query:
         value = _filled(text, values)
+        if optional and value in (None, False):
+            continue
         if value is None:
-            if optional:
-                continue
             value = ""
-        for one in value if isinstance(value, list) else [value]:
-            pairs.append((key, str(one).lower() if isinstance(one, bool) else str(one)))
+        if isinstance(value, dict):
+            value = ",".join(f"{name}={one}" for name, one in value.items())
+        several = value if isinstance(value, list) else [value]
+        pairs += ((key, str(one).lower() if isinstance(one, bool) else str(one)) for one in several)
     return f"?{urlencode(pairs)}" if pairs else ""
 
 
@@ -134,13 +139,9 @@ def value_of(reply: Reply) -> Any:
 
 def reason_of(reply: Reply) -> str:
     """Why a broker refuses, in its own words where it has any."""
-    import http
-
     answer = value_of(reply)
     reason = answer.get("reason") if isinstance(answer, dict) else answer
-    status = f"HTTP {reply.status}"
-    if reply.status in http.HTTPStatus:
-        status += f" {http.HTTPStatus(reply.status).phrase}"
+    status = f"HTTP {reply.status} {responses.get(reply.status, '')}".strip()
     if not isinstance(reason, str) or not reason.strip() or reason.lstrip().startswith("<"):
         return status
     if "Stacktrace:" in reason:  # of a Java broker, which says in one line what it means

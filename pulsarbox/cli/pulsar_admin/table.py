@@ -76,13 +76,18 @@ class Parameter(NamedTuple):
 
     name: str
     kind: str
-    """A key of ``values.KINDS``, or ``choice(a,b)``."""
+    """A key of ``values.KINDS``, ``flag``, ``choice(a,b)``, or ``list(a,b)`` for a list of some words."""
     required: bool
     default: str | None
     """As it would be typed."""
     spellings: tuple[str, ...]
     """Empty for an argument."""
     hidden: bool
+
+    @property
+    def base(self) -> str:
+        """The kind without the words that it takes."""
+        return self.kind.partition("(")[0]
 
 
 class Call(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from pulsarbox.cli.text import clean
 from pulsarbox.errors import PulsarBoxError
@@ -114,22 +115,35 @@ REPEATED: Final = frozenset({"ints", "list", "many", "map", "maps"})
 class Value(click.ParamType):
     """A kind of value as click knows it."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, allowed: tuple[str, ...] = ()) -> None:
+        """``allowed``: the words that a list is made of, where not any will do."""
         self.name, self._convert = KINDS[kind]
+        self._allowed = allowed
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value of the text; the text that says what is wrong ends the command."""
         if not isinstance(value, str):
             return value
         try:
-            return self._convert(value)
+            made = self._convert(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        wrong = [one for one in made if one not in self._allowed] if self._allowed else []
+        if wrong:
+            self.fail(f"'{clean(wrong[0])}' is none of {', '.join(self._allowed)}", param, ctx)
+        return made
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The words of a list, behind those that stand already."""
+        start, comma, _ = incomplete.rpartition(",")
+        return [
+            CompletionItem(start + comma + one) for one in self._allowed if (start + comma + one).startswith(incomplete)
+        ]
 
 
-def collected(kind: str, given: Any) -> Any:
-    """The value of an option that may come several times; None where it did not."""
-    if not given:
+def collected(kind: str, given: Any, default: str | None = None) -> Any:
+    """The value of an option that may come several times; where it did not, None or, with an empty default, empty."""
+    if not given and default is None:
         return None
     if kind == "map":
         return dict(given)

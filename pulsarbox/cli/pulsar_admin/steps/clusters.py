@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.pulsar_admin.printing import compact, inline, loads, pretty
+from pulsarbox.cli.pulsar_admin.printing import compact, inline, loads
 from pulsarbox.cli.pulsar_admin.session import Session, chosen
 from pulsarbox.cli.pulsar_admin.table import Command
 from pulsarbox.cli.text import clean
@@ -47,7 +47,7 @@ def _config(file: str) -> dict[str, Any]:
             value = value.strip().strip("\"'")
             found[key.strip()] = {"true": True, "false": False}.get(value.lower(), value)
     if not isinstance(found, dict):
-        raise Misused(f"{file}: this is no cluster: it looks like {{\"serviceUrl\": \"http://...\"}}")
+        raise Misused(f'{file}: this is no cluster: it looks like {{"serviceUrl": "http://..."}}')
     return found
 
 
@@ -97,7 +97,7 @@ def broker_stats(session: Session, command: Command, values: dict[str, Any]) -> 
     several = command.name == "monitoring-metrics" and isinstance(found, list)
     if values["indent"]:
         for one in found if several else [found]:
-            click.echo(json.dumps(one, indent=4, default=float))
+            click.echo(json.dumps(one, indent=4) + ("\n" if several else ""))
     else:
         click.echo("".join(map(compact, found)) if several else compact(found))
 
@@ -107,15 +107,19 @@ def schema(session: Session, command: Command, values: dict[str, Any]) -> None:
     if values["version"] is not None and values["all_version"]:
         raise Misused("--version and --all-version cannot go together")
     found = session.ask(chosen(command, values), values)
+    name = values["topic"].local
     if values["all_version"]:
-        made = [_schema(one, values["topic"].local) for one in (found or {}).get("getSchemaResponses", [])]
-        click.echo(pretty(made))
-    elif not isinstance(found, dict):
-        click.echo(pretty(found))
-    elif values["version"] is None:
-        click.echo(pretty({"version": found.get("version"), "schemaInfo": _schema(found, values["topic"].local)}))
+        for one in (found or {}).get("getSchemaResponses", []):
+            _print(_schema(one, name))
+    elif not isinstance(found, dict) or values["version"] is not None:
+        _print(_schema(found, name) if found else found)
     else:
-        click.echo(pretty(_schema(found, values["topic"].local)))
+        _print({"version": found.get("version"), "schemaInfo": _schema(found, name)})
+
+
+def _print(value: Any) -> None:
+    """JSON as pulsar-admin prints schemas: not as all the rest."""
+    click.echo(json.dumps(value, indent=2, default=float))
 
 
 def _schema(found: dict[str, Any], name: str) -> dict[str, Any]:

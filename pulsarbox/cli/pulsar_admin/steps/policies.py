@@ -1,5 +1,6 @@
 """Commands about namespaces and their policies whose options go together, or whose answers are words."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import click
@@ -52,7 +53,9 @@ def backlog_quota(session: Session, command: Command, values: dict[str, Any]) ->
     """A size for destination_storage, a time for message_age."""
     by_size = values["type"] == "destination_storage"
     if values["limit" if by_size else "limit_time"] is None:
-        raise Misused(f"--type {values['type']} needs {'--limit, such as 10G' if by_size else '--limitTime, such as 3h'}")
+        raise Misused(
+            f"--type {values['type']} needs {'--limit, such as 10G' if by_size else '--limitTime, such as 3h'}"
+        )
     limits = {"limit": values["limit"] if by_size else -1, "limit_time": -1 if by_size else values["limit_time"]}
     session.ask(command.calls[0], {**values, **limits})
 
@@ -106,7 +109,24 @@ def offload_policies(session: Session, command: Command, values: dict[str, Any])
     if priority is not None and priority not in _PRIORITIES:
         raise Misused(f"--offloadedReadPriority is one of {', '.join(_PRIORITIES)}")
     changed = {"offloaded_read_priority": _PRIORITIES.get(priority)} if priority else {}
-    session.ask(command.calls[0], {**values, **changed})
+    call = command.calls[0]
+    body = {**call.body, **{key: call.body[of] if of in call.body else of for key, of in _own_keys(driver)}}
+    session.ask(call._replace(body=body), {**values, **changed})
+
+
+def _own_keys(driver: str) -> Iterator[tuple[str, str]]:
+    """What a driver reads besides: keys, and keys or options that have their values."""
+    prefix = "s3" if driver.lower() in map(str.lower, _S3) else "gcs" if driver == "google-cloud-storage" else ""
+    if not prefix:
+        return
+    for word in ("Region", "Bucket", "MaxBlockSizeInBytes", "ReadBufferSizeInBytes"):
+        yield f"{prefix}ManagedLedgerOffload{word}", f"managedLedgerOffload{word}"
+    if prefix == "s3":
+        yield "s3ManagedLedgerOffloadServiceEndpoint", "managedLedgerOffloadServiceEndpoint"
+        yield "s3ManagedLedgerOffloadCredentialId", "?aws_id"
+        yield "s3ManagedLedgerOffloadCredentialSecret", "?aws_secret"
+        yield "s3ManagedLedgerOffloadRole", "?s3_role"
+        yield "s3ManagedLedgerOffloadRoleSessionName", "?s3_role_session_name"
 
 
 def old_schema_strategy(session: Session, command: Command, values: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import click
 
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.pulsar_admin.printing import compact, pretty
-from pulsarbox.cli.pulsar_admin.session import Session
+from pulsarbox.cli.pulsar_admin.session import Session, chosen
 from pulsarbox.cli.pulsar_admin.table import Call, Command
 from pulsarbox.cli.text import clean
 
@@ -53,7 +53,7 @@ def reset_cursor(session: Session, command: Command, values: dict[str, Any]) -> 
 
 def create_subscription(session: Session, command: Command, values: dict[str, Any]) -> None:
     """At the end of the topic, unless --messageId says where."""
-    session.ask(placed(command.calls[0], place(values["message_id"])), values)
+    session.ask(placed(chosen(command, values), place(values["message_id"])), values)
 
 
 def expire_messages(session: Session, command: Command, values: dict[str, Any]) -> None:
@@ -97,14 +97,16 @@ def analyze_backlog(session: Session, command: Command, values: dict[str, Any]) 
     if most is not None and most <= 0:
         raise Misused("--backlog-scan-max-entries must be greater than 0")
     text = compact if values["plain"] else pretty
-    at = place(values["position"], words=False) if values["position"] else EARLIEST
-    partition = {"partitionIndex": values["topic"].partition_index} if values["position"] else {}
-    total = session.ask(placed(call, at, **partition), values)
+    partition = values["topic"].partition_index
+    start = call._replace(body=None)
+    if values["position"]:
+        start = placed(call, place(values["position"], words=False), partitionIndex=partition)
+    total = session.ask(start, values)
     while most is not None and _goes_on(total) and total["entries"] < most:
         if not values["quiet"]:
             click.echo(text(total))
-        at = place(total["lastMessageId"], words=False)
-        part = session.ask(placed(call, {**at, "entryId": at["entryId"] + 1}), values)
+        last = place(total["lastMessageId"], words=False)
+        part = session.ask(placed(call, {**last, "entryId": last["entryId"] + 1}, partitionIndex=partition), values)
         if not isinstance(part, dict) or not part.get("entries"):
             break
         total = _summed(total, part)

@@ -117,11 +117,11 @@ def offload_status(session: Session, command: Command, values: dict[str, Any]) -
 
 
 def _status(session: Session, command: Command, values: dict[str, Any], words: tuple[str, str, str]) -> None:
-    found = session.ask(command.calls[0], values)
+    found = session.ask(command.calls[0], values) or {}
     while values["wait_complete"] and found.get("status") == "RUNNING":
         time.sleep(_STEP_SECONDS)
-        found = session.ask(command.calls[0], values)
-    status = found.get("status") if isinstance(found, dict) else None
+        found = session.ask(command.calls[0], values) or {}
+    status = found.get("status")
     if status == "ERROR":
         click.echo(f"Error in {words[1]}")
         raise Failed(f"Error {words[2]}: {found.get('lastError', '')}")
@@ -136,7 +136,7 @@ def _status(session: Session, command: Command, values: dict[str, Any], words: t
 def offload(session: Session, command: Command, values: dict[str, Any]) -> None:
     """The ledgers that are behind as many bytes as are to stay."""
     stats, trigger = command.calls
-    found = session.ask(stats, values)
+    found = session.ask(stats, values) or {}
     ledgers = list(found.get("ledgers") or [])
     if not ledgers:
         raise Failed("Topic doesn't have any data")
