@@ -49,6 +49,10 @@ LIGHT = [
     ["config", "show"],
     ["config", "check", "pulsarbox.toml"],
     ["config", "init", "-"],
+    ["admin", "--help"],
+    ["admin", "topics", "--help"],
+    ["admin", "topics", "stats", "--help"],
+    ["context", "list"],
     ["version"],
     ["version", "-o", "json"],
     ["completion", "zsh"],
@@ -82,3 +86,15 @@ def test_listing_the_commands_loads_none_of_them() -> None:
 
 def test_the_settings_load_without_any_library() -> None:
     assert loaded_by("import pulsarbox.config").isdisjoint({"aiohttp", "asyncio", "click", "google", "lmdb"})
+
+
+def test_a_command_of_pulsar_admin_reads_the_table_of_its_group_only() -> None:
+    statement = (
+        "from click.testing import CliRunner; from pulsarbox.cli.main import main\n"
+        "from pulsarbox.cli.pulsar_admin import table\n"
+        "asked = []; read = table.headings.__wrapped__\n"
+        "table.headings = lambda group: (asked.append(group), read(group))[1]\n"
+        "assert 'precise' in CliRunner().invoke(main, ['admin', 'topics', 'stats', '--help']).output\n"
+        "assert set(asked) == {'topics'}, asked"
+    )
+    assert loaded_by(statement).isdisjoint(HEAVY)

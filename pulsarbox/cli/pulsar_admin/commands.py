@@ -1,6 +1,7 @@
 """The rows of the tables as click commands: parsed with pulsar-admin's spellings, then asked of the broker."""
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -114,13 +115,18 @@ def _value(parameter: Parameter, given: Any) -> Any:
     return collected(parameter.base, given, parameter.default) if parameter.base in REPEATED else given
 
 
+def somebody_is_here() -> bool:
+    """Whether a question would be seen and could be answered."""
+    return sys.stdin.isatty()
+
+
 def _agreed(question: str) -> bool:
     """The answer of whoever sits there; where nobody does, --force is asked for."""
-    import sys
-
-    if not sys.stdin.isatty():
+    if not somebody_is_here():
         raise Misused(f"{question} Nobody is here to say so: give --force")
-    return click.prompt(f"{question} (Y/N)", prompt_suffix=" ", err=True).strip().lower() in ("y", "yes")
+    return str(
+        click.prompt(f"{question} (Y/N)", prompt_suffix=" ", err=True, default="", show_default=False)
+    ).strip().lower() in ("y", "yes")
 
 
 def _long(parameter: Parameter) -> str:
@@ -136,7 +142,7 @@ def _parameter(command: Command, parameter: Parameter) -> click.Parameter:
     if parameter.kind == "flag":
         return click.Option([parameter.name, *spellings], is_flag=True, help=text, hidden=parameter.hidden)
     several = parameter.base in REPEATED
-    default = {} if several or parameter.default is None else {"default": parameter.default}
+    default: dict[str, Any] = {} if several or parameter.default is None else {"default": parameter.default}
     return click.Option(
         [parameter.name, *spellings],
         **default,
@@ -150,7 +156,7 @@ def _parameter(command: Command, parameter: Parameter) -> click.Parameter:
     )
 
 
-def _type(kind: str) -> click.ParamType | None:
+def _type(kind: str) -> click.ParamType[Any] | None:
     if kind == "flag":
         return None
     base, _, words = kind.removesuffix(")").partition("(")
@@ -162,7 +168,7 @@ def _type(kind: str) -> click.ParamType | None:
 def _as_click_reads(command: AdminCommand, args: list[str]) -> list[str]:
     """The arguments with what picocli takes and click does not: ``-m=latest``, options spelled without a dash."""
     short = {one for option in command.params if isinstance(option, click.Option) for one in option.opts}
-    made = []
+    made: list[str] = []
     for place, arg in enumerate(args):
         if arg == "--":
             return made + args[place:]

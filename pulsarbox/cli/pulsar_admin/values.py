@@ -112,7 +112,7 @@ REPEATED: Final = frozenset({"ints", "list", "many", "map", "maps"})
 """Kinds whose option may come several times."""
 
 
-class Value(click.ParamType):
+class Value(click.ParamType[Any]):
     """A kind of value as click knows it."""
 
     def __init__(self, kind: str, allowed: tuple[str, ...] = ()) -> None:

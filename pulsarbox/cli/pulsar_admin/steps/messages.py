@@ -40,8 +40,8 @@ class Message:
 
 def peek_messages(session: Session, command: Command, values: dict[str, Any]) -> None:
     """The first entries of a subscription, with all messages of a batch, until there are as many as wanted."""
-    wanted, found = values["count"], []
-    number = 0
+    wanted, number = values["count"], 0
+    found: list[Message] = []
     while len(found) < wanted:
         number += 1
         try:

@@ -110,7 +110,7 @@ def offload_policies(session: Session, command: Command, values: dict[str, Any])
         raise Misused(f"--offloadedReadPriority is one of {', '.join(_PRIORITIES)}")
     changed = {"offloaded_read_priority": _PRIORITIES.get(priority)} if priority else {}
     call = command.calls[0]
-    body = {**call.body, **{key: call.body[of] if of in call.body else of for key, of in _own_keys(driver)}}
+    body = {**call.body, **{key: call.body.get(of, of) for key, of in _own_keys(driver)}}
     session.ask(call._replace(body=body), {**values, **changed})
 
 

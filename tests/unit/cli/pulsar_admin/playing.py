@@ -34,7 +34,11 @@ class Played(Web):
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         headers = {"content-type": answer.get("type", "application/json"), **answer.get("headers", {})}
         lower = {name.lower(): text for name, text in headers.items()}
-        return Reply(answer.get("status", 200), lower, answer.get("body", "").encode())
+        return Reply(
+            answer.get("status", 200),
+            lower,
+            answer.get("body", "").encode("latin-1" if "octet" in headers["content-type"] else "utf-8"),
+        )
 
 
 def value(text: str) -> Any:

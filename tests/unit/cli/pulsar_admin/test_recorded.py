@@ -99,14 +99,9 @@ def test_the_same_is_asked_and_printed(group: str, play: Player, tmp_path: Path)
 
 
 def files(args: list[str], folder: Path) -> list[str]:
-    made = []
-    for arg in args:
-        if arg in FILES:
-            path = folder / arg.strip("{}")
-            path.write_text(FILES[arg], "utf-8")
-            arg = str(path)
-        made.append(str(folder / "missing") if arg == "{missing}" else arg)
-    return made
+    for name, text in FILES.items():
+        (folder / name).write_text(text, "utf-8")
+    return [str(folder / arg) if arg in (*FILES, "{missing}") else arg for arg in args]
 
 
 @pytest.mark.parametrize("pattern", [*DIFFERENT, *SAID_DIFFERENTLY])
