@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import click
 
 from pulsarbox.cli.text import clean
-from pulsarbox.config.setting import did_you_mean
 
 
 class LazyCommand(NamedTuple):
@@ -25,6 +24,8 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            from pulsarbox.config.setting import did_you_mean
+
             hint = did_you_mean(name, self.list_commands(ctx))
             ctx.fail(f"no such command '{clean(name)}'{hint or f'; `{ctx.command_path} --help` lists them'}")
         return super().resolve_command(ctx, args)

@@ -8,8 +8,21 @@ from typing import Any, Final
 
 import click
 
+from pulsarbox.cli.directory import CONFIG, DATA_DIR
 from pulsarbox.cli.text import say
 from pulsarbox.config import ConfigError, Loaded, Value, load, settings_by_name
+
+__all__ = [
+    "CONFIG",
+    "DATA_DIR",
+    "DEFAULT_FILE",
+    "EXIT_BAD_CONFIGURATION",
+    "data_directory",
+    "file_used",
+    "loaded_or_exit",
+    "overrides",
+    "settings_options",
+]
 
 EXIT_BAD_CONFIGURATION: Final = 2
 
@@ -17,15 +30,6 @@ EXIT_BAD_CONFIGURATION: Final = 2
 DEFAULT_FILE: Final = Path("pulsarbox.toml")
 
 _PORT: Final = click.IntRange(0, 65535)
-
-CONFIG: Final = click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    envvar="PULSARBOX_CONFIG",
-    help="Configuration: TOML, or a Pulsar broker.conf. Without it, ./pulsarbox.toml if there is one.",
-)
-DATA_DIR: Final = click.option("--data-dir", help="Directory of everything that is kept (dataDirectory).")
 
 _SETTINGS: Final = (
     CONFIG,

@@ -152,11 +152,12 @@ class Web:
         except TimeoutError as error:
             self.close()
             raise TooSlow(f"no answer within {self._seconds:g} s") from error
-        except http.client.HTTPException as error:
+        except (http.client.HTTPException, OSError) as error:
             if isinstance(error, ConnectionError | http.client.BadStatusLine):
                 raise
             self.close()
-            raise Unanswered(f"what answers is not HTTP: {error}") from error
+            what = "" if isinstance(error, OSError) else "what answers is not HTTP: "  # TLS may fail this late
+            raise Unanswered(f"{what}{error}") from error
         if response.will_close:
             self.close()
         return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, answer)
