@@ -1,6 +1,7 @@
 """`pulsarbox admin` against a box that runs: what is served works, what is not says so."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -66,7 +67,7 @@ def test_tenants_and_namespaces(admin: Admin, run: Callable[..., subprocess.Comp
 def test_topics_with_and_without_partitions(admin: Admin, fresh: Callable[[str], str]) -> None:
     plain, divided = fresh("plain"), fresh("divided")
     admin("topics", "create", plain, "-m", "owner=me")
-    assert json.loads(admin("topics", "get-properties", plain)) == {"owner": "me"}
+    assert admin("topics", "get-properties", plain) == "owner    me\n"
     admin("topics", "create-partitioned-topic", divided, "-p", "2")
     assert json.loads(admin("topics", "get-partitioned-topic-metadata", divided))["partitions"] == 2
     admin("topics", "update-partitioned-topic", divided, "-p", "3")
@@ -154,7 +155,9 @@ def test_every_reading_command_reaches_its_endpoint(admin: Admin, box: Running, 
                 if one.spellings and one.required:
                     words += [one.spellings[0], "1" if one.base in ("int", "millis") else VALUES.get(one.name, "x")]
             done = CliRunner().invoke(main, ["admin", "--admin-url", box.web_url, group, name, *words])
-            if done.exit_code == 2 or "no such path" in done.stderr.lower() or "405" in done.stderr:
+            if done.stderr.startswith("Usage:") or re.search(
+                r"no such path|HTTP 40[45]|not allowed", done.stderr, re.I
+            ):
                 unknown.append((group, name, words, done.stderr))
     assert unknown == []
 
