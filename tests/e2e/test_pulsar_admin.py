@@ -46,7 +46,7 @@ def admin(run: Callable[..., subprocess.CompletedProcess[str]]) -> Admin:
 def test_tenants_and_namespaces(admin: Admin, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     admin("tenants", "create", "acme", "-r", "clerk,boss")
     assert "acme" in admin("tenants", "list").splitlines()
-    assert json.loads(admin("tenants", "get", "acme"))["adminRoles"] == ["boss", "clerk"]
+    assert sorted(json.loads(admin("tenants", "get", "acme"))["adminRoles"]) == ["boss", "clerk"]
     admin("tenants", "update", "acme", "--admin-roles", "boss")
     assert json.loads(admin("tenants", "get", "acme"))["adminRoles"] == ["boss"]
     admin("namespaces", "create", "acme/shop", "-b", "8")
@@ -155,9 +155,7 @@ def test_every_reading_command_reaches_its_endpoint(admin: Admin, box: Running, 
                 if one.spellings and one.required:
                     words += [one.spellings[0], "1" if one.base in ("int", "millis") else VALUES.get(one.name, "x")]
             done = CliRunner().invoke(main, ["admin", "--admin-url", box.web_url, group, name, *words])
-            if done.stderr.startswith("Usage:") or re.search(
-                r"no such path|HTTP 40[45]|not allowed", done.stderr, re.I
-            ):
+            if done.stderr.startswith("Usage:") or re.search("There is nothing at|HTTP 40[45]", done.stderr):
                 unknown.append((group, name, words, done.stderr))
     assert unknown == []
 
