@@ -10,11 +10,13 @@ SECONDS_MAX = 30.0
 
 def ask(admin: Target, method: str, path: str, body: object = None) -> Any:
     """The answer as a value."""
-    from pulsarbox.client import web  # http.client takes longer to import than all the rest of such a command
+    # http.client takes longer to import than all the rest of such a command.
+    from pulsarbox.client.ask import WebRefused
+    from pulsarbox.client.ask import ask as asked
 
     try:
-        return web.ask(admin.url, method, path, body, SECONDS_MAX)
-    except web.WebRefused as error:
+        return asked(admin.url, method, path, body, SECONDS_MAX)
+    except WebRefused as error:
         raise ending_of_status(error.status, str(error)) from None
     except TimeoutError:
         raise admin.silent(SECONDS_MAX) from None

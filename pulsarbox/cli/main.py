@@ -11,8 +11,10 @@ from pulsarbox import __version__
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 COMMANDS: Final = {
+    "admin": LazyCommand("pulsarbox.cli.pulsar_admin.admin:admin", "The words of pulsar-admin, for any Pulsar."),
     "clock": LazyCommand("pulsarbox.cli.clock:clock", "Show the clock of a box, move a virtual one forward."),
     "config": LazyCommand("pulsarbox.cli.config:config", "Show the settings, check a configuration file, make one."),
+    "context": LazyCommand("pulsarbox.cli.context:context", "Brokers by name, and which of them commands talk to."),
     "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),
     "consume": LazyCommand("pulsarbox.cli.consume:consume", "Write the messages of topics to stdout."),
     "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),

@@ -1,7 +1,7 @@
 """Which broker a command talks to: ``--url`` and ``--admin-url``, and what stands in for them.
 
-The first that there is: the option; PULSARBOX_SERVICE_URL or PULSARBOX_ADMIN_URL; the box that runs on the data
-directory; the ports of a Pulsar broker on this machine. Any broker will do, a box or Apache Pulsar.
+The first that there is: the option; PULSARBOX_SERVICE_URL or PULSARBOX_ADMIN_URL; the context in use; the box that runs
+on the data directory; the ports of a Pulsar broker on this machine. Any broker will do, a box or Apache Pulsar.
 """
 
 import functools
@@ -130,6 +130,8 @@ def service_target(
 ) -> Target:
     """The broker for the Pulsar protocol. Raises Misused for a URL that cannot be one."""
     given = _given(url, "--url", SERVICE_VARIABLE, environ, data_dir)
+    if given is None and data_dir is None:
+        given = _of_the_context("url", environ)
     if given is None:
         given = _of_the_box(config_file, data_dir, web=False) or (DEFAULT_SERVICE, "the default")
     return _target(*given, scheme="pulsar", port=6650, secure="pulsar+ssl")
@@ -143,6 +145,8 @@ def admin_target(
 ) -> Target:
     """The broker for the Admin API. Raises Misused for a URL that cannot be one."""
     given = _given(url, "--admin-url", ADMIN_VARIABLE, environ, data_dir)
+    if given is None and data_dir is None:
+        given = _of_the_context("admin_url", environ)
     if given is None:
         given = _of_the_box(config_file, data_dir, web=True) or (DEFAULT_ADMIN, "the default")
     return _target(*given, scheme="http", port=8080, secure="https")
@@ -158,6 +162,29 @@ def _given(
     if data_dir is not None:  # an option, so it wins over the environment
         return None
     return (environ[variable], variable) if environ.get(variable) else None
+
+
+def current_context(environ: Mapping[str, str] = os.environ) -> dict[str, Any] | None:
+    """What the context in use says, None where none is. Raises NotThere, Misused."""
+    from pulsarbox.cli import contexts
+
+    if not environ.get(contexts.VARIABLE) and not contexts.path(environ).exists():
+        return None
+    found = contexts.current(environ)
+    return None if found is None else found[1]
+
+
+def checked_urls(context: Mapping[str, str]) -> None:
+    """Raises Misused for a URL of a context that cannot be one."""
+    if context.get("url"):
+        _target(context["url"], "--url", scheme="pulsar", port=6650, secure="pulsar+ssl")
+    if context.get("admin_url"):
+        _target(context["admin_url"], "--admin-url", scheme="http", port=8080, secure="https")
+
+
+def _of_the_context(field: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    context = current_context(environ) or {}
+    return (context[field], "the context in use") if context.get(field) else None
 
 
 def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tuple[str, str] | None:
@@ -185,7 +212,9 @@ def _target(url: str, origin: str, scheme: str, port: int, secure: str) -> Targe
     looks = f"it looks like {scheme}://localhost:{port}"
     if not mark:
         raise Misused(f"{origin}: '{url}' is no URL: {looks}")
-    if found == secure:
+    if found == secure and secure == "https":
+        scheme, port = secure, 443
+    elif found == secure:
         raise Misused(f"{origin}: '{url}': TLS is not supported yet; {looks}")
     if found != scheme:
         raise Misused(f"{origin}: '{url}' has the scheme {found}: {looks}")

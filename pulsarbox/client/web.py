@@ -1,45 +1,190 @@
-"""One request to the HTTP port of a broker, and its answer as a value."""
+"""One request of the Admin API and its answer, over HTTP or HTTPS, with a token or a certificate.
+
+Nothing is known here of what is asked: paths and bodies come from the caller. A redirect, with which a cluster names
+the broker that has the topic, is followed; credentials go along to brokers of the same scheme only.
+"""
 
 import http.client
-import json
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit
+
+if TYPE_CHECKING:
+    import ssl
+
+REDIRECTS_MAX: Final = 20
+_REDIRECTED: Final = frozenset({301, 302, 307, 308})
 
 
-class WebRefused(Exception):
-    """The broker answered with a status of 400 or more, and says why."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
+class Unanswered(Exception):
+    """Nobody answers, or what answers is not HTTP; the text says which."""
 
 
-def ask(web_url: str, method: str, path: str, body: object = None, seconds: float = 30.0) -> Any:
-    """The answer's JSON, its text where it is none, None where it is empty. ``body`` goes as JSON where it is not None.
-
-    Raises WebRefused for a refusal, TimeoutError where there is no answer in ``seconds``, OSError where there is no
-    broker, or none that speaks HTTP.
-    """
-    parts = urlsplit(web_url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=seconds)
-    try:
-        data = None if body is None else json.dumps(body).encode()
-        connection.request(method, path, data, {"Content-Type": "application/json", "Connection": "close"})
-        response = connection.getresponse()
-        text = response.read().decode(errors="replace")
-    except http.client.HTTPException as error:
-        raise OSError(f"the answer is not HTTP: {error!r}") from error
-    finally:
-        connection.close()
-    value = _value(text)
-    if response.status >= 400:
-        reason = value.get("reason") if isinstance(value, dict) else None
-        raise WebRefused(response.status, str(reason or text or f"HTTP {response.status}"))
-    return value
+class TooSlow(Unanswered):
+    """There was no answer in time."""
 
 
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text) if text else None
-    except ValueError:
-        return text
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """With what a broker is talked to."""
+
+    token: str | None = None
+    """Sent as ``Authorization: Bearer``."""
+    basic: str | None = None
+    """``user:password``, sent as ``Authorization: Basic``."""
+    certificate: str | None = None
+    """A PEM file with our certificate; ``key`` has its key."""
+    key: str | None = None
+    trusted: str | None = None
+    """A PEM file with the certificates to trust; None is those of the system."""
+    insecure: bool = False
+    """Trust whoever answers."""
+    check_host: bool = False
+    """The certificate must name the host. Off unless asked for, as in Pulsar's clients."""
+
+    def headers(self) -> dict[str, str]:
+        """The header that proves who asks, if any."""
+        if self.token is not None:
+            return {"Authorization": f"Bearer {self.token}"}
+        if self.basic is not None:
+            import base64
+
+            return {"Authorization": "Basic " + base64.b64encode(self.basic.encode()).decode()}
+        return {}
+
+    def tls(self) -> "ssl.SSLContext":
+        """What HTTPS goes by. Raises OSError for a file that cannot be read."""
+        import ssl
+
+        context = ssl.create_default_context(cafile=self.trusted)
+        context.check_hostname = self.check_host and not self.insecure
+        if self.insecure:
+            context.verify_mode = ssl.CERT_NONE
+        if self.certificate is not None:
+            context.load_cert_chain(self.certificate, self.key)
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer, whatever its status."""
+
+    status: int
+    headers: dict[str, str]
+    """By name in lower case."""
+    body: bytes
+
+
+class Web:
+    """A broker's web service: requests one after the other, on a connection that is kept."""
+
+    def __init__(
+        self,
+        hosts: Sequence[tuple[str, int]],
+        *,
+        secure: bool = False,
+        credentials: Credentials = Credentials(),  # noqa: B008: it is frozen
+        seconds: float = 60.0,
+    ) -> None:
+        """``hosts``: the first that answers is taken. ``seconds``: how long an answer is waited for."""
+        self._hosts = tuple(hosts)
+        self._secure = secure
+        self._credentials = credentials
+        self._seconds = seconds
+        self._connection: http.client.HTTPConnection | None = None
+
+    def close(self) -> None:
+        """Let the connection go."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def exchange(
+        self, method: str, target: str, body: bytes | None = None, kind: str = "application/json", accept: str = "*/*"
+    ) -> Reply:
+        """The answer to a request; ``kind`` is what the body is. Raises Unanswered, TooSlow."""
+        reply = self._asked(method, target, body, kind, accept)
+        for _ in range(REDIRECTS_MAX):
+            if reply.status not in _REDIRECTED or not reply.headers.get("location"):
+                return reply
+            target = self._moved(target, reply.headers["location"])
+            reply = self._asked(method, target, body, kind, accept)
+        raise Unanswered(f"{REDIRECTS_MAX} redirects in a row, the last to {target}")
+
+    def _moved(self, target: str, location: str) -> str:
+        """The target at the broker that a redirect names, which is talked to from now on."""
+        host, port = self._hosts[0]
+        scheme = "https" if self._secure else "http"
+        to = urlsplit(urljoin(f"{scheme}://{host}:{port}{target}", location))
+        if to.scheme not in ("http", "https") or not to.hostname:
+            raise Unanswered(f"the broker redirects to {location}, which is no web address")
+        if to.scheme != scheme:
+            raise Unanswered(f"the broker redirects from {scheme} to {location}: name that broker with --admin-url")
+        self.close()
+        self._hosts = ((to.hostname, to.port or (443 if self._secure else 80)),)
+        return to.path + (f"?{to.query}" if to.query else "")
+
+    def _asked(self, method: str, target: str, body: bytes | None, kind: str, accept: str) -> Reply:
+        headers = {"Accept": accept, **self._credentials.headers()}
+        if body is not None:
+            headers["Content-Type"] = kind
+        kept = self._connection is not None
+        try:
+            return self._once(method, target, body, headers)
+        except (ConnectionError, http.client.BadStatusLine) as error:
+            self.close()
+            if not kept or method == "POST":
+                raise Unanswered(str(error) or type(error).__name__) from error
+        # The connection was idle for too long: GET, PUT and DELETE may be repeated.
+        try:
+            return self._once(method, target, body, headers)
+        except (ConnectionError, http.client.BadStatusLine) as error:
+            self.close()
+            raise Unanswered(str(error) or type(error).__name__) from error
+
+    def _once(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Reply:
+        connection = self._connected()
+        try:
+            connection.request(method, target, body, headers)
+            response = connection.getresponse()
+            answer = response.read()
+        except TimeoutError as error:
+            self.close()
+            raise TooSlow(f"no answer within {self._seconds:g} s") from error
+        except (http.client.HTTPException, OSError) as error:
+            if isinstance(error, ConnectionError | http.client.BadStatusLine):
+                raise
+            self.close()
+            what = "" if isinstance(error, OSError) else "what answers is not HTTP: "  # TLS may fail this late
+            raise Unanswered(f"{what}{error}") from error
+        if response.will_close:
+            self.close()
+        return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, answer)
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._connection is not None:
+            return self._connection
+        reasons = []
+        for host, port in self._hosts:
+            connection = self._to(host, port)
+            try:
+                connection.connect()
+            except TimeoutError:
+                reasons.append(f"{host}:{port} does not answer")
+            except OSError as error:
+                reasons.append(f"{host}:{port}: {error.strerror or error}")
+            else:
+                self._connection = connection
+                return connection
+            connection.close()
+        raise Unanswered("; ".join(reasons))
+
+    def _to(self, host: str, port: int) -> http.client.HTTPConnection:
+        if not self._secure:
+            return http.client.HTTPConnection(host, port, timeout=self._seconds)
+        try:
+            context = self._credentials.tls()
+        except OSError as error:
+            raise Unanswered(f"the certificates cannot be used: {error}") from error
+        return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=context)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from pulsarbox.config.load import OTHER_VARIABLES
 from pulsarbox.config.setting import Setting, Value
-from pulsarbox.config.settings import TABLES, settings_table
+from pulsarbox.config.settings import settings_table
+from pulsarbox.config.tables import TABLES
 
 _TOML_HEAD = """\
 # pulsarbox.toml: every setting with its default.

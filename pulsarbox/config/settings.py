@@ -1,8 +1,7 @@
 """The settings table: every setting once, with its type, default, limits and meaning.
 
-Names are those of Pulsar's broker.conf wherever Pulsar has the setting, so that what people know stays true; the others
-are ours and say so. The order here is the order of pulsarbox.toml and docs/configuration.md, which are generated from
-this table (``make generate``). To add a setting, add a field; nothing else has to know.
+Names are those of Pulsar's broker.conf where it has the setting; the others are ours and say so. The order is that of
+pulsarbox.toml and docs/configuration.md, which ``make generate`` writes. To add a setting, add a field, nothing else.
 """
 
 import dataclasses
@@ -11,21 +10,10 @@ from functools import cache
 from typing import Final, cast
 
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
+from pulsarbox.config.tables import TABLES
 from pulsarbox.config.together import check_together
 
 MIB: Final = 1024 * 1024
-
-# The tables of pulsarbox.toml in the order in which it shows them.
-TABLES: Final = {
-    "network": "Ports, connections and what a connection may hold",
-    "broker": "The process as a whole",
-    "topics": "Which topics there may be and who may bring them into being",
-    "dispatcher": "How messages go to consumers",
-    "managedLedger": "How a topic's messages are cut into ledgers, and the cache in front of them",
-    "journal": "The log on disk",
-    "metrics": "What is told at /metrics and /status.html",
-    "logging": "What the broker says about itself",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.config.setting import ConfigError, Given, did_you_mean
-from pulsarbox.config.settings import TABLES, settings_by_name
+from pulsarbox.config.settings import settings_by_name
+from pulsarbox.config.tables import TABLES
 
 _HEADER: Final = re.compile(r"\s*\[\s*(?P<table>[^\[\]]+?)\s*\]\s*(?:#.*)?$")
 _KEY: Final = re.compile(r"\s*(?P<key>[\w.\-\s\"']+?)\s*=")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from pulsarbox.client import web
+from pulsarbox.client.ask import WebRefused, ask
 from pulsarbox.config import Settings, Value, load
 from pulsarbox.embed.box_clock import BoxClock
 from pulsarbox.embed.box_faults import BoxFaults
@@ -250,8 +250,8 @@ class PulsarBox:
     def _ask(self, method: str, path: str, body: object) -> Any:
         self._started()
         try:
-            return web.ask(f"http://{self._known().host}:{self.web_port}", method, path, body)
-        except web.WebRefused as error:
+            return ask(f"http://{self._known().host}:{self.web_port}", method, path, body)
+        except WebRefused as error:
             raise BoxError(f"{method} {path}: {error} (HTTP {error.status})") from error
         except OSError as error:
             raise BoxError(f"{method} {path}: no answer: {error}") from error

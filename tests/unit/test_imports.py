@@ -49,6 +49,10 @@ LIGHT = [
     ["config", "show"],
     ["config", "check", "pulsarbox.toml"],
     ["config", "init", "-"],
+    ["admin", "--help"],
+    ["admin", "topics", "--help"],
+    ["admin", "topics", "stats", "--help"],
+    ["context", "list"],
     ["version"],
     ["version", "-o", "json"],
     ["completion", "zsh"],
@@ -134,3 +138,15 @@ def test_asking_the_admin_api_takes_an_http_client_and_nothing_else_that_is_heav
     loaded = loaded_by(f"{run}except SystemExit as ended: assert ended.code == 6")
     assert "http.client" in loaded
     assert loaded.isdisjoint((HEAVY - {"email", "http", "ssl"}) | {"pulsarbox.config.settings", "yaml"})
+
+
+def test_a_command_of_pulsar_admin_reads_the_table_of_its_group_only() -> None:
+    statement = (
+        "from click.testing import CliRunner; from pulsarbox.cli.main import main\n"
+        "from pulsarbox.cli.pulsar_admin import table\n"
+        "asked = []; read = table.headings.__wrapped__\n"
+        "table.headings = lambda group: (asked.append(group), read(group))[1]\n"
+        "assert 'precise' in CliRunner().invoke(main, ['admin', 'topics', 'stats', '--help']).output\n"
+        "assert set(asked) == {'topics'}, asked"
+    )
+    assert loaded_by(statement).isdisjoint(HEAVY)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_plus
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import DOMAINS
@@ -93,6 +93,8 @@ class Routes:
         path = dict(zip(node.names, values, strict=True))
         if "{domain}" in node.route.path:
             path["domain"] = next(segment for segment in segments if segment in DOMAINS)
+        if "subscription" in path and "topic" in path:
+            path["subscription"] = unquote_plus(path["subscription"])  # clients encode it twice, as Pulsar wants it
         return Match(node.route, path)
 
     def methods(self, segments: list[str]) -> list[str]:

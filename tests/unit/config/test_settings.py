@@ -6,7 +6,7 @@ import re
 import pytest
 
 from pulsarbox.config import ConfigError, Setting, Settings, settings_by_name, settings_table
-from pulsarbox.config.settings import TABLES
+from pulsarbox.config.tables import TABLES
 
 
 @pytest.mark.parametrize("row", settings_table(), ids=lambda row: row.name)

@@ -1,0 +1,219 @@
+"""The rows of the tables as click commands: parsed with pulsar-admin's spellings, then asked of the broker."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from pulsarbox.cli.exits import Misused, run
+from pulsarbox.cli.lazy import Group
+from pulsarbox.cli.pulsar_admin import table
+from pulsarbox.cli.pulsar_admin.printing import show
+from pulsarbox.cli.pulsar_admin.table import Command, Parameter
+from pulsarbox.cli.pulsar_admin.values import REPEATED, Value, collected
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class AdminGroup(Group):
+    """A group of pulsar-admin: lists its commands by the first lines of its table, builds the one that is called."""
+
+    def __init__(self, name: str, summary: str, hidden: bool, common: list[click.Option]) -> None:
+        example = f"\n\n\b\nExamples:\n  pulsarbox admin {name} --help"
+        super().__init__(name, help=summary + example, short_help=summary, hidden=hidden, context_settings=_SETTINGS)
+        self._common = common
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        assert self.name
+        return sorted(name for name, row in table.headings(self.name).items() if not row.hidden)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        assert self.name
+        row = table.named(self.name, cmd_name)
+        return None if row is None else AdminCommand(table.command(self.name, row), self._common)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        assert self.name
+        rows = table.headings(self.name)
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, rows[name].summary) for name in self.list_commands(ctx)])
+
+
+class AdminCommand(click.Command):
+    """A command of pulsar-admin."""
+
+    def __init__(self, command: Command, common: list[click.Option]) -> None:
+        self.command = command
+        own = [_parameter(command, one) for one in command.parameters]
+        taken = {spelling for one in command.parameters for spelling in one.spellings}
+        self.common = [option for option in common if not taken & set(option.opts)]
+        if command.question and "force" not in {one.name for one in command.parameters}:
+            own.append(click.Option(["force", "-f", "--force", "--yes"], is_flag=True, help="Do not ask."))
+        super().__init__(
+            command.name,
+            params=[*own, *self.common],
+            callback=self._called,
+            help=_help(command),
+            short_help=command.summary,
+            hidden=command.hidden,
+            context_settings=_SETTINGS,
+        )
+        self._words = {  # the spellings that have no dash, which picocli takes for options
+            word: next(one for one in parameter.spellings if one.startswith("-"))
+            for parameter in command.parameters
+            for word in parameter.spellings
+            if not word.startswith("-")
+        }
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _as_click_reads(self, args))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text("The options of `pulsarbox admin`, such as --admin-url and --token, may stand here too.")
+
+    def _called(self, **given: Any) -> None:
+        run(self._done, given)
+
+    def _done(self, given: dict[str, Any]) -> None:
+        from pulsarbox.cli.pulsar_admin.connecting import session_for
+
+        ctx = click.get_current_context()
+        common = dict(ctx.obj or {})
+        common |= {option.name: given[option.name] for option in self.common if given.get(option.name or "")}
+        values = {one.name: _value(one, given[one.name]) for one in self.command.parameters}
+        self._check(values)
+        if self.command.question and not given.get("force") and not _agreed(self.command.question):
+            return
+        with session_for(common) as session:
+            if self.command.run:
+                answer = _step(self.command.run)(session, self.command, values)
+            else:
+                from pulsarbox.cli.pulsar_admin.session import chosen
+
+                answer = session.ask(chosen(self.command, values), values)
+        show(self.command.printing, answer)
+
+    def _check(self, values: dict[str, Any]) -> None:
+        for one, other in self.command.either:
+            if values[one] == values[other]:
+                spelled = [_long(parameter) for parameter in self.command.parameters if parameter.name in (one, other)]
+                raise Misused(f"give {' or '.join(spelled)}, one of the two")
+
+
+def _step(run: str) -> Callable[..., Any]:
+    """The function ``module.name`` of ``steps``."""
+    module, _, name = run.partition(".")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"pulsarbox.cli.pulsar_admin.steps.{module}"), name)
+    return found
+
+
+def _value(parameter: Parameter, given: Any) -> Any:
+    return collected(parameter.base, given, parameter.default) if parameter.base in REPEATED else given
+
+
+def somebody_is_here() -> bool:
+    """Whether a question would be seen and could be answered."""
+    return sys.stdin.isatty()
+
+
+def _agreed(question: str) -> bool:
+    """The answer of whoever sits there; where nobody does, --force is asked for."""
+    if not somebody_is_here():
+        raise Misused(f"{question} Nobody is here to say so: give --force")
+    return str(
+        click.prompt(f"{question} (Y/N)", prompt_suffix=" ", err=True, default="", show_default=False)
+    ).strip().lower() in ("y", "yes")
+
+
+def _long(parameter: Parameter) -> str:
+    return max(parameter.spellings, key=len)
+
+
+def _parameter(command: Command, parameter: Parameter) -> click.Parameter:
+    kind = _type(parameter.kind)
+    if not parameter.spellings:
+        return click.Argument([parameter.name], type=kind, metavar=parameter.name.upper())
+    spellings = [one for one in parameter.spellings if one.startswith("-")]
+    text = table.option_help(command.group, command.name, parameter)
+    if parameter.kind == "flag":
+        return click.Option([parameter.name, *spellings], is_flag=True, help=text, hidden=parameter.hidden)
+    several = parameter.base in REPEATED
+    default: dict[str, Any] = {} if several or parameter.default is None else {"default": parameter.default}
+    return click.Option(
+        [parameter.name, *spellings],
+        **default,
+        type=kind,
+        required=parameter.required,
+        multiple=several,
+        show_default=parameter.default is not None and not several,
+        help=text,
+        hidden=parameter.hidden,
+        metavar=parameter.name.upper() if parameter.kind in ("text", "many") else None,
+    )
+
+
+def _type(kind: str) -> click.ParamType[Any] | None:
+    if kind == "flag":
+        return None
+    base, _, words = kind.removesuffix(")").partition("(")
+    if base == "choice":
+        return click.Choice(words.split(","))
+    return click.BOOL if base == "bool" else Value(base, tuple(words.split(",")) if words else ())
+
+
+def _as_click_reads(command: AdminCommand, args: list[str]) -> list[str]:
+    """The arguments with what picocli takes and click does not: ``-m=latest``, options spelled without a dash."""
+    short = {one for option in command.params if isinstance(option, click.Option) for one in option.opts}
+    made: list[str] = []
+    for place, arg in enumerate(args):
+        if arg == "--":
+            return made + args[place:]
+        name, mark, value = arg.partition("=")
+        if arg in command._words:
+            made.append(command._words[arg])
+        elif mark and len(name) == 2 and name in short:
+            made += [name, value]
+        else:
+            made.append(arg)
+    return made
+
+
+def _help(command: Command) -> str:
+    words = [f"pulsarbox admin {command.group} {command.name}"]
+    for one in command.parameters:
+        if not one.spellings:
+            words.append(_EXAMPLES.get(one.name) or _EXAMPLES.get(one.base) or one.name.upper())
+        elif one.required:
+            words.append(f"{_short(one)} {_EXAMPLES.get(one.name) or _EXAMPLES.get(one.base) or one.name.upper()}")
+    if command.either:
+        words.append(_short(next(one for one in command.parameters if one.name == command.either[0][0])))
+    return f"{command.summary}\n\n\b\nExamples:\n  {' '.join(words)}"
+
+
+def _short(parameter: Parameter) -> str:
+    return min((one for one in parameter.spellings if one.startswith("-")), key=len)
+
+
+_EXAMPLES = {
+    "topic": "orders",
+    "namespace": "public/default",
+    "seconds": "3h",
+    "millis": "1h",
+    "bytes": "10G",
+    "int": "4",
+    "tenant": "public",
+    "cluster": "standalone",
+    "subscription": "billing",
+    "role": "clerk",
+    "actions": "produce,consume",
+    "clusters": "standalone",
+    "list": "one,two",
+    "map": "key=value",
+    "message_id": "12:34",
+    "datetime": "2026-01-31T12:00:00Z",
+}
+"""Values of the examples in the help, by kind or by name."""

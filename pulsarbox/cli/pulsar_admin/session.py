@@ -1,0 +1,149 @@
+"""From the values of a command line to a request, and from the answer to a value or the end of the command."""
+
+from http.client import responses
+from typing import Any, Final
+from urllib.parse import quote, quote_plus, urlencode
+
+from pulsarbox.cli.exits import ending_of_status
+from pulsarbox.cli.pulsar_admin.printing import compact, loads
+from pulsarbox.cli.pulsar_admin.table import Call, Command
+from pulsarbox.cli.pulsar_admin.values import UNITS
+from pulsarbox.cli.target import Target
+from pulsarbox.client.web import Reply, TooSlow, Unanswered, Web
+from pulsarbox.names import TopicName
+
+_REASON_MAX: Final = 2000
+"""Characters of an answer that is no JSON, in an error."""
+
+
+class Session:
+    """A broker that answers the requests of one command."""
+
+    def __init__(self, web: Web, target: Target, seconds: float) -> None:
+        self._web = web
+        self._target = target
+        self._seconds = seconds
+
+    def ask(self, call: Call, values: dict[str, Any]) -> Any:
+        """The answer: a value where it is JSON, text where it is not, None where there is none.
+
+        Raises Failed where the broker refuses, Unreachable, TimedOut.
+        """
+        return value_of(self.reply(call, values))
+
+    def reply(self, call: Call, values: dict[str, Any]) -> Reply:
+        """The answer as it came. Raises Failed where the broker refuses, Unreachable, TimedOut."""
+        body = body_of(call, values)
+        target = path_of(call, values) + query_of(call, values)
+        data = None if body is None else (str(body) if call.plain else compact(body)).encode()
+        try:
+            reply = self._web.exchange(call.method, target, data)
+        except TooSlow:
+            raise self._target.silent(self._seconds) from None
+        except Unanswered as error:
+            raise self._target.unreachable(str(error)) from error
+        if reply.status >= 400:
+            raise ending_of_status(reply.status, reason_of(reply))
+        return reply
+
+
+def chosen(command: Command, values: dict[str, Any]) -> Call:
+    """The call of a command that has all its options."""
+    return next(call for call in command.calls if all(values.get(name) not in (None, False) for name in call.when))
+
+
+def path_of(call: Call, values: dict[str, Any]) -> str:
+    """The path with the values in it."""
+    return "/".join(_segment(call, part, values) for part in call.path.split("/"))
+
+
+def _segment(call: Call, part: str, values: dict[str, Any]) -> str:
+    if not part.startswith("{"):
+        return part
+    name, _, what = part.strip("{}").partition(".")
+    value = values[name]
+    if isinstance(value, TopicName):
+        words = [value.tenant, value.namespace_local, value.local]
+        return "/".join(quote(word, safe="") for word in ([] if what else [value.domain]) + words)
+    if name == "namespace":
+        return quote(value, safe="/")
+    if name == "subscription" and call.path.startswith("/admin/v2/{topic}"):
+        return quote(quote_plus(value))  # brokers decode these twice
+    return quote(str(value), safe=":")
+
+
+def query_of(call: Call, values: dict[str, Any]) -> str:
+    """The query, with its question mark; empty where there is none."""
+    pairs: list[tuple[str, str]] = []
+    for key, optional, text in call.query:
+        value = _filled(text, values)
+        if optional and value in (None, False):
+            continue
+        if value is None:
+            value = ""
+        if isinstance(value, dict):
+            value = ",".join(f"{name}={one}" for name, one in value.items())
+        several = value if isinstance(value, list) else [value]
+        pairs += ((key, str(one).lower() if isinstance(one, bool) else str(one)) for one in several)
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def body_of(call: Call, values: dict[str, Any]) -> Any:
+    """The body, None where there is none."""
+    return _built(call.body, values)
+
+
+def _built(shape: Any, values: dict[str, Any]) -> Any:
+    if isinstance(shape, dict):
+        made = {}
+        for key, part in shape.items():
+            if isinstance(part, str) and part.startswith("?"):
+                value = _filled("$" + part[1:], values)
+                if value is None:
+                    continue
+                made[key] = value
+            else:
+                made[key] = _built(part, values)
+        return made
+    if isinstance(shape, list):
+        return [_built(part, values) for part in shape]
+    return _filled(shape, values) if isinstance(shape, str) else shape
+
+
+def _filled(text: str, values: dict[str, Any]) -> Any:
+    """The value that ``$name``, ``!$name`` or ``$name/unit`` stands for; other texts are themselves."""
+    if text.startswith("!$"):
+        return not values[text[2:]]
+    if not text.startswith("$"):
+        return text
+    name, _, unit = text[1:].partition("/")
+    value = values[name]
+    if isinstance(value, TopicName):
+        value = str(value)
+    return value if value is None or not unit else UNITS[unit](value)
+
+
+def value_of(reply: Reply) -> Any:
+    """What an answer says: JSON, else text, else None."""
+    kind = reply.headers.get("content-type", "")
+    if not reply.body.strip():
+        return None
+    text = reply.body.decode("utf-8", "replace")
+    if "json" in kind or not kind:
+        try:
+            return loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def reason_of(reply: Reply) -> str:
+    """Why a broker refuses, in its own words where it has any."""
+    answer = value_of(reply)
+    reason = answer.get("reason") if isinstance(answer, dict) else answer
+    status = f"HTTP {reply.status} {responses.get(reply.status, '')}".strip()
+    if not isinstance(reason, str) or not reason.strip() or reason.lstrip().startswith("<"):
+        return status
+    if "Stacktrace:" in reason:  # of a Java broker, which says in one line what it means
+        reason = reason.partition("Message: ")[2].partition("\n")[0] or reason
+    return reason.strip()[:_REASON_MAX]

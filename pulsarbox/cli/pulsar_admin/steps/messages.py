@@ -1,0 +1,206 @@
+"""Messages that the Admin API gives: peeked at, or found by id or place."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.exits import Failed, Misused, NotThere
+from pulsarbox.cli.pulsar_admin.printing import inline
+from pulsarbox.cli.pulsar_admin.session import Session
+from pulsarbox.cli.pulsar_admin.table import Command
+from pulsarbox.cli.text import clean
+from pulsarbox.client.web import Reply
+
+_LINE: Final = "-" * 73 + "\n"
+_PREFIX: Final = "x-pulsar-"
+
+
+@dataclass(slots=True)
+class Message:
+    """What is printed of a message."""
+
+    message_id: str
+    """``ledger:entry`` or, in a batch, ``ledger:entry:index``."""
+    batched: bool
+    publish_time: int
+    event_time: int
+    deliver_time: int
+    marker: str
+    stamp: str
+    """The broker's time of it, where the entry has one."""
+    index: str
+    """Its number in the topic, where the entry has one."""
+    properties: dict[str, str]
+    payload: bytes
+
+
+def peek_messages(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """The first entries of a subscription, with all messages of a batch, until there are as many as wanted."""
+    wanted, number = values["count"], 0
+    found: list[Message] = []
+    while len(found) < wanted:
+        number += 1
+        try:
+            reply = session.reply(command.calls[0], {**values, "place": number})
+        except NotThere as error:
+            if "essage not found" not in error.message:
+                raise
+            break
+        entry = list(messages_of(reply))
+        if not entry:
+            break
+        if _wanted(reply, values):
+            found += entry
+    for place, message in enumerate(found[:wanted]):
+        if place:
+            click.echo(_LINE)
+        _show(message, marker=bool(values.get("show_server_marker")))
+
+
+def message_by_id(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """The message of a ledger and an entry."""
+    try:
+        reply = session.reply(command.calls[0], values)
+    except NotThere as error:
+        if "essage" not in error.message:
+            raise
+        raise NotThere(
+            f"Cannot find any messages based on ledgerId:{values['ledger_id']} entryId:{values['entry_id']}"
+        ) from None
+    _show(_first(reply), redelivery=command.group == "topics")
+
+
+def examine_message(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """The message at a place from the start or the end."""
+    if values["initial_position"] not in ("earliest", "latest"):
+        raise Misused("--initialPosition is earliest or latest")
+    _show(_first(session.reply(command.calls[0], values)))
+
+
+def messages_of(reply: Reply) -> Iterator[Message]:
+    """The messages of an entry that came as one answer. Raises Failed for a batch that is broken."""
+    headers = {key.removeprefix(_PREFIX): value for key, value in reply.headers.items() if key.startswith(_PREFIX)}
+    if "message-id" not in headers:
+        return
+    made = Message(
+        headers["message-id"],
+        False,
+        _time(headers, "publish-time"),
+        _time(headers, "event-time"),
+        _time(headers, "deliver-at-time"),
+        headers.get("marker-type", ""),
+        headers.get("broker-entry-metadata-timestamp", ""),
+        headers.get("broker-entry-metadata-index", ""),
+        _properties(headers),
+        reply.body,
+    )
+    count = headers.get("num-batch-message", "")
+    if not count or headers.get("is-encrypted") == "true" or headers.get("encryption-algo"):
+        yield made
+        return
+    yield from _unpacked(made, int(count))
+
+
+def _unpacked(entry: Message, count: int) -> Iterator[Message]:
+    from pulsarbox.protocol.batch import iterate_batch
+    from pulsarbox.protocol.violations import MalformedMetadata
+
+    try:
+        for index, (metadata, payload) in enumerate(iterate_batch(entry.payload, count)):
+            yield Message(
+                f"{entry.message_id}:{index}",
+                True,
+                entry.publish_time,
+                metadata.event_time or entry.event_time,
+                entry.deliver_time,
+                entry.marker,
+                entry.stamp,
+                entry.index,
+                {one.key: one.value for one in metadata.properties} or entry.properties,
+                payload,
+            )
+    except MalformedMetadata as error:
+        raise Failed(f"message {entry.message_id} is a batch that cannot be read: {error}") from None
+
+
+def _wanted(reply: Reply, values: dict[str, Any]) -> bool:
+    """Whether an entry is shown: markers on request, messages of transactions by --transaction-isolation-level."""
+    headers = reply.headers
+    if headers.get(f"{_PREFIX}marker-type") and not values.get("show_server_marker"):
+        return False
+    if values.get("transaction_isolation_level", "READ_UNCOMMITTED") == "READ_UNCOMMITTED":
+        return True
+    hidden = (f"{_PREFIX}txn-aborted", f"{_PREFIX}txn-uncommitted")
+    return all(headers.get(name, "").lower() != "true" for name in hidden)
+
+
+def _first(reply: Reply) -> Message:
+    found = next(messages_of(reply), None)
+    if found is None:
+        raise Failed("the answer of the broker is no message")
+    return found
+
+
+def _show(message: Message, marker: bool = False, redelivery: bool = False) -> None:
+    click.echo(f"{'Batch Message ID' if message.batched else 'Message ID'}: {clean(message.message_id)}")
+    click.echo(f"Publish time: {message.publish_time}")
+    click.echo(f"Event time: {message.event_time}")
+    if redelivery:
+        click.echo("Redelivery count: 0")
+    if message.deliver_time:
+        click.echo(f"Deliver at time: {message.deliver_time}")
+    if marker and message.marker:
+        click.echo(f"Marker Type: {clean(message.marker)}")
+    if message.stamp:
+        click.echo(f"Broker entry metadata timestamp: {clean(message.stamp)}")
+    if message.index:
+        click.echo(f"Broker entry metadata index: {clean(message.index)}")
+    if message.properties:
+        click.echo("Properties:")
+        for key, value in message.properties.items():
+            click.echo(f"{clean(key)}    {inline(value)}")
+    click.echo(dump(message.payload))
+
+
+def dump(data: bytes) -> str:
+    """Bytes in lines of sixteen, in hexadecimal and as text; empty for none."""
+    if not data:
+        return ""
+    frame = "+--------+-------------------------------------------------+----------------+"
+    lines = [
+        "         +-------------------------------------------------+",
+        "         |  0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f |",
+        frame,
+    ]
+    for start in range(0, len(data), 16):
+        part = data[start : start + 16]
+        text = "".join(chr(one) if 0x20 <= one < 0x7F else "." for one in part)
+        lines.append(f"|{start:08x}| {part.hex(' '):<48}|{text:<16}|")
+    return "\n".join([*lines, frame])
+
+
+def _time(headers: dict[str, str], name: str) -> int:
+    """Milliseconds since 1970; 0 where the header is not there."""
+    text = headers.get(name, "")
+    if not text or text.isdigit():
+        return int(text or 0)
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        return 0
+
+
+def _properties(headers: dict[str, str]) -> dict[str, str]:
+    """From one header with JSON, or from one header a property, as old brokers have it."""
+    text = headers.get("property", "")
+    if text:
+        try:
+            return {str(key): str(value) for key, value in json.loads(text).items()}
+        except (ValueError, AttributeError):
+            return {}
+    start = "property-"
+    return {key.removeprefix(start): value for key, value in headers.items() if key.startswith(start)}

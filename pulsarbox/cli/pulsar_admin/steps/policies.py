@@ -1,0 +1,159 @@
+"""Commands about namespaces and their policies whose options go together, or whose answers are words."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.pulsar_admin.session import Session, chosen
+from pulsarbox.cli.pulsar_admin.table import Command
+
+DRIVERS: Final = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob", "aliyun-oss")
+_S3: Final = ("S3", "aws-s3")
+_PRIORITIES: Final = {"bookkeeper-first": "BOOKKEEPER_FIRST", "tiered-storage-first": "TIERED_STORAGE_FIRST"}
+_SCHEMA_STRATEGIES: Final = (
+    *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
+    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
+)
+_OLD_STRATEGIES: Final = {"FULL": "Full", "BACKWARD": "Backward", "FORWARD": "Forward", "NONE": "AlwaysCompatible"}
+_BUNDLES_MAX: Final = 1 << 32
+
+
+def create_namespace(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """With its clusters and its number of bundles, where they are given."""
+    bundles = values["bundles"]
+    if bundles is not None and not 0 <= bundles <= _BUNDLES_MAX:
+        raise Misused(f"--bundles {bundles} is not between 0 and 2^32")
+    body: dict[str, Any] = {}
+    if values["clusters"]:
+        body["replication_clusters"] = values["clusters"]
+    if bundles:
+        body["bundles"] = {"numBundles": bundles}
+    session.ask(command.calls[0]._replace(body=body), values)
+
+
+def unload(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """All, or one bundle, which may go to a broker."""
+    if values["destination_broker"] and not values["bundle"]:
+        raise Misused("--destinationBroker says where a bundle goes: give --bundle too")
+    session.ask(chosen(command, values), values)
+
+
+def split_bundle(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """The bundle by its range, or the one that is the largest or the busiest."""
+    if bool(values["bundle"]) == bool(values["bundle_type"]):
+        raise Misused("give --bundle or --bundle-type, one of the two")
+    plain, with_body = command.calls
+    bundle = values["bundle"] or values["bundle_type"]
+    session.ask(with_body if values["split_boundaries"] else plain, {**values, "bundle": bundle})
+
+
+def backlog_quota(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """A size for destination_storage, a time for message_age."""
+    by_size = values["type"] == "destination_storage"
+    if values["limit" if by_size else "limit_time"] is None:
+        raise Misused(
+            f"--type {values['type']} needs {'--limit, such as 10G' if by_size else '--limitTime, such as 3h'}"
+        )
+    limits = {"limit": values["limit"] if by_size else -1, "limit_time": -1 if by_size else values["limit_time"]}
+    session.ask(command.calls[0], {**values, **limits})
+
+
+def auto_topic_creation(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """Partitioned topics need a number of partitions."""
+    kind = values["type"].strip().lower()
+    if values["enable"]:
+        if kind not in ("partitioned", "non-partitioned"):
+            raise Misused("--type is partitioned or non-partitioned")
+        if kind == "partitioned" and (values["num_partitions"] or 0) <= 0:
+            raise Misused("--type partitioned needs --num-partitions, greater than 0")
+    session.ask(command.calls[0], {**values, "type": kind})
+
+
+def persistence(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """Three numbers that are at least 1."""
+    for name in ("bookkeeper_ensemble", "bookkeeper_write_quorum", "bookkeeper_ack_quorum"):
+        if values[name] <= 0:
+            raise Misused(f"--{name.replace('_', '-')} must be greater than 0")
+    session.ask(command.calls[0], values)
+
+
+def offload_threshold(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """In bytes and in seconds."""
+    size, seconds = (session.ask(call, values) for call in command.calls)
+    click.echo(f"offloadThresholdInBytes: {size}\noffloadThresholdInSeconds: {seconds}")
+
+
+def set_offload_threshold(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """Both, one after the other."""
+    for call in command.calls:
+        session.ask(call, values)
+
+
+def offload_deletion_lag(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """In minutes."""
+    found = session.ask(command.calls[0], values)
+    unset = "Unset for namespace. Defaulting to broker setting."
+    click.echo(unset if found is None else f"{int(found) // 60000} minute(s)")
+
+
+def offload_policies(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """The driver must be one of Pulsar's; S3 needs a region or an endpoint."""
+    driver = values["driver"]
+    if driver.lower() not in map(str.lower, DRIVERS):
+        raise Misused(f"--driver is one of {', '.join(DRIVERS)}")
+    if driver.lower() in map(str.lower, _S3) and not values["region"] and not values["endpoint"]:
+        raise Misused(f"--driver {driver} needs --region or --endpoint")
+    priority = values["offloaded_read_priority"]
+    if priority is not None and priority not in _PRIORITIES:
+        raise Misused(f"--offloadedReadPriority is one of {', '.join(_PRIORITIES)}")
+    changed = {"offloaded_read_priority": _PRIORITIES.get(priority)} if priority else {}
+    call = command.calls[0]
+    body = {**call.body, **{key: call.body.get(of, of) for key, of in _own_keys(driver)}}
+    session.ask(call._replace(body=body), {**values, **changed})
+
+
+def _own_keys(driver: str) -> Iterator[tuple[str, str]]:
+    """What a driver reads besides: keys, and keys or options that have their values."""
+    prefix = "s3" if driver.lower() in map(str.lower, _S3) else "gcs" if driver == "google-cloud-storage" else ""
+    if not prefix:
+        return
+    for word in ("Region", "Bucket", "MaxBlockSizeInBytes", "ReadBufferSizeInBytes"):
+        yield f"{prefix}ManagedLedgerOffload{word}", f"managedLedgerOffload{word}"
+    if prefix == "s3":
+        yield "s3ManagedLedgerOffloadServiceEndpoint", "managedLedgerOffloadServiceEndpoint"
+        yield "s3ManagedLedgerOffloadCredentialId", "?aws_id"
+        yield "s3ManagedLedgerOffloadCredentialSecret", "?aws_secret"
+        yield "s3ManagedLedgerOffloadRole", "?s3_role"
+        yield "s3ManagedLedgerOffloadRoleSessionName", "?s3_role_session_name"
+
+
+def old_schema_strategy(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """The strategy by its old name."""
+    word = "AutoUpdateDisabled" if values["disabled"] else _OLD_STRATEGIES.get((values["compatibility"] or "").upper())
+    if word is None:
+        raise Misused(f"give --compatibility ({', '.join(_OLD_STRATEGIES)}) or --disabled")
+    session.ask(command.calls[0], {**values, "compatibility": word})
+
+
+def shown_old_schema_strategy(session: Session, command: Command, values: dict[str, Any]) -> Any:
+    """In upper case, as the option takes it."""
+    found = session.ask(command.calls[0], values)
+    return found.upper() if isinstance(found, str) else found
+
+
+def schema_strategy(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """One of Pulsar's strategies."""
+    name = "strategy" if "strategy" in values else "compatibility"
+    word = (values[name] or "").upper()
+    if word not in _SCHEMA_STRATEGIES:
+        raise Misused(f"--{name} is one of {', '.join(_SCHEMA_STRATEGIES)}")
+    session.ask(command.calls[0], {**values, name: word})
+
+
+def resource_quota(session: Session, command: Command, values: dict[str, Any]) -> Any:
+    """Of a bundle, which needs its namespace; else the default."""
+    if bool(values["namespace"]) != bool(values["bundle"]):
+        raise Misused("--namespace and --bundle go together; without both it is the default")
+    return session.ask(chosen(command, values), values)

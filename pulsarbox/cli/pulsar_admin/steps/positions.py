@@ -1,0 +1,141 @@
+"""Message ids as pulsar-admin takes them, and the commands that are about places in a topic."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+
+from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.pulsar_admin.printing import compact, pretty
+from pulsarbox.cli.pulsar_admin.session import Session, chosen
+from pulsarbox.cli.pulsar_admin.table import Call, Command
+from pulsarbox.cli.text import clean
+
+EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
+LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
+
+
+def place(text: str, words: bool = True) -> dict[str, int]:
+    """``ledger:entry``, or where ``words`` are taken ``earliest`` and ``latest``. Raises Misused."""
+    if words and text in ("earliest", "latest"):
+        return EARLIEST if text == "earliest" else LATEST
+    numbers = text.split(":")
+    if len(numbers) not in (2, 3) or not all(_whole(number) for number in numbers):
+        also = ", earliest or latest" if words else ""
+        raise Misused(f"'{clean(text)}' is no message id: it looks like 12:34, ledger and entry{also}")
+    found = {"ledgerId": int(numbers[0]), "entryId": int(numbers[1])}
+    return found | {"batchIndex": int(numbers[2])} if len(numbers) == 3 else found
+
+
+def placed(call: Call, at: dict[str, int], **more: Any) -> Call:
+    """The call with a message id in its body."""
+    return call._replace(body={**call.body, **at, **more})
+
+
+def shown(found: Any) -> str:
+    """A message id as Java prints it: ``ledger:entry:partition``."""
+    if not isinstance(found, dict):
+        return "null"
+    return f"{found.get('ledgerId')}:{found.get('entryId')}:{found.get('partitionIndex', -1)}"
+
+
+def reset_cursor(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """To a message, else to some time ago."""
+    by_message, by_time = command.calls
+    if values["message_id"]:
+        session.ask(placed(by_message, place(values["message_id"])), values)
+    elif values["time"] is not None:
+        session.ask(by_time, {**values, "time": int(time.time() * 1000) - values["time"]})
+    else:
+        raise Misused("give --time, such as 1h, or --messageId, such as 12:34")
+
+
+def create_subscription(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """At the end of the topic, unless --messageId says where."""
+    session.ask(placed(chosen(command, values), place(values["message_id"])), values)
+
+
+def expire_messages(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """Those that are old enough, or those up to a message."""
+    by_time, by_place = command.calls
+    age, text = values["expire_time"], values["position"]
+    if age is not None and age >= 0:
+        if text:
+            raise Misused("--expireTime and --position both say what expires: give one of them")
+        session.ask(by_time, values)
+    elif text:
+        partition = values["topic"].partition_index
+        session.ask(placed(by_place, place(text, words=False), partitionIndex=partition), values)
+    else:
+        raise Misused("give --expireTime, such as 1h, or --position, such as 12:34")
+
+
+def backlog_size(session: Session, command: Command, values: dict[str, Any]) -> Any:
+    """From a message on; -1:-1 is the first."""
+    return session.ask(placed(command.calls[0], place(values["message_id"], words=False)), values)
+
+
+def message_id_by_time(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """The first message of a time or later."""
+    at = milliseconds(values["datetime"])
+    found = session.ask(command.calls[0], {**values, "timestamp": at})
+    click.echo(f"Cannot find any messages based on timestamp {at}" if found is None else pretty(found))
+
+
+def message_id_by_index(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """The message id in Java's form."""
+    click.echo(shown(session.ask(command.calls[0], values)))
+
+
+def analyze_backlog(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """What a subscription has not acknowledged, counted by reading it.
+
+    With --backlog-scan-max-entries in turns: a broker stops after its own limit, and is asked to go on where it did.
+    """
+    call, most = command.calls[0], values["backlog_scan_max_entries"]
+    if most is not None and most <= 0:
+        raise Misused("--backlog-scan-max-entries must be greater than 0")
+    text = compact if values["plain"] else pretty
+    partition = values["topic"].partition_index
+    start = call._replace(body=None)
+    if values["position"]:
+        start = placed(call, place(values["position"], words=False), partitionIndex=partition)
+    total = session.ask(start, values)
+    while most is not None and _goes_on(total) and total["entries"] < most:
+        if not values["quiet"]:
+            click.echo(text(total))
+        last = place(total["lastMessageId"], words=False)
+        part = session.ask(placed(call, {**last, "entryId": last["entryId"] + 1}, partitionIndex=partition), values)
+        if not isinstance(part, dict) or not part.get("entries"):
+            break
+        total = _summed(total, part)
+    click.echo(text(total))
+
+
+def milliseconds(text: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time; without a zone, of this machine's. Raises Misused."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise Misused(f"'{clean(text)}' is no time: it looks like 2026-01-31T12:00:00Z") from None
+    return round(found.astimezone(UTC).timestamp() * 1000)
+
+
+def _goes_on(total: Any) -> bool:
+    return isinstance(total, dict) and bool(total.get("aborted")) and bool(total.get("lastMessageId"))
+
+
+def _summed(total: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Two turns as one: counts are added, the end is that of the later."""
+    made = dict(part)
+    for key, value in total.items():
+        if isinstance(value, int) and not isinstance(value, bool) and isinstance(part.get(key), int):
+            made[key] = value + part[key]
+    made["firstMessageId"] = total.get("firstMessageId")
+    return made
+
+
+def _whole(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit()

@@ -1,0 +1,47 @@
+"""One request to the HTTP port of a broker, and its answer as a value."""
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+from pulsarbox.client.web import TooSlow, Unanswered, Web
+
+
+class WebRefused(Exception):
+    """The broker answered with a status of 400 or more, and says why."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def ask(web_url: str, method: str, path: str, body: object = None, seconds: float = 30.0) -> Any:
+    """The answer's JSON, its text where it is none, None where it is empty. ``body`` goes as JSON where it is not None.
+
+    Raises WebRefused for a refusal, TimeoutError where there is no answer in ``seconds``, OSError where there is no
+    broker, or none that speaks HTTP.
+    """
+    parts = urlsplit(web_url)
+    web = Web([(parts.hostname or "", parts.port or 80)], seconds=seconds)
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        reply = web.exchange(method, path, data)
+    except TooSlow as error:
+        raise TimeoutError(str(error)) from error
+    except Unanswered as error:
+        raise OSError(str(error)) from error
+    finally:
+        web.close()
+    text = reply.body.decode(errors="replace")
+    value = _value(text)
+    if reply.status >= 400:
+        reason = value.get("reason") if isinstance(value, dict) else None
+        raise WebRefused(reply.status, str(reason or text or f"HTTP {reply.status}"))
+    return value
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text

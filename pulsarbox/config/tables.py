@@ -1,0 +1,14 @@
+"""The tables of pulsarbox.toml, in the order in which it shows them."""
+
+from typing import Final
+
+TABLES: Final = {
+    "network": "Ports, connections and what a connection may hold",
+    "broker": "The process as a whole",
+    "topics": "Which topics there may be and who may bring them into being",
+    "dispatcher": "How messages go to consumers",
+    "managedLedger": "How a topic's messages are cut into ledgers, and the cache in front of them",
+    "journal": "The log on disk",
+    "metrics": "What is told at /metrics and /status.html",
+    "logging": "What the broker says about itself",
+}

@@ -1,0 +1,10 @@
+"""What tests of `pulsarbox admin` share."""
+
+import pytest
+
+from tests.unit.cli.pulsar_admin.playing import Player
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Player:
+    return Player(monkeypatch)

@@ -1,0 +1,88 @@
+"""A command line of `pulsarbox admin`, played to answers that are given; what it asked is kept."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pulsarbox.cli.main import main
+from pulsarbox.cli.pulsar_admin import connecting
+from pulsarbox.cli.pulsar_admin.session import Session
+from pulsarbox.cli.target import Target
+from pulsarbox.client.web import Reply, Web
+
+NOTHING = {"status": 204}
+
+
+class Played(Web):
+    """In the place of a broker: gives answers in turn, the last one again and again."""
+
+    def __init__(self, answers: list[dict[str, Any]]) -> None:
+        super().__init__(())
+        self.answers = list(answers or [NOTHING])
+        self.requests: list[tuple[str, str, str, Any]] = []
+
+    def exchange(
+        self, method: str, target: str, body: bytes | None = None, kind: str = "application/json", accept: str = "*/*"
+    ) -> Reply:
+        path, _, query = target.partition("?")
+        self.requests.append((method, path, query, value(body.decode()) if body else None))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        headers = {"content-type": answer.get("type", "application/json"), **answer.get("headers", {})}
+        lower = {name.lower(): text for name, text in headers.items()}
+        return Reply(
+            answer.get("status", 200),
+            lower,
+            answer.get("body", "").encode("latin-1" if "octet" in headers["content-type"] else "utf-8"),
+        )
+
+
+def value(text: str) -> Any:
+    """JSON where it is some, else the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def same(request: Any) -> Any:
+    """A request in a form in which what does not matter is not seen: the order of a query, of a set, absent nulls."""
+    method, path, query, *body = request
+    return method, path, sorted(parse_qsl(query, keep_blank_values=True)), _same(body[0] if body else None)
+
+
+def _same(found: Any) -> Any:
+    if isinstance(found, list):
+        made = [_same(one) for one in found]
+        return sorted(made) if all(isinstance(one, str) for one in made) else made
+    if isinstance(found, dict):
+        return {key: _same(one) for key, one in found.items() if one is not None}
+    return found
+
+
+class Player:
+    """Runs command lines."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.web = Played([])
+        self.options: dict[str, Any] = {}
+        monkeypatch.setattr(connecting, "session_for", self._session)
+
+    @contextlib.contextmanager
+    def _session(self, options: dict[str, Any]) -> Iterator[Session]:
+        self.options = options
+        yield Session(self.web, Target("http://test:8080", "the test", (("test", 8080),)), 5)
+
+    def __call__(self, *args: str, answers: list[dict[str, Any]] | None = None) -> Result:
+        """The end of ``pulsarbox admin ARGS``; ``web.requests`` has what it asked."""
+        self.web = Played(answers or [])
+        return CliRunner().invoke(main, ["admin", *args])
+
+
+def answer(found: Any, status: int = 200, **more: Any) -> dict[str, Any]:
+    """An answer with JSON."""
+    return {"status": status, "body": json.dumps(found), **more}

@@ -1,0 +1,258 @@
+"""Traps of pulsar-admin's grammar, questions before something is lost, exit codes, help and completion."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from pulsarbox.cli.pulsar_admin import commands, table
+from pulsarbox.cli.pulsar_admin.printing import pretty
+from pulsarbox.cli.pulsar_admin.steps.messages import dump
+from tests.unit.cli.pulsar_admin.playing import Player, answer
+
+TOPIC = "/admin/v2/persistent/public/default/orders"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-s", "sub", "-n", "5", "orders"],
+        ["orders", "-s", "sub", "-n", "5"],
+        ["-s", "sub", "orders", "--count=5"],
+        ["orders", "-s=sub", "-n=5"],
+        ["orders", "-ssub", "-n5"],
+        ["--subscription=sub", "--count", "5", "persistent://public/default/orders"],
+        ["-s", "sub", "-n", "5", "public/default/orders"],
+        ["-s", "sub", "-n", "5", "--", "orders"],
+    ],
+    ids=" ".join,
+)
+def test_options_come_in_many_ways(words: list[str], play: Player) -> None:
+    assert play("topics", "skip", *words).exit_code == 0
+    assert play.web.requests == [("POST", f"{TOPIC}/subscription/sub/skip/5", "", None)]
+
+
+@pytest.mark.parametrize("force", ["-f", "--force"])
+def test_deletion_by_force(force: str, play: Player) -> None:
+    play("namespaces", "delete", "a/b", force)
+    assert play.web.requests == [("DELETE", "/admin/v2/namespaces/a/b", "force=true", None)]
+
+
+@pytest.mark.parametrize("force", ["-force", "--force"])
+def test_a_long_option_with_one_dash(force: str, play: Player) -> None:
+    play("namespaces", "clear-backlog", "a/b", force)
+    assert play.web.requests == [("POST", "/admin/v2/namespaces/a/b/clearBacklog", "", None)]
+
+
+def test_minus_one_is_a_value(play: Player) -> None:
+    play("namespaces", "set-retention", "a/b", "-t", "-1", "-s", "-1")
+    assert play.web.requests[0][3] == {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+
+
+def test_a_time_without_unit_is_seconds_and_minutes_are_rounded_down(play: Player) -> None:
+    play("namespaces", "set-retention", "a/b", "-t", "179", "-s", "3000000")
+    assert play.web.requests[0][3] == {"retentionTimeInMinutes": 2, "retentionSizeInMB": 2}
+
+
+def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
+    play("tenants", "create", "t", "-r", "a,b", "-r", "c", "-c", "standalone")
+    assert play.web.requests[0][3]["adminRoles"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["topics", "skip", "orders", "-s", "sub"], "Missing option '-n' / '--count'"),
+        (["topics", "skip", "-s", "sub", "-n", "5"], "Missing argument 'TOPIC'"),
+        (["topics", "skip", "orders", "-s", "sub", "-n", "many"], "'many' is no whole number"),
+        (["topics", "stats", "a", "b"], "unexpected extra argument"),
+        (["topics", "stats", "persistent://a"], "it must be persistent://tenant/namespace/topic"),
+        (["topics", "stats", "orders", "--get-precise"], "--get-precise-backlog"),
+        (
+            ["topics", "grant-permission", "orders", "--role", "r", "--actions", "produce,eat"],
+            "'eat' is none of produce",
+        ),
+        (["namespaces", "policies", "a"], "tenant/namespace"),
+        (["namespaces", "set-message-ttl", "a/b", "-ttl", "soon"], "a duration looks like"),
+        (["namespaces", "set-deduplication", "a/b"], "give --enable or --disable"),
+        (["namespaces", "set-deduplication", "a/b", "-e", "-d"], "give --enable or --disable"),
+        (["namespaces", "set-properties", "a/b", "-p", "x"], "must be key=value"),
+        (["topics", "reset-cursor", "orders", "-s", "sub"], "give --time"),
+        (["topics", "reset-cursor", "orders", "-s", "sub", "-m", "x"], "it looks like 12:34"),
+        (["topics", "expire-messages", "orders", "-s", "s", "-t", "1", "-p", "1:2"], "give one of them"),
+        (["topics", "update-subscription-properties", "orders", "-s", "s"], "or --clear"),
+        (["topics", "get-message-id", "orders", "-d", "now"], "it looks like 2026"),
+        (["namespaces", "split-bundle", "a/b"], "--bundle or --bundle-type"),
+        (["namespaces", "set-backlog-quota", "a/b", "-p", "producer_exception"], "needs --limit"),
+        (["namespaces", "set-offload-policies", "a/b", "-d", "tape"], "--driver is one of"),
+        (["schemas", "get", "orders", "-a", "--version", "1"], "cannot go together"),
+        (["functions", "list"], "`functions` of pulsar-admin is not here: Pulsar Functions need workers"),
+        (["topcs", "list"], "did you mean topics"),
+        (["topics", "stast", "orders"], "did you mean stats"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)
+def test_what_is_wrong_is_said_and_nothing_is_asked(words: list[str], message: str, play: Player) -> None:
+    result = play(*words)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr.replace("\n", " ")
+    assert play.web.requests == []
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, 1), (401, 5), (403, 5), (404, 3), (409, 4), (412, 2), (500, 1), (501, 1), (503, 6)]
+)
+def test_a_refusal_ends_with_the_exit_code_of_its_status(status: int, code: int, play: Player) -> None:
+    result = play("tenants", "get", "t", answers=[answer({"reason": "no\x1b[2J"}, status)])
+    assert result.exit_code == code
+    assert result.stderr == "pulsarbox: no\\x1b[2J\n"
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [("", "HTTP 500 Internal Server Error"), ("<html>", "HTTP 500 Internal Server Error"), ("plain", "plain")],
+)
+def test_a_refusal_without_a_reason(body: str, said: str, play: Player) -> None:
+    result = play("tenants", "get", "t", answers=[{"status": 500, "body": body, "type": "text/plain"}])
+    assert result.stderr == f"pulsarbox: {said}\n"
+
+
+def test_of_a_java_stack_trace_only_the_message_is_said(play: Player) -> None:
+    reason = "\n --- An unexpected error occurred in the server ---\n\nMessage: it broke\n\nStacktrace:\n\njava.lang..."
+    assert play("tenants", "list", answers=[answer({"reason": reason}, 500)]).stderr == "pulsarbox: it broke\n"
+
+
+@pytest.mark.parametrize(("said", "cleared"), [("Y", True), ("yes", True), ("n", False), ("", False)])
+def test_a_question_is_asked_on_a_terminal(
+    said: str, cleared: bool, play: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def prompt(question: str, **_: Any) -> str:
+        asked.append(question)
+        return said
+
+    monkeypatch.setattr(commands, "somebody_is_here", lambda: True)
+    monkeypatch.setattr("click.prompt", prompt)
+    assert play("namespaces", "clear-backlog", "a/b").exit_code == 0
+    assert asked == ["Are you sure you want to clear the backlog? (Y/N)"]
+    assert bool(play.web.requests) == cleared
+
+
+def test_without_a_terminal_the_question_names_the_option(play: Player) -> None:
+    result = play("namespaces", "clear-backlog", "a/b")
+    assert result.exit_code == 2
+    assert "give --force" in result.stderr
+    assert play.web.requests == []
+
+
+def test_several_deletions_go_on_after_one_that_fails(play: Player) -> None:
+    names = ["persistent://public/default/a1", "persistent://public/default/a2", "persistent://public/default/b"]
+    result = play(
+        *("topics", "delete", "-r", "a."),
+        answers=[answer(names), answer([]), answer({"reason": "in use"}, 412), {"status": 204}],
+    )
+    assert [path for method, path, _, _ in play.web.requests if method == "DELETE"] == [
+        "/admin/v2/persistent/public/default/a1",
+        "/admin/v2/persistent/public/default/a2",
+    ]
+    assert result.exit_code == 8
+    assert result.stderr == (
+        "pulsarbox: persistent://public/default/a1 is not deleted: in use\npulsarbox: 1 of 2 topics are not deleted\n"
+    )
+
+
+def test_the_messages_of_a_batch_are_shown_one_by_one(play: Player) -> None:
+    from pulsarbox.protocol.batch import encode_batch
+    from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, SingleMessageMetadata
+
+    first = SingleMessageMetadata(properties=[KeyValue(key="k", value="v\x1b[2J")], payload_size=0)
+    body = encode_batch([(first, b"one"), (SingleMessageMetadata(payload_size=0), b"two")])
+    entry = {
+        "type": "application/octet-stream",
+        "body": body.decode("latin-1"),
+        "headers": {"X-Pulsar-Message-ID": "3:4", "X-Pulsar-num-batch-message": "2"},
+    }
+    result = play(
+        "topics",
+        "peek-messages",
+        "orders",
+        "-s",
+        "sub",
+        "-n",
+        "9",
+        answers=[entry, answer({"reason": "Message not found"}, 404)],
+    )
+    lines = result.stdout.splitlines()
+    assert [line for line in lines if line.startswith("Batch")] == [
+        "Batch Message ID: 3:4:0",
+        "Batch Message ID: 3:4:1",
+    ]
+    assert "k    v\\x1b[2J" in lines
+    assert result.exit_code == 0
+
+
+def test_a_topic_that_is_not_there_is_no_empty_subscription(play: Player) -> None:
+    result = play(
+        "topics", "peek-messages", "orders", "-s", "sub", answers=[answer({"reason": "Topic not found"}, 404)]
+    )
+    assert (result.exit_code, result.stderr) == (3, "pulsarbox: Topic not found\n")
+
+
+def test_json_is_printed_as_jackson_does_and_keeps_numbers_as_they_came(play: Player) -> None:
+    body = '{"a":1.50,"b":[],"c":{},"d":[{"e":"\\u009b"},2],"f":1E10,"g":null,"h":"\u00fc"}'
+    result = play("topics", "stats", "orders", answers=[{"status": 200, "body": body}])
+    assert result.stdout == (
+        '{\n  "a" : 1.50,\n  "b" : [ ],\n  "c" : { },\n  "d" : [ {\n    "e" : "\\u009b"\n  }, 2 ],\n'
+        '  "f" : 1E10,\n  "g" : null,\n  "h" : "\u00fc"\n}\n'
+    )
+    assert pretty([["a"], []]) == '[ [ "a" ], [ ] ]'
+
+
+def test_bytes_in_lines_of_sixteen() -> None:
+    assert dump(b"") == ""
+    assert dump(bytes(range(15)) + b"~a\xff").splitlines()[3:5] == [
+        "|00000000| 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 7e |...............~|",
+        "|00000010| 61 ff                                           |a.              |",
+    ]
+
+
+def test_the_help_of_a_group_shows_what_is_not_hidden(play: Player) -> None:
+    output = play("topics", "--help").output
+    assert "\n  stats  " in output
+    assert "get-maxProducers" not in output
+    assert play("topics", "get-maxProducers", "--help").exit_code == 0
+    assert all(f"\n  {group} " in play("--help").output for group in table.GROUPS)
+
+
+def test_an_alias_calls_the_same_command(play: Player) -> None:
+    play("broker-stats", "destinations", answers=[answer({})])
+    assert play.web.requests[0][1] == "/admin/v2/broker-stats/topics"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("admin topi", {"topics", "topicPolicies"}),
+        ("admin topics sta", {"stats", "stats-internal"}),
+        ("admin topics stats --get-p", {"--get-precise-backlog"}),
+        ("admin namespaces topics a/b --mode P", {"PERSISTENT"}),
+        ("admin topics grant-permission orders --actions produce,c", {"produce,consume"}),
+    ],
+)
+def test_a_shell_completes_groups_commands_options_and_values(words: str, expected: set[str]) -> None:
+    line = f"pulsarbox {words}"
+    asked = {"_PULSARBOX_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", "from pulsarbox.cli.main import main; main(prog_name='pulsarbox')"],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert expected <= {found.partition(",")[2] for found in done.stdout.splitlines()}, done.stderr
