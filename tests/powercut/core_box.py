@@ -8,6 +8,7 @@ from typing import Any, Final
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.outbox import Outbox
+from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.storage.engine import Reclaimed
 from pulsarbox.storage.lmdb_engine import LmdbEngine
@@ -43,7 +44,7 @@ class CoreBox(Box):
         self.time = 1000.0
         self.wall = 1_700_000_000_000
         endpoints = Endpoints("pulsar://h:6650", "http://h:8080")
-        self.broker = Broker(Settings(**SETTINGS), self.lmdb.recover(), endpoints, self.now)
+        self.broker = Broker(Settings(**SETTINGS), self.lmdb.recover(), endpoints, Now(self.time, self.wall))
         self.outboxes: dict[Outbox, Client] = {}
         self.turn()
 
