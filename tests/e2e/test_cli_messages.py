@@ -78,7 +78,7 @@ def test_batches_hold_one_key_so_key_shared_is_right(box: Running, client: Any, 
     while sum(len(values) for each in got for values in each.values()) < 400:
         for keys, consumer in zip(got, consumers, strict=True):
             try:
-                message = consumer.receive(timeout_millis=QUIET_MS)
+                message = consumer.receive(timeout_millis=20)
             except pulsar.Timeout:
                 continue
             keys.setdefault(message.partition_key(), []).append(int(message.data()))
