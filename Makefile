@@ -42,7 +42,7 @@ start: env-run ## Start the broker in the foreground: 6650 and 8080 (ARGS="--por
 
 .PHONY: test
 test: env-dev ## Run all tests (ARGS="-k name")
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(ARGS)
 
 .PHONY: crash
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
