@@ -59,7 +59,7 @@ def consume(service: Target, topics: tuple[str, ...], **options: Any) -> None:
 
     Without a subscription it reads from the earliest message, and leaves nothing behind. With one it goes on where the
     subscription is (a new one begins with the earliest message), and acknowledges what was written: a message whose
-    output was not taken, because of a broken pipe or Ctrl-C, comes again.
+    output could not be, because of a broken pipe or Ctrl-C, comes again.
 
     --exec runs CMD with the shell, one message at a time; exit code 0 acknowledges, any other gives the message back
     after a second. $PULSARBOX_MESSAGE_ID, _TOPIC, _KEY, _PUBLISH_TIME, _REDELIVERY and _PROPERTY_name tell of it.
