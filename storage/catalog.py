@@ -6,6 +6,7 @@
     clock                                   {"offset": ms by which the virtual clock is ahead of the real time}
     tenant/<tenant>                         the tenant's info, as in the Admin API
     namespace/<tenant>/<namespace>          the namespace's policies, as in the Admin API
+    policies/<topic name>                   the topic's own policies, of a partitioned topic those of all partitions
     partitions/<topic name>                 {"partitions": n, "properties": {}}
     topic/<topic name>                      {"id": n, "created": ms, "properties": {}; where it has them "deadline":
                                             ms, "epoch": how often it was given to one producer alone, less one}
@@ -55,6 +56,11 @@ def tenant_key(tenant: str) -> str:
 def namespace_key(namespace: str) -> str:
     """Key of the row of ``tenant/namespace``."""
     return f"namespace/{namespace}"
+
+
+def policies_key(topic: str) -> str:
+    """Key of the row of a topic's policies."""
+    return f"policies/{topic}"
 
 
 def partitions_key(topic: str) -> str:

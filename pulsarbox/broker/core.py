@@ -5,9 +5,11 @@ from pulsarbox.broker.deadlines import TopicDeadlines
 from pulsarbox.broker.dispatch.bounds import Bounds
 from pulsarbox.broker.dispatch.unacked import BrokerUnacked
 from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.quarantine import Quarantine
 from pulsarbox.broker.reads import Reads
 from pulsarbox.broker.timers import Timers
+from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.storage.recovery import Store
 
@@ -25,15 +27,17 @@ class Core:
         self.timers = Timers()
         self.reads = Reads()
         self.commits = GroupCommit(store, settings, self.timers)
+        self.policies = Policies(store.catalog, settings, self.commits.put_row)
         self.cache_use = CacheUse(self.commits.tail_cache, self.reads)
         self.quarantine = Quarantine(store.catalog, self.commits)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
         self.unacked = BrokerUnacked(settings)
         self._producer_names = 0
 
-    def apply(self, settings: Settings) -> None:
-        """Go by these settings from now on, as far as they are dynamic."""
+    def apply(self, settings: Settings, now: Now | None = None) -> None:
+        """Go by these settings from now on, as far as they are dynamic. Without ``now``: nothing is running yet."""
         self.settings = settings
+        self.policies.take(settings, now)
         self.bounds.take(settings)
         self.commits.tail_cache.limit = settings.managedLedgerCacheSizeMB << 20
 

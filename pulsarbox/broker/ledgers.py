@@ -6,35 +6,15 @@ It works on the stored topic alone, so that topics which nobody uses are kept in
 from typing import NamedTuple
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.policies.retention import DISABLED, RETENTION, UNLIMITED, Retention
 from pulsarbox.clock import Now
-from pulsarbox.config import Settings
-from pulsarbox.storage.catalog import Row, deadline_key, ledger_key, topic_key
+from pulsarbox.storage.catalog import deadline_key, ledger_key, topic_key
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
 
-UNLIMITED = -1
 NOWHERE = Position(2**63, 0)
-
-
-class Retention(NamedTuple):
-    """How long what is acknowledged is kept: until it is too old, or the topic too large. -1: no such limit."""
-
-    time_ms: int
-    size: int
-
-
-DISABLED = Retention(0, 0)
-"""What is acknowledged is not kept."""
-
-
-def retention_of(policies: Row | None, settings: Settings) -> Retention:
-    """The retention of a namespace, the broker's own where it has none (Pulsar: retention_policies)."""
-    row = (policies or {}).get("retention_policies") or {}
-    minutes = row.get("retentionTimeInMinutes", settings.defaultRetentionTimeInMinutes)
-    megabytes = row.get("retentionSizeInMB", settings.defaultRetentionSizeInMB)
-    time_ms = minutes * 60_000 if minutes >= 0 else UNLIMITED
-    return Retention(time_ms, megabytes << 20 if megabytes >= 0 else UNLIMITED)
 
 
 class Trim(NamedTuple):
@@ -72,15 +52,15 @@ class TopicLedgers:
 
     # As in ManagedLedger.
     __slots__ = (
-        "_core", "_ledger", "_max_age", "_max_entries", "_max_size", "_namespace_key", "_old_at", "_stored", "deadline",
+        "_core", "_ledger", "_max_age", "_max_entries", "_max_size", "_old_at", "_policies", "_stored", "deadline",
         "oldest_end", "trim_due",
     )  # fmt: skip
 
-    def __init__(self, core: Core, stored: StoredTopic, namespace_key: str) -> None:
+    def __init__(self, core: Core, stored: StoredTopic, policies: TopicPolicies) -> None:
         self._core = core
         self._stored = stored
         self._ledger = stored.ledger
-        self._namespace_key = namespace_key
+        self._policies = policies
         settings = core.settings
         self._max_entries = settings.managedLedgerMaxEntriesPerLedger
         self._max_size = settings.managedLedgerMaxSizePerLedgerMbytes << 20
@@ -149,7 +129,7 @@ class TopicLedgers:
         ledger = self._ledger
         slowest = min((cursor.mark_delete for cursor in self._stored.cursors.values()), default=None)
         if retention is None:
-            retention = retention_of(self._core.catalog.get(self._namespace_key), self._core.settings)
+            retention = self._policies.get(RETENTION)
         going, again_at = trimmable(ledger, slowest, retention, now.wall)
         for ledger_id in going:
             ledger.drop(ledger_id)

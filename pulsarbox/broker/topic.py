@@ -19,7 +19,7 @@ from pulsarbox.names import TopicName
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
-from pulsarbox.storage.catalog import cursor_key, namespace_key, topic_key
+from pulsarbox.storage.catalog import cursor_key, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.ledger import LedgerInfo
@@ -82,6 +82,8 @@ class Topic:
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
         self.name = name
+        self.policies = core.policies.of(name)
+        core.policies.attach(self.policies)
         self.producers: Producers = Producers(str(name))
         self.gone_in = (0, 0)
         """Messages and bytes from producers that have gone."""
@@ -150,7 +152,7 @@ class PersistentTopic(Topic):
         stored.in_use = True
         self.ledger = stored.ledger
         self.traffic = Traffic(stored.ledger)
-        self.ledgers = TopicLedgers(core, stored, namespace_key(name.namespace))
+        self.ledgers = TopicLedgers(core, stored, self.policies)
         self._housekeeping = core.commits.housekeeping
         self.subscriptions: dict[str, Subscription] = {}
         self._reads = 0

@@ -24,7 +24,7 @@ from pulsarbox.errors import (
     Unprocessable,
 )
 from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
-from pulsarbox.storage.catalog import ledger_key, namespace_key, partitions_key, topic_key
+from pulsarbox.storage.catalog import ledger_key, partitions_key, topic_key
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
 
 SYSTEM_NAMES = re.compile(
@@ -88,9 +88,14 @@ class Topics:
             return True
         if not topic.can_unload():
             return False
-        del self._topics[str(topic.name)]
+        self._leave(topic)
         topic.unload()
         return True
+
+    def _leave(self, topic: Topic) -> None:
+        """It is not in memory any more."""
+        del self._topics[str(topic.name)]
+        self._core.policies.detach(topic.policies)
 
     def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
         """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it
@@ -115,7 +120,7 @@ class Topics:
 
     def _unloaded(self, topic: Topic, now: Now) -> None:
         if self._topics.get(str(topic.name)) is topic:
-            del self._topics[str(topic.name)]
+            self._leave(topic)
         for done in self._unloading.pop(topic):
             done(now)
 
@@ -127,7 +132,7 @@ class Topics:
             return
         stored = self._core.store.topic(name)
         assert stored is not None
-        TopicLedgers(self._core, stored, namespace_key(parse_topic(name).namespace)).fall_due(now)
+        TopicLedgers(self._core, stored, self._core.policies.of(parse_topic(name))).fall_due(now)
         self._core.commits.unload(stored)
 
     def open(self, name: TopicName, now: Now, *, create: bool = True) -> Topic:
@@ -216,14 +221,19 @@ class Topics:
             raise NotFound(f"Topic {name} not found")
         if not force:
             topic.check_idle()
-        del self._topics[str(name)]
+        self._leave(topic)
         if isinstance(topic, PersistentTopic):
             topic.delete(now)
         else:
             topic.close(now)
         self._permissions.forget_topic(name)
         if name.base == name:
-            self._schemas.delete(name, force=True)
+            self._forget_settings(name, now)
+
+    def _forget_settings(self, name: TopicName, now: Now) -> None:
+        """What was said of a topic by its name goes with it."""
+        self._schemas.delete(name, force=True)
+        self._core.policies.put_topic(name, None, now)
 
     def check_open(self, topic: Topic) -> None:
         """Raises ServiceNotReady where the topic was deleted meanwhile."""
@@ -340,7 +350,7 @@ class Topics:
             self.delete(topic.name, now, force=True)
         self._core.commits.put_row(partitions_key(str(name)), None)
         self._permissions.forget_topic(name)
-        self._schemas.delete(name, force=True)
+        self._forget_settings(name, now)
 
     def metadata(self, name: TopicName, now: Now, *, create: bool) -> int:
         """Number of partitions for a client that asks before it connects; may create a partitioned topic.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
+from pulsarbox.config.policy_settings import PolicySettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
 from pulsarbox.config.tables import TABLES
 from pulsarbox.config.together import check_together
@@ -17,7 +18,7 @@ MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(PolicySettings):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network
@@ -271,24 +272,6 @@ class Settings:
         "forgotten, but not while they are connected.",
         table="topics",
         minimum=1,
-    )
-    defaultRetentionTimeInMinutes: int = setting(
-        0,
-        "How long messages that all subscriptions have acknowledged are kept; -1: for ever. A namespace's retention "
-        "policy wins over it.",
-        table="topics",
-        unit="minutes",
-        minimum=-1,
-        dynamic=True,
-    )
-    defaultRetentionSizeInMB: int = setting(
-        0,
-        "How large a topic may be before such messages are removed; -1: any size. Only whole ledgers go, and never "
-        "the one that grows.",
-        table="topics",
-        unit="MiB",
-        minimum=-1,
-        dynamic=True,
     )
 
     # ------------------------------------------------------------------------------------------------- dispatcher
@@ -582,8 +565,10 @@ class Settings:
 
 @cache
 def settings_table() -> tuple[Setting, ...]:
-    """Every setting as a row, in the order of the declarations above."""
-    return tuple(_row(field) for field in dataclasses.fields(Settings))
+    """Every setting as a row, by tables, in the order in which they are declared."""
+    rows = (_row(field) for field in dataclasses.fields(Settings))
+    tables = list(TABLES)
+    return tuple(sorted(rows, key=lambda row: tables.index(row.table)))
 
 
 @cache

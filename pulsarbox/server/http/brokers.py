@@ -55,13 +55,13 @@ def dynamic_values(call: Call) -> Answer:
 
 def update_dynamic(call: Call) -> Answer:
     """Change a setting, now and at every start."""
-    call.broker.configuration.update(call.path["name"], call.path["value"])
+    call.broker.configuration.update(call.path["name"], call.path["value"], call.now)
     return plain("")
 
 
 def delete_dynamic(call: Call) -> Answer:
     """Go by the configuration file again."""
-    call.broker.configuration.delete(call.path["name"])
+    call.broker.configuration.delete(call.path["name"], call.now)
     return plain("")
 
 

@@ -14,7 +14,7 @@ def creates(box: Box) -> bool:
 
 def test_a_change_holds_at_once_and_over_a_restart() -> None:
     box = Box(allowAutoTopicCreation=True)
-    box.broker.configuration.update("allowAutoTopicCreation", "false")
+    box.broker.configuration.update("allowAutoTopicCreation", "false", box.now)
     box.turn()
     assert not creates(box)
     client = box.client()
@@ -23,7 +23,7 @@ def test_a_change_holds_at_once_and_over_a_restart() -> None:
     box = box.restart()
     assert box.broker.configuration.values() == {"allowAutoTopicCreation": "false"}
     assert not creates(box)
-    box.broker.configuration.delete("allowAutoTopicCreation")
+    box.broker.configuration.delete("allowAutoTopicCreation", box.now)
     box.turn()
     assert creates(box)
     assert box.restart().broker.configuration.values() == {}
@@ -37,9 +37,9 @@ def test_subscriptions_that_are_there_go_by_the_new_bounds() -> None:
         ("dispatcherMaxReadSizeBytes", 70_000),
         ("dispatcherMaxRoundRobinBatchSize", 3),
     ):
-        box.broker.configuration.update(name, str(value))
+        box.broker.configuration.update(name, str(value), box.now)
     assert (core.bounds.read_entries, core.bounds.read_bytes, core.bounds.turn_entries) == (7, 70_000, 3)
-    box.broker.configuration.update("managedLedgerCacheSizeMB", "5")
+    box.broker.configuration.update("managedLedgerCacheSizeMB", "5", box.now)
     assert core.commits.tail_cache.limit == 5 << 20
 
 
@@ -58,14 +58,14 @@ def test_what_cannot_be_changed(name: str, text: str, reason: str) -> None:
     box = Box()
     before = box.broker.core.settings
     with pytest.raises(PreconditionFailed, match=reason):
-        box.broker.configuration.update(name, text)
+        box.broker.configuration.update(name, text, box.now)
     assert box.broker.configuration.values() == {}
     assert box.broker.core.settings == before
 
 
 def test_a_stored_value_that_does_not_do_any_more_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     box = Box()
-    box.broker.configuration.update("dispatcherMaxReadBatchSize", "7")
+    box.broker.configuration.update("dispatcherMaxReadBatchSize", "7", box.now)
     box.broker.core.commits.put_row("dynamic", box.broker.configuration.values() | {"gone": "1", "maxMessageSize": "x"})
     box.turn()
     with caplog.at_level(logging.WARNING):

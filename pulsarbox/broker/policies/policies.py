@@ -1,0 +1,143 @@
+"""What is set for namespaces and topics, kept as rows; and which of it holds for a topic: topic > namespace > broker.
+
+A change holds for whoever asks after it. Topics in memory are told besides, so that they do at once what follows.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pulsarbox.broker.policies.policy import Level, Policy
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.names import TopicName
+from pulsarbox.storage.catalog import Catalog, Row, namespace_key, policies_key
+
+T = TypeVar("T")
+
+
+class Policies:
+    """The policies of all namespaces and topics. ``put`` writes a row, durable with the open batch."""
+
+    def __init__(self, catalog: Catalog, settings: Settings, put: Callable[[str, Row | None], None]) -> None:
+        self._catalog = catalog
+        self.settings = settings
+        self._put = put
+        self._rows: dict[str, Row] = {}
+        """The rows of what is in use, taken apart once."""
+        self._in_use: dict[str, dict[TopicPolicies, None]] = {}
+        """Of the topics in memory, by namespace."""
+
+    def of(self, name: TopicName) -> "TopicPolicies":
+        """What holds for a topic, in memory or not."""
+        return TopicPolicies(self, name)
+
+    def row(self, key: str, *, keep: bool = False) -> Row:
+        """A row of policies, empty where there is none. ``keep``: somebody in memory will ask again."""
+        row = self._rows.get(key)
+        if row is None:
+            row = self._catalog.get(key) or {}
+            if keep:
+                self._rows[key] = row
+        return row
+
+    # Changes
+
+    def put_namespace(self, namespace: str, row: Row | None, now: Now | None = None) -> None:
+        """Write all that is set for a namespace; None where it is deleted."""
+        key = namespace_key(namespace)
+        self._put(key, row)
+        self._rows.pop(key, None)
+        self._changed(list(self._in_use.get(namespace, ())), now)
+
+    def set_topic(self, name: TopicName, key: str, value: Any, now: Now) -> None:
+        """Set one policy of a topic (of all partitions); None takes it away."""
+        row = {each: kept for each, kept in self.row(policies_key(str(name.base))).items() if each != key}
+        if value is not None:
+            row[key] = value
+        self.put_topic(name, row or None, now)
+
+    def put_topic(self, name: TopicName, row: Row | None, now: Now) -> None:
+        """Write all that is set for a topic; None takes everything away."""
+        key = policies_key(str(name.base))
+        if row is None and key not in self._catalog:
+            return
+        self._put(key, row)
+        self._rows.pop(key, None)
+        self._changed([each for each in self._in_use.get(name.namespace, ()) if each.name.base == name.base], now)
+
+    def take(self, settings: Settings, now: Now | None = None) -> None:
+        """The broker's own values are these from now on."""
+        self.settings = settings
+        self._changed([each for topics in self._in_use.values() for each in topics], now)
+
+    def _changed(self, topics: "list[TopicPolicies]", now: Now | None) -> None:
+        for topic in topics:
+            topic.changed()
+        if now is not None:
+            for topic in topics:
+                topic.tell(now)
+
+    # Topics in memory
+
+    def attach(self, topic: "TopicPolicies") -> None:
+        """It is to be told of changes."""
+        topic.attached = True
+        self._in_use.setdefault(topic.name.namespace, {})[topic] = None
+
+    def detach(self, topic: "TopicPolicies") -> None:
+        """It need not be any more: rows that nobody uses are let go."""
+        topic.attached = False
+        topics = self._in_use.get(topic.name.namespace, {})
+        topics.pop(topic, None)
+        self._rows.pop(policies_key(str(topic.name.base)), None)
+        if not topics:
+            self._in_use.pop(topic.name.namespace, None)
+            self._rows.pop(namespace_key(topic.name.namespace), None)
+
+
+class TopicPolicies:
+    """What holds for one topic: each value looked up once, until something changes."""
+
+    __slots__ = ("_listeners", "_policies", "_values", "attached", "name")
+
+    def __init__(self, policies: Policies, name: TopicName) -> None:
+        self._policies = policies
+        self.name = name
+        self.attached = False
+        """Whether it is told of changes: the topic is in memory."""
+        self._values: dict[Policy[Any], tuple[Any, Level]] = {}
+        self._listeners: list[Callable[[Now], None]] = []
+
+    def get(self, policy: Policy[T]) -> T:
+        """The value that holds."""
+        return self.found(policy)[0]
+
+    def found(self, policy: Policy[T]) -> tuple[T, Level]:
+        """The value that holds, and who has set it."""
+        found = self._values.get(policy)
+        if found is None:
+            found = self._values[policy] = self._find(policy)
+        return found
+
+    def _find(self, policy: Policy[T]) -> tuple[T, Level]:
+        for level, row_key, key in (
+            (Level.TOPIC, policies_key(str(self.name.base)), policy.topic_key),
+            (Level.NAMESPACE, namespace_key(self.name.namespace), policy.namespace_key),
+        ):
+            value = self._policies.row(row_key, keep=self.attached).get(key) if key else None
+            if value is not None:
+                return policy.read(value), level
+        return policy.broker(self._policies.settings), Level.BROKER
+
+    def on_change(self, told: Callable[[Now], None]) -> None:
+        """Call this when a value may be another one."""
+        self._listeners.append(told)
+
+    def changed(self) -> None:
+        """Something is set or taken away."""
+        self._values.clear()
+
+    def tell(self, now: Now) -> None:
+        """Let whoever listens do what follows."""
+        for told in list(self._listeners):
+            told(now)

@@ -1,0 +1,61 @@
+"""Which level wins, and who hears of a change."""
+
+from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.retention import DISABLED, RETENTION, Retention
+from pulsarbox.names import parse_topic
+from tests.unit.broker.playbook import Box
+
+TOPIC = parse_topic("public/default/a-partition-1")
+
+
+def row(minutes: int, megabytes: int) -> dict[str, int]:
+    return {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
+
+
+def test_topic_before_namespace_before_broker() -> None:
+    box = Box(defaultRetentionTimeInMinutes=2, defaultRetentionSizeInMB=3)
+    policies = box.broker.core.policies
+    held = policies.of(TOPIC)
+    assert held.found(RETENTION) == (Retention(120_000, 3 << 20), Level.BROKER)
+    box.broker.tenants.set_policy("public/default", "retention_policies", row(-1, 0), box.now)
+    assert policies.of(TOPIC).found(RETENTION) == (Retention(-1, 0), Level.NAMESPACE)
+    policies.set_topic(TOPIC, "retentionPolicies", row(0, 0), box.now)
+    assert policies.of(TOPIC).found(RETENTION) == (DISABLED, Level.TOPIC)
+    assert policies.of(parse_topic("a-partition-7")).get(RETENTION) == DISABLED
+    assert policies.of(parse_topic("b")).get(RETENTION) == Retention(-1, 0)
+    policies.set_topic(TOPIC, "retentionPolicies", None, box.now)
+    assert policies.of(TOPIC).found(RETENTION) == (Retention(-1, 0), Level.NAMESPACE)
+
+
+def test_a_topic_in_memory_hears_of_each_change() -> None:
+    box = Box()
+    policies, heard = box.broker.core.policies, []
+    held = policies.of(TOPIC)
+    policies.attach(held)
+    held.on_change(lambda now: heard.append(held.get(RETENTION)))
+    assert held.get(RETENTION) == DISABLED
+    box.broker.tenants.set_policy("public/default", "retention_policies", row(1, -1), box.now)
+    policies.set_topic(TOPIC, "retentionPolicies", row(2, -1), box.now)
+    policies.set_topic(parse_topic("b"), "retentionPolicies", row(3, -1), box.now)
+    policies.set_topic(TOPIC, "retentionPolicies", None, box.now)
+    box.broker.tenants.set_policy("public/default", "retention_policies", None, box.now)
+    box.broker.configuration.update("defaultRetentionTimeInMinutes", "4", box.now)
+    assert [each.time_ms // 60_000 for each in heard] == [1, 2, 1, 0, 4]
+    policies.detach(held)
+    box.broker.tenants.set_policy("public/default", "retention_policies", row(9, -1), box.now)
+    assert len(heard) == 5
+
+
+def test_the_policies_of_a_topic_go_with_it() -> None:
+    box = Box()
+    topics, policies = box.broker.topics, box.broker.core.policies
+    for name, partitions in (("a", 0), ("b", 2)):
+        topic = parse_topic(name)
+        if partitions:
+            topics.create_partitioned(topic, partitions, box.now)
+        else:
+            topics.create(topic, box.now)
+        policies.set_topic(topic, "retentionPolicies", row(1, 1), box.now)
+        assert policies.of(topic).found(RETENTION)[1] is Level.TOPIC
+        (topics.delete_partitioned if partitions else topics.delete)(topic, box.now, force=False)
+        assert policies.of(topic).found(RETENTION)[1] is Level.BROKER
