@@ -13,6 +13,7 @@ from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Producers, StoredProducers
 from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.termination import Termination
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
@@ -102,6 +103,9 @@ class Topic:
             self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
         self.producers.remove(producer, now)
 
+    def check_takes(self) -> None:
+        """Raises TopicTerminated where the topic takes no more messages, ever."""
+
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """Take a message (or batch, or chunk). Raises PulsarBoxError, and takes nothing, where it is refused."""
         raise NotImplementedError
@@ -151,6 +155,7 @@ class PersistentTopic(Topic):
         self.ledger = stored.ledger
         self.traffic = Traffic(stored.ledger)
         self.ledgers = TopicLedgers(core, stored, namespace_key(name.namespace))
+        self.termination = Termination(self, core.catalog.get(topic_key(str(name))) or {})
         self._housekeeping = core.commits.housekeeping
         self.subscriptions: dict[str, Subscription] = {}
         self._reads = 0
@@ -198,9 +203,15 @@ class PersistentTopic(Topic):
 
     # Publishing
 
+    def check_takes(self) -> None:
+        """See Topic.check_takes."""
+        self.termination.check()
+
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves when the entry is durable."""
         parsed = parse_entry(payload)
+        if self.termination.begun:
+            self.termination.check()
         ledger = self.ledger
         refusal = self._housekeeping.refusal
         if refusal is not None:
@@ -466,7 +477,7 @@ class PersistentTopic(Topic):
 
     def is_settled(self) -> bool:
         """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
-        if not self.producers.unused or self._reads or not self.stored.in_use:
+        if not self.producers.unused or self._reads or not self.stored.in_use or self.termination.under_way:
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
