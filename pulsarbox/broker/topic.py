@@ -12,6 +12,7 @@ from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Producers, StoredProducers
+from pulsarbox.broker.reads import Answer
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.termination import Termination
 from pulsarbox.clock import Now
@@ -413,16 +414,23 @@ class PersistentTopic(Topic):
             found(entry, now)
             return
 
-        self._reads += 1
-
         def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
-            self._reads -= 1
             if error is not None:
                 failed(error)
             else:
                 found(entries[0], when)
 
-        self.core.reads.ask(position.ledger_id, position.entry_id, position.entry_id, 1, answer)
+        self.read_run(position, position.entry_id, 1, answer)
+
+    def read_run(self, first: Position, last: int, max_bytes: int, answer: Answer) -> None:
+        """Confirmed entries of one ledger, up to entry ``last`` or ``max_bytes``; the topic stays in memory."""
+        self._reads += 1
+
+        def read(entries: list[Entry], error: Exception | None, now: Now) -> None:
+            self._reads -= 1
+            answer(entries, error, now)
+
+        self.core.reads.ask(first.ledger_id, first.entry_id, last, max_bytes, read)
 
     def look_up(
         self,
