@@ -80,7 +80,7 @@ def test_publish_rates_by_level() -> None:
     assert policies.of(TOPIC).found(PUBLISH_RATE) == (PublishRate(3, 0), Level.NAMESPACE)
     policies.set_topic(TOPIC, "publishRate", value | {"publishThrottlingRateInByte": 100}, box.now)
     assert policies.of(TOPIC).found(PUBLISH_RATE) == (PublishRate(3, 100), Level.TOPIC)
-    policies.set_topic(TOPIC, "publishRate", {name: -1 for name in value}, box.now)
+    policies.set_topic(TOPIC, "publishRate", dict.fromkeys(value, -1), box.now)
     assert policies.of(TOPIC).found(PUBLISH_RATE) == (PublishRate(3, 0), Level.NAMESPACE)
 
 
