@@ -13,6 +13,7 @@ from typing import Final, cast
 from pulsarbox.config.policy_settings import PolicySettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
 from pulsarbox.config.tables import TABLES
+from pulsarbox.config.throttle_settings import ThrottleSettings
 from pulsarbox.config.together import check_together
 from pulsarbox.config.web_settings import WebSettings
 
@@ -20,7 +21,7 @@ MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(WebSettings, PolicySettings):
+class Settings(WebSettings, PolicySettings, ThrottleSettings):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network

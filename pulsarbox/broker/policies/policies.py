@@ -125,8 +125,11 @@ class TopicPolicies:
             (Level.NAMESPACE, namespace_key(self.name.namespace), policy.namespace_key),
         ):
             value = self._policies.row(row_key, keep=self.attached).get(key) if key else None
-            if value is not None:
-                return policy.read(value), level
+            if value is not None and policy.by_cluster and level is Level.NAMESPACE:
+                value = value.get(self._policies.settings.clusterName)
+            read = policy.read(value) if value is not None else None
+            if read is not None:
+                return read, level
         return policy.broker(self._policies.settings), Level.BROKER
 
     def on_change(self, told: Callable[[Now], None]) -> None:
