@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import setting
+from pulsarbox.config.throttle_settings import ThrottleSettings
 
 
 @dataclass(frozen=True, slots=True)
-class PolicySettings:
+class PolicySettings(ThrottleSettings):
     """See ``settings.Settings``, of which these are a part."""
 
     defaultRetentionTimeInMinutes: int = setting(

@@ -133,9 +133,11 @@ class TopicPolicies:
             (Level.NAMESPACE, namespace, policy.namespace_key),
         ):
             value = values.get(key) if key else None
-            found = None if value is None else policy.read(value)
-            if found is not None:
-                return found, level
+            if value is not None and policy.by_cluster and level is Level.NAMESPACE:
+                value = value.get(self._policies.settings.clusterName)
+            read = None if value is None else policy.read(value)
+            if read is not None:
+                return read, level
         return policy.broker(self._policies.settings), Level.BROKER
 
     def on_change(self, told: Callable[[Now], None]) -> None:

@@ -49,6 +49,7 @@ QUOTA: Final = Record(
         "limitSize": (Whole(LONG_BITS), None),
         "limitTime": (Whole(), 0),
         "policy": (Word(QUOTA_POLICIES), None),
+        "excludeDelayed": (Flag(), None),
     }
 )
 INACTIVE_TOPICS: Final = Record(
