@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
+from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.policy_settings import PolicySettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
 from pulsarbox.config.tables import TABLES
@@ -21,7 +22,7 @@ MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(WebSettings, PolicySettings, ThrottleSettings):
+class Settings(WebSettings, PolicySettings, ThrottleSettings, ClientPolicySettings):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network
