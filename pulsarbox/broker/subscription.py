@@ -9,6 +9,7 @@ from pulsarbox.broker.clearing import Clearing
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.consumer_choice import choice_of
+from pulsarbox.broker.dispatch.delayed import Delayed
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
@@ -143,6 +144,7 @@ class Subscription:
 
     def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, asked: KeySharedMeta) -> Dispatcher:
         core = self.topic.core
+        self._set_delayed(sub_type)
         if sub_type == CommandSubscribe.Shared:
             choose = choice_of(core.settings.sharedConsumerSelection, self.properties)
             return SharedDispatcher(self.cursor, self.source, core, choose)
@@ -153,6 +155,21 @@ class Subscription:
         return SingleActiveDispatcher(
             self.cursor, self.source, core, failover=sub_type == CommandSubscribe.Failover, topic=self.topic.name
         )
+
+    def _set_delayed(self, sub_type: CommandSubscribe.SubType) -> None:
+        """Exclusive and Failover subscriptions know of no delays."""
+        topic = self.topic
+        if self.source.delayed is not None:
+            self.source.delayed.clear()
+            self.source.delayed = None
+        if sub_type not in ONE_ACTIVE:
+            delays = topic.stored.delays
+            self.source.delayed = Delayed(self.cursor, delays, topic.policies, topic.core, self.dispatch)
+
+    def delayed(self, now: Now) -> int:
+        """Entries that are held back because they are not due."""
+        delayed = self.source.delayed
+        return 0 if delayed is None else delayed.count(now)
 
     # Dispatch
 
@@ -197,7 +214,9 @@ class Subscription:
         """The one reason why nothing is being sent right now, and since when."""
         if self.fenced:
             return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
-        return why_of(self.dispatcher.why(), self.dispatcher.standstill.since)
+        reason = self.dispatcher.why()
+        next_at = self.source.delayed.next_at if reason == Reason.DELAYED and self.source.delayed is not None else 0
+        return why_of(reason, self.dispatcher.standstill.since, next_at)
 
     # Cursor
 

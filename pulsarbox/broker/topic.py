@@ -10,6 +10,7 @@ from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.policies.delayed_delivery import check_delay
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Producers, StoredProducers
 from pulsarbox.broker.reads import Answer
@@ -163,6 +164,7 @@ class PersistentTopic(Topic):
         self.subscriptions: dict[str, Subscription] = {}
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
+        self.policies.on_change(self.dispatch)  # delays may end
         self.deduplication: Deduplication | None = None
         self.update_deduplication()
         for cursor in stored.cursors.values():
@@ -220,6 +222,8 @@ class PersistentTopic(Topic):
         if refusal is not None:
             self._refuse(producer, send, refusal, now)
             return
+        if parsed.metadata.deliver_at_time:
+            check_delay(parsed.metadata, self.policies)
         deduplication = self.deduplication
         if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata):
             return
@@ -233,6 +237,9 @@ class PersistentTopic(Topic):
             else pack_entry(entry)
         )
         ledger_id, entry_id = entry[0], entry[1]
+        if entry[9] > entry[8]:
+            self.stored.delays.record(ledger_id, entry_id, entry[9])
+            self.core.commits.delays_changed(self.stored.delays)
         group = self.core.commits.open
         group.batch.add_entry(ledger_id, entry_id, header, payload)
         appended = group.appended.get(self)

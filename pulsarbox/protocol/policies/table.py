@@ -235,7 +235,6 @@ _DELIVERY: Final = (
         DELAYED_DELIVERY,
         Place("delayed_delivery_policies", "delayedDelivery"),
         Place("delayedDelivery", "delayedDelivery", applied=True),
-        stored_only="a later version delays messages",
     ),
     PolicyRow(
         "dispatcher-pause-on-ack-state-persistent",
