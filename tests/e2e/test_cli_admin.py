@@ -60,6 +60,7 @@ def comes_back_to(consumer: Any, payloads: list[bytes]) -> None:
 
 def when_connected(run: Run, topic: str) -> Any:
     """The list of subscriptions once each has a consumer: a move sends them away, they are back a moment later."""
+    rows: Any = None
     for _ in range(50):
         rows = data(run("sub", "list", topic, "-o", "json"))
         if all(row["consumers"] for row in rows):
