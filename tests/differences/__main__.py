@@ -29,6 +29,7 @@ THEMES: Final = (
     "limits",
     "nonpersistent",
     "rest",
+    "admin",
     "goclient",
 )
 LOOKS: Final = (1.0, 2.5)

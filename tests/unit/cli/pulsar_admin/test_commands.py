@@ -256,3 +256,10 @@ def test_a_shell_completes_groups_commands_options_and_values(words: str, expect
         check=False,
     )
     assert expected <= {found.partition(",")[2] for found in done.stdout.splitlines()}, done.stderr
+
+
+def test_properties_of_a_partitioned_topic_are_sent_as_what_brokers_take_them_for(play: Player) -> None:
+    assert play("topics", "create-partitioned-topic", "t", "-p", "3", "-m", "a=b").exit_code == 0
+    assert play.web.kinds == ["application/vnd.partitioned-topic-metadata+json"]
+    assert play("topics", "create-partitioned-topic", "t", "-p", "3").exit_code == 0
+    assert play.web.kinds == ["application/json"]
