@@ -65,7 +65,13 @@ def _ask(broker: Broker, line: str, name: str) -> dict[str, Any]:
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False, stdin=subprocess.DEVNULL
     )
-    told = {"exit": done.returncode, "out": printed(done.stdout, words), "err": complaint(done.stderr)}
+    told: dict[str, Any] = {
+        "exit": done.returncode,
+        "out": printed(done.stdout, words),
+        "err": complaint(done.stderr),
+    }
+    if broker.bare:
+        told |= {"err": ""} if done.returncode == 0 else {"exit": "not 0", "out": "", "err": ""}
     shown: dict[str, Any] = json.loads(json.dumps(told).replace(name, "@"))
     return shown
 

@@ -42,6 +42,7 @@ class Broker:
         scenario: str,
         patience: float = 1.0,
         admin_command: tuple[str, ...] = PULSARBOX_ADMIN,
+        bare: bool = False,
     ) -> None:
         self.url = url
         self.web_url = web_url.rstrip("/")
@@ -50,6 +51,8 @@ class Broker:
         self.scenario = scenario
         self.admin_command = admin_command
         """What is asked in the words of pulsar-admin."""
+        self.bare = bare
+        """Of such a command that fails only that is told."""
         self._wires: list[Wire] = []
         self._clients: list[Any] = []
         self._topics: list[str] = []

@@ -20,6 +20,8 @@ class Target:
     web_url: str
     admin_command: tuple[str, ...] = PULSARBOX_ADMIN
     """What is asked in the words of pulsar-admin."""
+    bare: bool = False
+    """Two commands are compared, which word what is wrong in their own ways: only whether they fail counts."""
 
 
 @dataclass
@@ -58,7 +60,7 @@ def play(scenario: Scenario, target: Target, patience: float = 1.0) -> Story:
     """Plays a scenario to a broker. What the scenario raises becomes part of the story."""
     story = Story()
     begin = time.monotonic()
-    broker = Broker(target.url, target.web_url, scenario.full_name, patience, target.admin_command)
+    broker = Broker(target.url, target.web_url, scenario.full_name, patience, target.admin_command, target.bare)
     try:
         for step in scenario.play(broker):
             story.steps.append(step)
@@ -84,8 +86,8 @@ def differences(scenario: Scenario, a: Story, b: Story) -> list[Difference]:
         of_a, of_b = seen_a.get(step, "no such step"), seen_b.get(step, "no such step")
         if scenario.theme == "admin" and isinstance(of_a, dict) and isinstance(of_b, dict):
             found += [
-                Difference(name, f"{step}{field}", *seen, reason_of(name, f"{step}{field}", seen))
-                for field, *seen in fields(of_a, of_b)
+                Difference(name, f"{step}{field}", one, other, reason_of(name, f"{step}{field}", (one, other)))
+                for field, one, other in fields(of_a, of_b)
             ]
         elif of_a != of_b:
             found.append(Difference(name, step, of_a, of_b, reason_of(name, step, (of_a, of_b))))
