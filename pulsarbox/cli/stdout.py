@@ -9,6 +9,7 @@ import select
 import sys
 from typing import Final
 
+from pulsarbox.cli.exits import Failed
 from pulsarbox.cli.interruption import Interruption
 from pulsarbox.cli.text import clean
 from pulsarbox.client.client import Client
@@ -25,6 +26,8 @@ class Stdout:
     """Where messages go."""
 
     def __init__(self, client: Client, interruption: Interruption) -> None:
+        if sys.stdout is None:  # Python's way to say that the process was started without one
+            raise Failed("stdout is closed: there is nowhere to write to")
         self.is_terminal = sys.stdout.isatty()
         self._client = client
         self._interruption = interruption
@@ -38,7 +41,7 @@ class Stdout:
             self._poll.register(self._number, select.POLLOUT)
 
     def write(self, data: bytes) -> None:
-        """Return when all is written. Raises BrokenPipeError where nobody reads any more, and NotWritten."""
+        """Return when all is written. Raises BrokenPipeError where nobody reads any more, NotWritten, Failed."""
         if self.is_terminal:
             data = cleaned(data)
         if self._number < 0:
@@ -54,7 +57,15 @@ class Stdout:
                 ready = self._poll.poll(0)
             if ready[0][1] & select.POLLERR:
                 raise BrokenPipeError
-            view = view[os.write(self._number, view[:_PIECE]) :]
+            view = view[self._written(view[:_PIECE]) :]
+
+    def _written(self, piece: memoryview) -> int:
+        try:
+            return os.write(self._number, piece)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Failed(f"the output cannot be written: {error.strerror}") from error
 
 
 def cleaned(data: bytes) -> bytes:

@@ -508,3 +508,35 @@ def test_a_slow_reader_keeps_its_connection(box: Running, topic: str) -> None:
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
         assert process.wait(20) == 143
+
+
+# Streams that cannot be used ----------------------------------------------------------------------------------------
+
+
+def redirected(redirection: str, *words: str) -> tuple[int, str]:
+    """Exit code and stderr of a command with the shell's redirection."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", *command(*words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment(),
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_what_a_full_disk_did_not_take_is_not_acknowledged(box: Running, client: Any, topic: str) -> None:
+    run("produce", topic, "x", "--url", box.url)
+    full = redirected(">/dev/full", "consume", topic, "-s", "official", "-n", "1", "--url", box.url)
+    assert full == (1, "pulsarbox: the output cannot be written: No space left on device\n")
+    assert receive(subscribed(client, topic)).data() == b"x"
+
+
+def test_streams_that_are_closed(box: Running, topic: str) -> None:
+    run("produce", topic, "x", "--url", box.url)
+    closed = redirected(">&-", "consume", topic, "-n", "1", "--url", box.url)
+    assert closed == (1, "pulsarbox: stdout is closed: there is nowhere to write to\n")
+    nothing = redirected("<&-", "produce", topic, "--url", box.url)
+    assert nothing == (2, "pulsarbox: stdin is closed: give a payload, or something to read messages from\n")
