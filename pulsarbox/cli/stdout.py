@@ -6,7 +6,10 @@ While whoever reads is slow, the client goes on: keep-alives are answered, and C
 import io
 import os
 import select
+import stat
 import sys
+from array import array
+from collections.abc import Callable
 from typing import Final
 
 from pulsarbox.cli.exits import Failed
@@ -36,16 +39,46 @@ class Stdout:
         except (io.UnsupportedOperation, AttributeError):  # a test's
             self._number = -1
         self._poll = select.poll()
+        self._written = 0
+        self._is_pipe = False
         if self._number >= 0:
             sys.stdout.flush()
             self._poll.register(self._number, select.POLLOUT)
+            # Elsewhere the writing end of a pipe does not tell what is in it.
+            self._is_pipe = sys.platform == "linux" and stat.S_ISFIFO(os.fstat(self._number).st_mode)
 
-    def write(self, data: bytes) -> None:
-        """Return when all is written. Raises BrokenPipeError where nobody reads any more, NotWritten, Failed."""
+    @property
+    def written(self) -> int:
+        """Bytes in all."""
+        return self._written
+
+    def read(self) -> int:
+        """How many of the bytes somebody has read at least. Only a pipe tells: a file or a terminal takes all at once.
+
+        Where others write to the same pipe, what is in it counts as ours.
+        """
+        if not self._is_pipe:
+            return self._written
+        import fcntl
+        import termios
+
+        inside = array("i", [0])
+        fcntl.ioctl(self._number, termios.FIONREAD, inside)
+        return self._written - inside[0]
+
+    def is_left(self) -> bool:
+        """Whether nobody reads it any more."""
+        return self._number >= 0 and any(mask & select.POLLERR for _, mask in self._poll.poll(0))
+
+    def write(self, data: bytes, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Return when all is written; ``meanwhile`` is called now and then while whoever reads is slow.
+
+        Raises BrokenPipeError where nobody reads any more, NotWritten, Failed."""
         if self.is_terminal:
             data = cleaned(data)
         if self._number < 0:
             sys.stdout.buffer.write(data)
+            self._written += len(data)
             return
         view = memoryview(data)
         while view:
@@ -53,19 +86,22 @@ class Stdout:
             while not ready:
                 if self._interruption.is_asked():
                     raise NotWritten
+                meanwhile()
                 self._client.turn(0.05)
                 ready = self._poll.poll(0)
             if ready[0][1] & select.POLLERR:
                 raise BrokenPipeError
-            view = view[self._written(view[:_PIECE]) :]
+            view = view[self._write(view[:_PIECE]) :]
 
-    def _written(self, piece: memoryview) -> int:
+    def _write(self, piece: memoryview) -> int:
         try:
-            return os.write(self._number, piece)
+            size = os.write(self._number, piece)
         except BrokenPipeError:
             raise
         except OSError as error:
             raise Failed(f"the output cannot be written: {error.strerror}") from error
+        self._written += size
+        return size
 
 
 def cleaned(data: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """Which broker a command talks to: ``--url`` and ``--admin-url``, and what stands in for them.
 
 The first that there is: the option; PULSARBOX_SERVICE_URL or PULSARBOX_ADMIN_URL; the context in use; the box that runs
-on the data directory; this user's box with --memory; the ports of a Pulsar broker on this machine. Any broker will do, a
-box or Apache Pulsar.
+on the data directory; this user's box with --memory; the ports of a Pulsar broker on this machine. Any broker
+will do, a box or Apache Pulsar.
 """
 
 import functools
