@@ -22,6 +22,10 @@ class SubscribeLimiter:
         self.refused = 0
         """How often somebody was."""
 
+    def __len__(self) -> int:
+        """Of so many consumers something is known."""
+        return len(self._steps)
+
     def set(self, rate: SubscribeRate, at: int) -> None:
         """The rate from now on. What was counted stays counted."""
         if rate.times <= 0:
