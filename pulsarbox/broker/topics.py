@@ -1,6 +1,5 @@
 """Which topics there are: finding, creating and deleting them, and partitioned topics."""
 
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -10,6 +9,7 @@ from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.system_topics import is_system
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
@@ -26,11 +26,6 @@ from pulsarbox.errors import (
 from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
 from pulsarbox.storage.catalog import ledger_key, partitions_key, topic_key
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
-
-SYSTEM_NAMES = re.compile(
-    r"__change_events|__transaction_.*|transaction_coordinator_assign|.*__transaction_pending_ack"
-)
-"""Topics that Pulsar keeps for itself; they are not listed."""
 
 SETTLING_SECONDS = 0.01
 """How often a topic that is to be unloaded is looked at while reads for those that were connected are under way."""
@@ -96,6 +91,7 @@ class Topics:
         """It is not in memory any more."""
         del self._topics[str(topic.name)]
         self._core.policies.detach(topic.policies)
+        topic.limits.end()
 
     def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
         """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it
@@ -428,14 +424,6 @@ class Topics:
         if not allowed:
             # Of either domain: the text of Pulsar 4.2's BrokerService says "persistent" in both places.
             raise NotAllowed("Broker is unable to load persistent topic")
-
-
-def is_system(name: str) -> bool:
-    """Whether a topic is one that Pulsar keeps for itself."""
-    local = name.rpartition("/")[2]
-    if "__" not in local and not local.startswith("transaction_coordinator_assign"):
-        return False  # nearly all, and taking a name apart takes ten times as long
-    return SYSTEM_NAMES.fullmatch(parse_topic(name).base.local) is not None
 
 
 def _check_count(count: int) -> None:
