@@ -12,12 +12,8 @@ from typing import Final, NamedTuple
 LATER: Final = {
     "admin": "this part of the Admin API",
     "compaction": "compaction",
-    "deduplication": "deduplication of one namespace or topic",
-    "delayed-delivery": "delayed delivery",
     "offload": "offloading to other storage",
-    "policies": "policies of namespaces and topics",
     "schemas": "compatibility of schemas",
-    "security": "authentication and encryption",
     "topic-life": "terminating topics",
     "transactions": "transactions",
 }

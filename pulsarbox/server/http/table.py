@@ -21,6 +21,7 @@ from pulsarbox.server.http import (
     topics,
     unserved,
 )
+from pulsarbox.server.http.policies import of_namespaces, of_topics, quotas, resource_groups
 from pulsarbox.server.http.routes import Routes
 
 ROOMS = (
@@ -37,6 +38,10 @@ ROOMS = (
     subscriptions,
     messages,
     maintenance,
+    of_namespaces,
+    of_topics,
+    quotas,
+    resource_groups,
     schemas,
     lookup,
     clock,
