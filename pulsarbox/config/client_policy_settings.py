@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from pulsarbox.config.policy_settings import PolicySettings
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, slots=True)
-class ClientPolicySettings(PolicySettings):
+@dataclass(frozen=True)
+class ClientPolicySettings:
     """See ``settings.Settings``, of which these are a part."""
 
     topicLevelPoliciesEnabled: bool = setting(

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 LATER: Final = {
-    "admin": "this part of the Admin API",
     "compaction": "compaction",
     "offload": "offloading to other storage",
     "schemas": "compatibility of schemas",
-    "topic-life": "terminating topics",
     "transactions": "transactions",
 }
 """What a later version of pulsarbox brings, by its word in the table."""

@@ -18,6 +18,7 @@ from pulsarbox.server.http import (
     stats,
     subscriptions,
     tenants,
+    termination,
     topics,
     unserved,
 )
@@ -42,6 +43,7 @@ ROOMS = (
     of_topics,
     quotas,
     resource_groups,
+    termination,
     schemas,
     lookup,
     clock,
