@@ -61,7 +61,9 @@ def _prepare(cnx: ServerCnx, command: CommandProducer, name: TopicName, opened: 
     """What a producer brings with it: its schema, and a subscription that is to miss nothing of what it sends."""
     broker, topic = cnx.broker, opened.topic
     if command.HasField("schema") and is_schema(command.schema):
-        opened.schema_version = broker.schemas.put(name, command.schema, now.wall).version_bytes
+        opened.schema_version = broker.schemas.bring(name, command.schema, now.wall).version_bytes
+    else:
+        broker.schemas.check_none(name)
     if command.initial_subscription_name and isinstance(topic, PersistentTopic):
         if command.initial_subscription_name not in topic.subscriptions:
             if not topic.policies.get(AUTO_SUBSCRIPTIONS):

@@ -42,7 +42,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
     topic.admission.check_consumer()
     if command.HasField("schema") and is_schema(command.schema):
-        cnx.broker.schemas.put(name, command.schema, now.wall)
+        cnx.broker.schemas.bring(name, command.schema, now.wall)
     cnx.opening[key] = command.request_id
     try:
         if isinstance(topic, NonPersistentTopic):

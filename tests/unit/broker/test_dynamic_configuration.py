@@ -148,9 +148,9 @@ def test_how_long_a_shutdown_may_take_is_what_was_said_last() -> None:
         assert box._serving is not None
         configuration = box._serving.broker.configuration
         assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
-        configuration.update("brokerShutdownTimeoutMs", "1234")
+        configuration.update("brokerShutdownTimeoutMs", "1234", box._serving.shell.now())
         assert box.shutdown_seconds == box._serving.shutdown_seconds == 1.234
-        configuration.delete("brokerShutdownTimeoutMs")
+        configuration.delete("brokerShutdownTimeoutMs", box._serving.shell.now())
         box._serving.shell.kick()
         assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
         await box.close()
