@@ -228,9 +228,11 @@ class Campaign:
         return found
 
     def _is_the_same_after_a_restart(self) -> None:
+        """What the disk had while it ran, as after kill -9, is what it told."""
         before, rows = self._served(), self._rows()
         self._close()
-        self._box.restart()
+        with self._box.snapshot() as taken:
+            self._box.restore(taken)
         after = self._rows()
         changed = sorted(
             key for key in rows.keys() | after if rows.get(key) != after.get(key) and not key.startswith(OF_CHECKPOINTS)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.errors import BadRequest
 from pulsarbox.protocol.admin_endpoints import endpoints
 from pulsarbox.server.http import http_server, table
@@ -31,9 +30,9 @@ def test_every_row_that_is_served_can_be_carried_out(tmp_path: Path) -> None:
     """Else the campaign would see nothing of it but refusals."""
     done: set[str] = set()
     served = {row.operation for row in endpoints() if row.served}
-    for seed in range(100, 104):
+    for seed in range(100, 103):
         campaign = Campaign(seed, tmp_path / str(seed))
-        campaign.run(1500)
+        campaign.run(1200)
         done |= set(campaign.requests)
     assert len(done & served) > 0.85 * len(served), sorted(served - done)
 
@@ -51,9 +50,7 @@ def _changes_and_refuses(call: Call) -> Answer:
 
 
 def _changes_memory_only(call: Call) -> Answer:
-    for topic in call.broker.topics:
-        for each in topic.subscriptions.values() if isinstance(topic, PersistentTopic) else ():
-            each.properties = {"kept": "nowhere"}
+    call.broker.core.catalog._fresh["tenant/dream"] = b'{"adminRoles": [], "allowedClusters": []}'
     return DONE
 
 
@@ -71,7 +68,7 @@ def _refuses_without_a_reason(call: Call) -> Answer:
     [
         (_fails, "is answered with 500"),
         (_changes_and_refuses, "has changed ['tenant/half']"),
-        (_changes_memory_only, "a restart changes persistent/acme/prod/"),
+        (_changes_memory_only, "a restart changes rows: ['tenant/dream']"),
         (_keeps, "left behind: "),
         (_refuses_without_a_reason, "and no reason"),
     ],
@@ -79,7 +76,10 @@ def _refuses_without_a_reason(call: Call) -> Answer:
 def test_mistakes_are_noticed(
     mistake: Callable[[Call], Answer], rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [row._replace(handler=mistake) if "/permissions" in row.path else row for row in table.all_routes().rows]
+    rows = [
+        row._replace(handler=mistake) if "/permissions" in row.path and row.method != "GET" else row
+        for row in table.all_routes().rows
+    ]
     monkeypatch.setattr(admin, "PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(http_server, "all_routes", lambda: Routes(rows))
     with pytest.raises(Broken) as broken:
