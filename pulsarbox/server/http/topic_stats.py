@@ -7,6 +7,7 @@ and ``why``: the one reason why nothing is sent to it.
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.consumer import Consumer
@@ -43,8 +44,13 @@ class Wanted(NamedTuple):
 
 def timestamp(wall: int) -> str:
     """Milliseconds since 1970 as Pulsar writes an instant."""
-    text = datetime.fromtimestamp(wall / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00").removesuffix(".000") + "Z"
+    seconds, millis = divmod(wall, 1000)
+    return f"{_second(seconds)}.{millis:03}Z" if millis else f"{_second(seconds)}Z"
+
+
+@lru_cache(1024)  # of the things that are told of at once many began together
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
 
 
 def empty() -> Stats:
