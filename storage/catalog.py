@@ -9,7 +9,8 @@
     policies/<topic name>                   the topic's own policies, of a partitioned topic those of all partitions
     partitions/<topic name>                 {"partitions": n, "properties": {}}
     topic/<topic name>                      {"id": n, "created": ms, "properties": {}; where it has them "deadline":
-                                            ms, "epoch": how often it was given to one producer alone, less one}
+                                            ms, "epoch": how often it was given to one producer alone, less one,
+                                            "terminated": [ledger, entry] of the last message it will ever have}
     deadline/<ms, 16 hex>/<topic id>        the topic's name: then it is to be looked at, loaded or not
     owner/<id>                              the name of the topic that a topic id, ledger or cursor is of; made of the
                                             rows above and below, and written by checkpoints only

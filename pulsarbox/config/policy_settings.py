@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from pulsarbox.config.setting import setting
-from pulsarbox.config.throttle_settings import ThrottleSettings
 
 
-@dataclass(frozen=True, slots=True)
-class PolicySettings(ThrottleSettings):
+@dataclass(frozen=True)
+class PolicySettings:
     """See ``settings.Settings``, of which these are a part."""
 
     defaultRetentionTimeInMinutes: int = setting(

@@ -4,7 +4,7 @@ A change holds for whoever asks after it. Topics in memory are told besides, so 
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pulsarbox.broker.policies.policy import Level, Policy
 from pulsarbox.clock import Now
@@ -13,6 +13,9 @@ from pulsarbox.names import TopicName
 from pulsarbox.storage.catalog import Catalog, Row, namespace_key, policies_key
 
 T = TypeVar("T")
+
+GLOBAL: Final = "globalPolicies"
+"""The member of a topic's row that has what was set with ``?isGlobal=true``; what was set without wins over it."""
 
 
 class Policies:
@@ -120,14 +123,19 @@ class TopicPolicies:
         return found
 
     def _find(self, policy: Policy[T]) -> tuple[T, Level]:
-        for level, row_key, key in (
-            (Level.TOPIC, policies_key(str(self.name.base)), policy.topic_key),
-            (Level.NAMESPACE, namespace_key(self.name.namespace), policy.namespace_key),
+        row = self._policies.row
+        own = self._policies.settings.topicLevelPoliciesEnabled
+        topic = row(policies_key(str(self.name.base)), keep=self.attached) if own else {}
+        namespace = row(namespace_key(self.name.namespace), keep=self.attached)
+        for level, values, key in (
+            (Level.TOPIC, topic, policy.topic_key),
+            (Level.TOPIC, topic.get(GLOBAL, {}), policy.topic_key),
+            (Level.NAMESPACE, namespace, policy.namespace_key),
         ):
-            value = self._policies.row(row_key, keep=self.attached).get(key) if key else None
+            value = values.get(key) if key else None
             if value is not None and policy.by_cluster and level is Level.NAMESPACE:
                 value = value.get(self._policies.settings.clusterName)
-            read = policy.read(value) if value is not None else None
+            read = None if value is None else policy.read(value)
             if read is not None:
                 return read, level
         return policy.broker(self._policies.settings), Level.BROKER

@@ -70,6 +70,16 @@ class AdminCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, _as_click_reads(self, args))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Its own options and values; the common options, which its help does not list, once two dashes are there."""
+        found: list[Any] = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("--"):
+            from click.shell_completion import CompletionItem
+
+            spelled = ((name, option) for option in self.common for name in option.opts if name.startswith(incomplete))
+            found += [CompletionItem(name, help=option.help) for name, option in spelled]
+        return found
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         formatter.write_paragraph()

@@ -1,9 +1,9 @@
 """What the statistics of a topic say: the JSON of Pulsar 4.2, field by field.
 
 What has no source in the box yet stands with Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``,
-its backlog in messages where ``msgBacklog`` counts entries, and ``why``: the one reason why nothing is sent to it.
-Where rates are limited, topic and subscription have ``limits``, a list of LimiterReport, and a publisher ``held``: what
-of its receipts is held back.
+its backlog in messages where ``msgBacklog`` counts entries; ``secondsToDrain``, until that is gone at present rates;
+and ``why``: the one reason why nothing is sent to it. Where rates are limited, topic and subscription have ``limits``, a
+list of LimiterReport, and a publisher ``held``: what of its receipts is held back.
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.drain import longest, seconds_to_drain
 from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.limits.report import subscription_report, topic_report
 from pulsarbox.broker.producer import Producer
@@ -100,6 +101,9 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
     rates_in = [producer.rates(wanted.now) for producer in topic.producers]
     subscriptions = {each.name: subscription_stats(each, wanted) for each in topic.all_subscriptions()}
     rate_in, throughput_in = (sum(column) for column in zip(*rates_in, strict=True)) if rates_in else (0.0, 0.0)
+    for each in subscriptions.values():
+        if "backlogMessages" in each:
+            each["secondsToDrain"] = seconds_to_drain(each["backlogMessages"], each["messageAckRate"], rate_in)
     stats = empty() | {
         "msgRateIn": rate_in,
         "msgThroughputIn": throughput_in,
@@ -420,6 +424,8 @@ def _add_numbers(total: Stats, stats: Stats) -> None:
             total[name] = total[name] or value
         elif name in _LAST:
             total[name] = value
+        elif name == "secondsToDrain":
+            total[name] = longest(total[name], value)
 
 
 def _sum(of: dict[str, Stats], name: str) -> Any:
