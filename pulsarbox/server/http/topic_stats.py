@@ -2,8 +2,8 @@
 
 What has no source in the box yet stands with Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``,
 its backlog in messages where ``msgBacklog`` counts entries; ``secondsToDrain``, until that is gone at present rates;
-and ``why``: the one reason why nothing is sent to it. Where rates are limited, topic and subscription have ``limits``, a
-list of LimiterReport, and a publisher ``held``: what of its receipts is held back.
+and ``why``: the one reason why nothing is sent to it. Where rates are limited, topic and subscription have ``limits``,
+a list of LimiterReport, and a publisher ``held``: what of its receipts is held back.
 """
 
 from collections.abc import Iterable
