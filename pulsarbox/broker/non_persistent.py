@@ -27,6 +27,8 @@ class NonPersistentTopic(Topic):
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves at once."""
         metadata = parse_entry(payload).metadata
+        if self.admission.measures:
+            self.admission.check_message(len(payload), metadata)
         messages = metadata.num_messages_in_batch
         published = now.of_client(metadata.publish_time)
         entry = Entry(0, 0, 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)

@@ -38,7 +38,8 @@ class Producer:
     # As in ManagedLedger.
     __slots__ = (
         "_drained", "_hold", "_limits", "_meter", "_receipt", "access", "bytes_in", "closed", "cnx", "connected_since",
-        "fenced", "messages_in", "metadata", "name", "outbox", "pending", "producer_id", "schema_version", "topic",
+        "encrypted", "fenced", "messages_in", "metadata", "name", "outbox", "pending", "producer_id", "schema_version",
+        "topic",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +64,8 @@ class Producer:
         self.pending = 0
         """Messages (entries) that are sent and have no receipt yet."""
         self.closed = False
+        self.encrypted = False
+        """Whether it says that it encrypts what it sends."""
         self.schema_version = b""
         self.fenced: ProducerFenced | None = None
         """Why it was closed before it was open, where somebody else took the topic."""

@@ -19,6 +19,7 @@ from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
+from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
@@ -126,9 +127,16 @@ class Subscription:
             self.dispatcher = self._make_dispatcher(sub_type, asked)
             self.type = sub_type
             self._key_shared = asked
+            self.limit_unacked(now)
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
         self.served = True
+
+    def limit_unacked(self, now: Now) -> None:
+        """See what may be held unacknowledged: by each consumer, and by all."""
+        dispatcher, get = self.dispatcher, self.topic.policies.get
+        if isinstance(dispatcher, MultipleConsumersDispatcher):
+            dispatcher.limit_unacked(get(MAX_UNACKED_PER_CONSUMER), get(MAX_UNACKED_PER_SUBSCRIPTION), now)
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """The consumer has gone. ``lost``: its connection broke, it did not close."""

@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from mmh3 import hash as murmur3_32
 
+from pulsarbox.broker.admission import Admission
 from pulsarbox.broker.commit_times import Traffic
 from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
@@ -12,6 +13,7 @@ from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.limits.step import More
 from pulsarbox.broker.limits.topic_limits import TopicLimits
+from pulsarbox.broker.policies.deduplication import DEDUPLICATION
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Producers, StoredProducers
 from pulsarbox.broker.reads import Answer
@@ -90,6 +92,8 @@ class Topic:
         core.policies.attach(self.policies)
         self.producers: Producers = Producers(str(name))
         self.limits = TopicLimits(core.limits, self.policies, self, self._published())
+        self.admission = Admission(self)
+        self.policies.on_change(self._policies_changed)
         self.gone_in = (0, 0)
         """Messages and bytes from producers that have gone."""
         self.gone_out = (0, 0)
@@ -106,6 +110,10 @@ class Topic:
     def throttled_subscriptions(self) -> "Iterator[Subscription]":
         """See Members of limits."""
         return iter(())
+
+    def _policies_changed(self, now: Now) -> None:
+        """Policies may be other ones: do what follows at once."""
+        self.admission.changed(now)
 
     def last_sequence_id(self, name: str) -> int:
         """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
@@ -205,9 +213,16 @@ class PersistentTopic(Topic):
 
     # Producers
 
+    def _policies_changed(self, now: Now) -> None:
+        """See Topic."""
+        super()._policies_changed(now)
+        self.update_deduplication()
+        for subscription in list(self.subscriptions.values()):
+            subscription.limit_unacked(now)
+
     def _deduplicates(self) -> bool:
         """Whether messages are deduplicated: decided here and nowhere else."""
-        return self.core.settings.brokerDeduplicationEnabled
+        return self.policies.get(DEDUPLICATION)
 
     def update_deduplication(self) -> None:
         """Turn deduplication on or off. Off forgets the sequence ids: nobody would keep them up to date."""
@@ -240,6 +255,8 @@ class PersistentTopic(Topic):
         parsed = parse_entry(payload)
         if self.termination.begun:
             self.termination.check()
+        if self.admission.measures:
+            self.admission.check_message(len(payload), parsed.metadata)
         ledger = self.ledger
         refusal = self._housekeeping.refusal
         if refusal is not None:

@@ -143,6 +143,13 @@ class MultipleConsumersDispatcher:
     def acknowledged_unheld(self, at: At) -> None:
         """See Dispatcher.acknowledged_unheld. What waits is looked at when it is sent."""
 
+    def limit_unacked(self, per_consumer: int, per_subscription: int, now: Now) -> None:
+        """Hold back at so many unacknowledged messages from now on; 0 is no limit."""
+        self._unacked.limit(per_consumer, per_subscription, self._consumers)
+        for consumer in self._consumers:
+            self._freed(consumer)
+        self.dispatch(now)
+
     def _freed(self, consumer: Consumer) -> None:
         """A limit that was reached is so no longer."""
         if consumer.ready:
