@@ -2,7 +2,8 @@
 
 What has no source in the box yet stands with Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``,
 its backlog in messages where ``msgBacklog`` counts entries; ``secondsToDrain``, until that is gone at present rates;
-and ``why``: the one reason why nothing is sent to it.
+and ``why``: the one reason why nothing is sent to it. Where rates are limited, topic and subscription have ``limits``,
+a list of LimiterReport, and a publisher ``held``: what of its receipts is held back.
 """
 
 from collections.abc import Iterable
@@ -12,6 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.drain import longest, seconds_to_drain
+from pulsarbox.broker.limits.limiter import Scope
+from pulsarbox.broker.limits.report import subscription_report, topic_report
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import AnySubscription, PersistentTopic, Topic
@@ -30,6 +33,10 @@ NO_COMPACTION: Final = {
     "lastCompactionFailedTimestamp": 0,
     "lastCompactionDurationTimeInMills": 0,
 }
+
+
+_LIMITS: Final = {Scope.SUBSCRIPTION: "Subscription", Scope.TOPIC: "Topic", Scope.BROKER: "Broker"}
+"""Pulsar counts what these have throttled; of resource groups it has no number."""
 
 
 class Wanted(NamedTuple):
@@ -114,8 +121,12 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
         "publishers": [publisher_stats(each, wanted) for each in topic.producers] if wanted.publishers else [],
         "waitingPublishers": topic.producers.waiting,
         "subscriptions": subscriptions,
+        "publishRateLimitedTimes": topic.limits.publish_limited,
         "ownerBroker": wanted.owner,
     }
+    limits = topic_report(topic.limits, wanted.now)
+    if limits:
+        stats["limits"] = [each._asdict() for each in limits]
     if topic.producers.epoch is not None:
         stats["topicEpoch"] = topic.producers.epoch
     return stats | (_stored(topic, subscriptions) if isinstance(topic, PersistentTopic) else _not_stored(topic))
@@ -167,6 +178,13 @@ def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
         "clientVersion": producer.cnx.client_version,
         "metadata": producer.metadata,
     }
+    hold = producer.held
+    if hold is not None:
+        stats["held"] = {
+            "receipts": hold.held,
+            "bytes": hold.held_bytes,
+            "connectionIsRead": not producer.cnx.overdrawn,
+        }
     return stats if producer.topic.name.persistent else stats | {"msgDropRate": 0.0}
 
 
@@ -232,10 +250,12 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
     }
     if subscription.type == CommandSubscribe.Key_Shared and subscription.consumers:
         stats["keySharedMode"] = subscription.consumers[0].key_shared.mode.name
-    return stats | (_cursor_stats(subscription) if isinstance(subscription, Subscription) else {"msgDropRate": 0.0})
+    if isinstance(subscription, Subscription):
+        return stats | _cursor_stats(subscription, wanted.now)
+    return stats | {"msgDropRate": 0.0}
 
 
-def _cursor_stats(subscription: Subscription) -> Stats:
+def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
     cursor, clearing, why = subscription.cursor, subscription.clearing, subscription.why()
     backlog, ranges = cursor.backlog_entries, len(cursor.ranges)
     return {
@@ -254,7 +274,19 @@ def _cursor_stats(subscription: Subscription) -> Stats:
         "subscriptionProperties": subscription.properties,
         "backlogMessages": cursor.backlog_messages,
         "why": why._asdict(),
+        **_throttled(subscription, now),
     }
+
+
+def _throttled(subscription: Subscription, now: Now) -> Stats:
+    throttle = subscription.throttle
+    messages, size = throttle.counts.messages, throttle.counts.bytes
+    stats: Stats = {}
+    for scope, name in _LIMITS.items():
+        stats[f"dispatchThrottledMsgEventsBy{name}Limit"] = messages[scope]
+        stats[f"dispatchThrottledBytesEventsBy{name}Limit"] = size[scope]
+    limits = subscription_report(throttle, now)
+    return stats | {"limits": [each._asdict() for each in limits]} if limits else stats
 
 
 def consumer_stats(consumer: Consumer, subscription: AnySubscription, wanted: Wanted) -> Stats:
@@ -318,6 +350,8 @@ _EITHER: Final = frozenset(("isDurable", "isReplicated", "allowOutOfOrderDeliver
 _LAST: Final = frozenset(("type", "blockedConsumerOnUnackedMsgs", "consumerName", "firstMessagesSentTimestamp",
                           "firstConsumedFlowTimestamp", "keyHashRangeArrays"))  # fmt: skip
 
+_NOT_SUMMED: Final = frozenset(("why", "activeConsumerName", "limits"))
+
 _NO_PUBLISHER: Final = {
     "msgRateIn": 0.0,
     "msgThroughputIn": 0.0,
@@ -353,7 +387,7 @@ def add(total: Stats, stats: Stats, parts: int) -> None:
 
 
 def _first_of_a_sum(subscription: Stats) -> Stats:
-    first = {name: value for name, value in subscription.items() if name not in ("why", "activeConsumerName")}
+    first = {name: value for name, value in subscription.items() if name not in _NOT_SUMMED}
     for name in first:
         if name.startswith("last") and name.endswith("Timestamp"):
             first[name] = 0  # as Pulsar: a sum has none
