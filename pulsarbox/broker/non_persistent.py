@@ -35,7 +35,7 @@ class NonPersistentTopic(Topic):
         for subscription in list(self.subscriptions.values()):
             subscription.send(entry, metadata, now)
         producer.published(messages, len(payload))
-        producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0)
+        producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0, now)
 
     def subscribe(self, name: str) -> NonPersistentSubscription:
         """The subscription of that name; it lives as long as its consumers."""

@@ -66,6 +66,7 @@ class Subscription:
         self._acks = Acknowledging(self)
         self.clearing = Clearing(self)
         self.source = EntrySource(cursor, topic.core, self.dispatch)
+        self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
 
@@ -153,13 +154,14 @@ class Subscription:
         core = self.topic.core
         if sub_type == CommandSubscribe.Shared:
             choose = choice_of(core.settings.sharedConsumerSelection, self.properties)
-            return SharedDispatcher(self.cursor, self.source, core, choose)
+            return SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
         if sub_type == CommandSubscribe.Key_Shared:
             selector = make_selector(asked.mode, core.settings)
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
-            return KeySharedDispatcher(self.cursor, self.source, core, selector, draining=draining)
+            return KeySharedDispatcher(self.cursor, self.source, core, self.throttle, selector, draining=draining)
+        failover = sub_type == CommandSubscribe.Failover
         return SingleActiveDispatcher(
-            self.cursor, self.source, core, failover=sub_type == CommandSubscribe.Failover, topic=self.topic.name
+            self.cursor, self.source, core, self.throttle, failover=failover, topic=self.topic.name
         )
 
     # Dispatch
@@ -205,7 +207,11 @@ class Subscription:
         """The one reason why nothing is being sent right now, and since when."""
         if self.fenced:
             return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
-        return why_of(self.dispatcher.why(), self.dispatcher.standstill.since)
+        reason, limiter = self.dispatcher.why(), self.throttle.refusing
+        why = why_of(reason, self.dispatcher.standstill.since)
+        if reason == Reason.THROTTLED and limiter is not None:
+            why = why._replace(text=f"{why.text}: {limiter.in_words}")
+        return why
 
     # Cursor
 

@@ -11,13 +11,15 @@ from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.limits.step import More
+from pulsarbox.broker.limits.topic_limits import TopicLimits
 from pulsarbox.broker.policies.deduplication import DEDUPLICATION
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Producers, StoredProducers
 from pulsarbox.broker.reads import Answer
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.termination import Termination
-from pulsarbox.clock import Now
+from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.checksum import crc32c
@@ -89,12 +91,25 @@ class Topic:
         self.policies = core.policies.of(name)
         core.policies.attach(self.policies)
         self.producers: Producers = Producers(str(name))
+        self.limits = TopicLimits(core.limits, self.policies, self, self._published())
         self.admission = Admission(self)
         self.policies.on_change(self._policies_changed)
         self.gone_in = (0, 0)
         """Messages and bytes from producers that have gone."""
         self.gone_out = (0, 0)
         """Messages and bytes that subscriptions sent that have gone."""
+
+    def _published(self) -> More | None:
+        """Counts what is published; None where dispatch is not limited."""
+        return None
+
+    def producers_now(self) -> Iterator[Producer]:
+        """See Members of limits."""
+        return iter(self.producers)
+
+    def throttled_subscriptions(self) -> "Iterator[Subscription]":
+        """See Members of limits."""
+        return iter(())
 
     def _policies_changed(self, now: Now) -> None:
         """Policies may be other ones: do what follows at once."""
@@ -112,6 +127,7 @@ class Topic:
         """The producer has gone."""
         if producer in self.producers:
             self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
+        producer.let_go(now)
         self.producers.remove(producer, now)
 
     def check_takes(self) -> None:
@@ -159,16 +175,16 @@ class PersistentTopic(Topic):
     """A topic whose messages are stored."""
 
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
+        self.ledger = stored.ledger
+        self.subscriptions: dict[str, Subscription] = {}
         super().__init__(core, name)
         self.producers: StoredProducers = StoredProducers(core, name)
         self.stored = stored
         stored.in_use = True
-        self.ledger = stored.ledger
         self.traffic = Traffic(stored.ledger)
         self.ledgers = TopicLedgers(core, stored, self.policies)
         self.termination = Termination(self, core.catalog.get(topic_key(str(name))) or {})
         self._housekeeping = core.commits.housekeeping
-        self.subscriptions: dict[str, Subscription] = {}
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
         self.deduplication: Deduplication | None = None
@@ -180,6 +196,15 @@ class PersistentTopic(Topic):
     def all_subscriptions(self) -> Iterator[Subscription]:
         """See Topic."""
         return iter(self.subscriptions.values())
+
+    def _published(self) -> More:
+        """See Topic."""
+        ledger = self.ledger
+        return lambda: (ledger.confirmed_messages, ledger.confirmed_bytes)
+
+    def throttled_subscriptions(self) -> Iterator[Subscription]:
+        """See Topic."""
+        return iter(list(self.subscriptions.values()))
 
     def look(self, now: Now) -> None:
         """See Topic.look."""
@@ -238,7 +263,7 @@ class PersistentTopic(Topic):
             self._refuse(producer, send, refusal, now)
             return
         deduplication = self.deduplication
-        if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata):
+        if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata, now):
             return
         info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)
@@ -267,7 +292,7 @@ class PersistentTopic(Topic):
     def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
         """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
         producer.published(0, 0)
-        producer.refuse(send.sequence_id, PersistenceError(f"The message could not be stored: {reason}"))
+        producer.refuse(send.sequence_id, PersistenceError(f"The message could not be stored: {reason}"), now)
         producer.disconnect(now)
 
     def _entry(self, parsed: ParsedEntry, payload: bytes, info: LedgerInfo, now: Now) -> Entry:
@@ -415,6 +440,7 @@ class PersistentTopic(Topic):
     def _forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
+            subscription.throttle.end(BEGINNING)
             self.subscription_went(subscription)
         if subscription.durable:
             cursor_id = subscription.cursor.cursor_id

@@ -94,6 +94,7 @@ class Topics:
         """It is not in memory any more."""
         del self._topics[str(topic.name)]
         self._core.policies.detach(topic.policies)
+        topic.limits.end()
 
     def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
         """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it

@@ -22,7 +22,7 @@ MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(WebSettings, ClientPolicySettings, PolicySettings, ThrottleSettings):
+class Settings(WebSettings, PolicySettings, ThrottleSettings, ClientPolicySettings):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network

@@ -56,6 +56,8 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
             return
         assert isinstance(topic, PersistentTopic)
         check_type_enabled(topic.policies, cnx.broker.core.settings, command.subType)
+        host = cnx.address.rpartition(":")[0]
+        topic.limits.check_subscribe((host, command.consumer_name, command.consumer_id), now)
         existing = topic.subscriptions.get(command.subscription)
         if existing is not None or command.durable:
             _join(cnx, command, _durable(cnx, command, topic, existing, now), now)

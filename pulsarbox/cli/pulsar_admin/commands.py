@@ -79,6 +79,16 @@ class AdminCommand(click.Command):
                 raise
             raise click.BadParameter(f"{error.message}\nFor a topic: {hint}", ctx, error.param) from None
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Its own options and values; the common options, which its help does not list, once two dashes are there."""
+        found: list[Any] = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("--"):
+            from click.shell_completion import CompletionItem
+
+            spelled = ((name, option) for option in self.common for name in option.opts if name.startswith(incomplete))
+            found += [CompletionItem(name, help=option.help) for name, option in spelled]
+        return found
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         formatter.write_paragraph()
