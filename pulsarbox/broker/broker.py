@@ -57,6 +57,7 @@ class Broker:
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
+        self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
         self.command_table: dict[int, CommandRow] = command_table()
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""

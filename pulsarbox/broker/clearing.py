@@ -123,6 +123,20 @@ class Clearing:
 
         step(now)
 
+    def expire_to(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
+        """Acknowledge everything up to ``mark``, whose totals are given, because it is too old.
+
+        Raises PreconditionFailed, NotFound.
+        """
+        self._check()
+        self.last_expired = now.wall
+        self._expire(mark, messages, size, done, now)
+
+    def evict_to(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
+        """The same, because there is too much. Raises PreconditionFailed, NotFound."""
+        self._check()
+        self._through(mark, messages, size, done, now)
+
     def expire_before(self, publish_time: int, done: Done, failed: Failed, now: Now) -> None:
         """Acknowledge what was published before an instant (ms since 1970). Raises PreconditionFailed, NotFound."""
         self._check()
@@ -233,6 +247,9 @@ class Clearing:
         commits.cursor_changed(cursor, now)
         if subscription.durable:
             subscription.topic.trim(now)
+            if subscription.topic.backlog.blocked is not None:
+                subscription.topic.backlog.moved(now)
+            subscription.topic.upkeep.maybe_unused(now)
             commits.after_commit(done)
         subscription.marked()
         for consumer in list(subscription.consumers):

@@ -60,6 +60,8 @@ class Subscription:
         """Somebody has been here since it came into memory: until then its type means nothing."""
         self.gone = (0, 0)
         """Messages and bytes that were sent to consumers that have gone."""
+        self.unused_since = 0
+        """Since when it has no consumers (ms since 1970), where it is durable; 0: it has."""
         self.mark_moved = 0
         """When mark-delete moved last (ms since 1970), since it came into memory."""
         self._acks = Acknowledging(self)
@@ -128,6 +130,8 @@ class Subscription:
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
         self.served = True
+        if self.durable and self.unused_since:
+            self.topic.upkeep.consumer_came(self, now)
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """The consumer has gone. ``lost``: its connection broke, it did not close."""
@@ -138,8 +142,17 @@ class Subscription:
             self.dispatcher.remove(consumer, now, lost=lost)
             if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
                 self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
-            if not self.consumers and not self.durable and not self.fenced:
-                self.topic.remove_subscription(self, now)
+            if not self.consumers:
+                self._is_unused(now)
+
+    def _is_unused(self, now: Now) -> None:
+        """The last consumer has gone."""
+        upkeep = self.topic.upkeep
+        if not self.durable and not self.fenced:
+            self.topic.remove_subscription(self, now)
+        elif self.durable and self.topic.stored.in_use:
+            upkeep.consumers_left(self, now)
+            upkeep.maybe_unused(now)
 
     def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, asked: KeySharedMeta) -> Dispatcher:
         core = self.topic.core
@@ -214,6 +227,7 @@ class Subscription:
             self._acks.end_reset()
             if self.durable:
                 self.topic.trim(when)  # it may have gone forward
+                self.topic.upkeep.subscribed(when)
                 self.topic.core.commits.after_commit(done)
             else:
                 done(when)

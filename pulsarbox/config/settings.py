@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
-from pulsarbox.config.policy_settings import PolicySettings
+from pulsarbox.config.keep_settings import KeepSettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
 from pulsarbox.config.tables import TABLES
 from pulsarbox.config.together import check_together
@@ -18,7 +18,7 @@ MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(PolicySettings):
+class Settings(KeepSettings):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network
