@@ -19,8 +19,8 @@
                                             rows above and below, and written by checkpoints only
     schema/<topic name>/<version, 16 hex>   the schema
     ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``
-    cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms; where it has no consumers
-                                            "unused": ms, since when}
+    cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms;
+                                            "unused": ms, since when, where it has no consumers}
     sequence/<topic id>/<producer>          {"highest": the highest sequence id of the producer, "published": ms}
     quarantine/<ledger id>/<entry id>       a damaged entry: its topic, the last one damaged with it, the reason, when
                                             it was found (ms), and what there is of its bytes (base64)

@@ -46,8 +46,8 @@ class ManagedLedger:
     # With many topics, publishing waits for memory more than it computes: slots save one look-up there an attribute.
     __slots__ = (
         "_order", "appended_batch", "appended_publish_time", "changed", "confirmed_bytes", "confirmed_messages",
-        "current", "dropped_entries", "last_append_time", "last_batch", "last_confirmed", "last_publish_time", "ledgers", "tail",
-        "topic_id", "total_bytes", "total_messages",
+        "current", "dropped_entries", "last_append_time", "last_batch", "last_confirmed", "last_publish_time",
+        "ledgers", "tail", "topic_id", "total_bytes", "total_messages",
     )  # fmt: skip
     current: LedgerInfo
 

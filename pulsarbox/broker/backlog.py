@@ -37,7 +37,9 @@ NEVER: Final = 1 << 62
 class Backlog:
     """Of one topic in memory."""
 
-    __slots__ = ("_asking", "_evicting", "_held", "_topic", "age", "blocked", "evictions", "full_at", "size")
+    __slots__ = (
+        "_asking", "_evicting", "_held", "_topic", "_was_old", "age", "blocked", "evictions", "full_at", "size",
+    )  # fmt: skip
 
     def __init__(self, topic: "PersistentTopic") -> None:
         self._topic = topic
@@ -49,6 +51,7 @@ class Backlog:
         self.evictions = 0
         """Of the quota by size, since the topic came into memory."""
         self._evicting = False
+        self._was_old = False
         self._held: dict[Producer, Claim] = {}
         """Producers that wait until the backlog is smaller, in the order in which they came."""
         self._asking: dict[Producer, tuple[Claim, bool]] = {}
@@ -184,8 +187,10 @@ class Backlog:
 
     def _is_old(self, now: Now) -> bool:
         expiry = self._topic.expiry
-        old_at = too_old_at(self.age, expiry.oldest.begins) if expiry.oldest is not None else 0
-        return bool(old_at) and now.wall >= old_at and expiry.is_current
+        if not expiry.under_way:  # else it is as it was, until ``aged`` says more
+            old_at = too_old_at(self.age, expiry.oldest.begins) if expiry.oldest is not None else 0
+            self._was_old = bool(old_at) and now.wall >= old_at and expiry.is_current
+        return self._was_old
 
     def _block(self, quota: Quota | None, now: Now) -> None:
         self.blocked = quota

@@ -64,7 +64,7 @@ class TopicDeadlines:
 class TopicDeadline:
     """The one deadline of a stored topic: the first of all that somebody has for it. It stands in its row as well."""
 
-    __slots__ = ("_core", "_stored", "at")
+    __slots__ = ("_core", "_interim", "_rest", "_stored", "at")
 
     def __init__(self, core: "Core", stored: StoredTopic) -> None:
         self._core = core
@@ -72,14 +72,32 @@ class TopicDeadline:
         row = core.catalog.get(topic_key(stored.name)) or {}
         self.at: int = row.get("deadline", 0)
         """Milliseconds since 1970; 0 where there is none."""
+        self._interim = 0
+        """A deadline for the case that something which is under way is never finished; 0: nothing is."""
+        self._rest = 0
+        """The first of the others meanwhile."""
 
     def want(self, wall: int) -> None:
         """The topic is to be looked at then, or before; 0: for this reason never."""
+        if self._interim:
+            self._rest = first_of(self._rest, wall)
         if wall and (not self.at or wall < self.at):
-            self.set(wall)
+            self._put(wall)
 
-    def set(self, wall: int) -> None:
-        """The topic is to be looked at then and not before; 0: not at all."""
+    def set(self, wall: int, interim: int = 0) -> None:
+        """The topic is to be looked at then and not before; 0: not at all. Until ``settled`` at ``interim`` as well."""
+        self._interim, self._rest = interim, wall
+        self._put(first_of(wall, interim))
+
+    def settled(self, wall: int) -> None:
+        """What was under way is finished, and the topic is to be looked at then; 0: for this reason never."""
+        interim, self._interim = self._interim, 0
+        if interim and self.at == interim:
+            self._put(first_of(self._rest, wall))
+        else:
+            self.want(wall)
+
+    def _put(self, wall: int) -> None:
         if wall == self.at:
             return
         commits, key = self._core.commits, topic_key(self._stored.name)
@@ -100,6 +118,11 @@ class TopicDeadline:
         if self.at:
             self._core.commits.put_row(deadline_key(self.at, self._stored.topic_id), None)
             self.at = 0
+
+
+def first_of(*instants: int) -> int:
+    """The first of some instants, of which 0 means never."""
+    return min((at for at in instants if at), default=0)
 
 
 def _wall_of(key: str) -> int:

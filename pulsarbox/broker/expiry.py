@@ -56,7 +56,7 @@ def limits_of(ttl: int, age: Quota, *, enforced: bool) -> Limits:
 
 
 def cutoff(limits: Limits, begins: int, now_ms: int) -> int | None:
-    """What begins to age up to this instant goes (ms since 1970), the oldest being of ``begins``; None: nothing. Pure."""
+    """What begins to age up to this instant (ms since 1970) goes, the oldest being of ``begins``; None: nothing."""
     cutoffs = []
     if limits.ttl and begins + limits.ttl <= now_ms:
         cutoffs.append(now_ms - limits.ttl)
@@ -216,7 +216,7 @@ class Expiry:
         if not self._topic.stored.in_use:
             return
         self._again_at = again_at
-        self._topic.upkeep.deadline.want(again_at)
+        self._topic.upkeep.deadline.settled(again_at)
         self._topic.backlog.aged(now)
         if self._again:
             self._start(now)

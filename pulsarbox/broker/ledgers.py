@@ -6,7 +6,7 @@ It works on the stored topic alone, so that topics which nobody uses are kept in
 from typing import NamedTuple
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.deadlines import TopicDeadline
+from pulsarbox.broker.deadlines import TopicDeadline, first_of
 from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.policies.retention import (
     DISABLED,
@@ -75,8 +75,8 @@ class TopicLedgers:
         self._bounds = self._find_bounds()
         self._old_at = self._ledger.current.created + self._bounds.age if deadline.at else 0
         """When the ledger that grows is to be closed for its age (ms since 1970); 0 where no deadline says so yet."""
-        self._unneeded_due = False
-        """The ledger that grows could go, were it not for a subscription."""
+        self._unneeded_due = self._ledger.current.entries > 0
+        """The ledger that grows could go, were it not for a subscription; or it is not known whether it could."""
         self.trim_due = len(self._ledger.ledgers) > 1 and not deadline.at
         """A ledger was closed, and it was not looked at since whether one can go."""
         self.oldest_end = self._oldest_end()
@@ -199,4 +199,4 @@ class TopicLedgers:
         else:
             self._old_at = 0
         going, trim_at = self._trim(now)
-        return going, min((at for at in (again_at, trim_at) if at), default=0)
+        return going, first_of(again_at, trim_at)

@@ -356,7 +356,7 @@ class PersistentTopic(Topic):
         cleared(now)
 
     def look_after_ledgers(self, now: Now) -> int:
-        """Close and drop the ledgers that are due; when to look again (ms since 1970; 0: not by the passing of time)."""
+        """Close and drop the ledgers that are due; when to look again (ms since 1970; 0: not for this)."""
         dropped, again_at = self.ledgers.look(now)
         self._dropped(dropped, now)
         return again_at

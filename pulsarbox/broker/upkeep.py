@@ -7,7 +7,7 @@ row, so that it holds for topics that are not in memory too.
 
 from typing import TYPE_CHECKING
 
-from pulsarbox.broker.deadlines import TopicDeadline
+from pulsarbox.broker.deadlines import TopicDeadline, first_of
 from pulsarbox.broker.expiry import first_unacked
 from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE, Follows
 from pulsarbox.broker.policies.inactive_topic import CAUGHT_UP, INACTIVE_TOPIC, delete_at
@@ -59,13 +59,17 @@ class Upkeep:
         topic = self._topic
         if not topic.stored.in_use:
             return
-        again = [self._expire_subscriptions(now), topic.look_after_ledgers(now), topic.expiry.look(now)]
+        again = [self._expire_subscriptions(now), topic.look_after_ledgers(now)]
+        expiry_at = topic.expiry.look(now)
         topic.backlog.look(now)
         delete_at = self._delete_at(now)
         if delete_at and now.wall >= delete_at:
             topic.core.let_go(topic, now)
             return
-        self.deadline.set(min((at for at in (*again, delete_at) if at), default=0))
+        if topic.expiry.under_way:
+            self.deadline.set(first_of(*again, delete_at), interim=expiry_at)
+        else:
+            self.deadline.set(first_of(*again, delete_at, expiry_at))
 
     def soon(self, now: Now) -> None:
         """Something has changed that may ask for action: look when this turn is over."""
@@ -160,4 +164,4 @@ class Upkeep:
                 topic.remove_subscription(subscription, now)
             else:
                 again.append(at)
-        return min(again, default=0)
+        return first_of(*again)

@@ -1,7 +1,7 @@
 """Retention: how long what every subscription has acknowledged is kept.
 
-What goes are whole ledgers, as in Pulsar. So that the result is what the policy says, a ledger is closed when it holds an
-eighth of what is to be kept, and the one that grows goes too once all of it has had its time.
+What goes are whole ledgers, as in Pulsar. So that the result is what the policy says, a ledger is closed when it holds
+an eighth of what is to be kept, and the one that grows goes too once all of it has had its time.
 
 Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#retention-policies.
 """
