@@ -5,7 +5,7 @@ any more. Each part says when it wants to be looked at again; the first of these
 row, so that it holds for topics that are not in memory too.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.deadlines import TopicDeadline, first_of
 from pulsarbox.broker.expiry import first_unacked
@@ -23,6 +23,9 @@ from pulsarbox.storage.recovery import StoredTopic
 if TYPE_CHECKING:
     from pulsarbox.broker.subscription import Subscription
     from pulsarbox.broker.topic import PersistentTopic
+
+LOOK_MS: Final = 3_600_000
+"""How often it is looked at who is connected: only a crash ends that without anybody hearing of it."""
 
 
 def needs_memory(stored: StoredTopic, policies: TopicPolicies) -> bool:
@@ -113,7 +116,7 @@ class Upkeep:
             return 0
         if self.is_used:
             self._unused_since = 0
-            return 0
+            return now.wall + max(policy.after, LOOK_MS) if topic.is_connected else 0
         if not self._unused_since:
             self.maybe_unused(now)
         empty = not topic.ledger.confirmed_entries
@@ -123,9 +126,11 @@ class Upkeep:
 
     def consumer_came(self, subscription: "Subscription", now: Now) -> None:
         """A durable subscription is used again."""
-        if subscription.unused_since:
-            subscription.unused_since = 0
-            self._note(subscription)
+        subscription.unused_since = 0
+        self._note(subscription)
+        expiration = self._topic.policies.get(SUBSCRIPTION_EXPIRATION)
+        if expiration:
+            self.deadline.want(now.wall + max(expiration, LOOK_MS))
 
     def consumers_left(self, subscription: "Subscription", now: Now) -> None:
         """The last consumer of a durable subscription has gone."""
@@ -156,10 +161,12 @@ class Upkeep:
         expiration = topic.policies.get(SUBSCRIPTION_EXPIRATION)
         again = []
         for subscription in list(topic.subscriptions.values()) if expiration else []:
-            if not subscription.durable or subscription.consumers or subscription.fenced:
-                continue
             at = subscription.unused_since + expiration
-            if now.wall >= at:
+            if not subscription.durable:
+                continue
+            if subscription.consumers or subscription.fenced:
+                again.append(now.wall + max(expiration, LOOK_MS))
+            elif now.wall >= at:
                 subscription.close(now)
                 topic.remove_subscription(subscription, now)
             else:

@@ -22,7 +22,7 @@ from tests.unit.broker.policies.kept import (
 )
 
 HOLD, EXCEPTION, EVICTION = (str(each) for each in Follows)
-LASTING = {"keepAliveIntervalSeconds": 1_000_000}
+LASTING: dict[str, Any] = {"keepAliveIntervalSeconds": 1_000_000}
 HELD_ERROR, EXCEPTION_ERROR = 7, 8
 
 
