@@ -10,7 +10,8 @@
     partitions/<topic name>                 {"partitions": n, "properties": {}}
     topic/<topic name>                      {"id": n, "created": ms, "properties": {}; where it has them "deadline":
                                             ms, "epoch": how often it was given to one producer alone, less one,
-                                            "unused": ms, since when, if nobody uses it}
+                                            "unused": ms, since when, if nobody uses it,
+                                            "terminated": [ledger, entry] of the last message it will ever have}
     deadline/<ms, 16 hex>/<topic id>        the topic's name: then it is to be looked at, loaded or not
     walk/<id>                               {"prefix": of the keys of the topics to look at, "after": the last one that
                                             was}, until all of them were: a policy has changed

@@ -143,6 +143,8 @@ class Acknowledging:
             else:
                 done(now)
         self._subscription.dispatcher.acknowledged(consumer, now)
+        if self._topic.termination.ended:
+            self._subscription.tell_end()
 
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = (message_id.ledgerId, message_id.entryId)

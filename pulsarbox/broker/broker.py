@@ -61,6 +61,8 @@ class Broker:
         self.command_table: dict[int, CommandRow] = command_table()
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
+        self.on_shutdown: Callable[[str], None] | None = None
+        """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
         self._outbox_of: type[Outbox] = Outbox
         self._cnx_of: type[ServerCnx] = ServerCnx
         if settings.faultInjectionEnabled:

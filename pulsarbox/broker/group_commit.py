@@ -216,7 +216,7 @@ class GroupCommit:
             self.open = Group(batch.position)
             _send_receipts(group)  # of duplicates that had to wait for what came before them
             _run(group.callbacks, now)
-            return None
+            return self.take(now) if self.open.urgent else None  # what they changed is due at once
         if self._ids_changed:
             self._store.catalog.put(batch, IDS, {"next": self._next_id, "boot": self.boot})
             self._ids_changed = False

@@ -178,6 +178,8 @@ class Subscription:
         """The consumer can take ``permits`` more messages."""
         consumer.asked(permits, now)
         self.dispatcher.flow(consumer, now)
+        if self.topic.termination.ended:
+            self.tell_end()
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
         """Send again what the consumer holds: the entries at ``positions``, or all with None."""
@@ -195,6 +197,14 @@ class Subscription:
         """Mark-delete was moved past its consumers: what waits may be acknowledged."""
         self._acks.end_reset()
         self.dispatcher.acknowledged_unheld(self.cursor.mark_delete)
+        if self.topic.termination.ended:
+            self.tell_end()
+
+    def tell_end(self) -> None:
+        """The topic has ended: tell the consumers, if all there is of it is acknowledged. None hears it twice."""
+        if not self.cursor.backlog_entries:
+            for consumer in self.consumers:
+                consumer.tell_end()
 
     def why(self) -> Why:
         """The one reason why nothing is being sent right now, and since when."""

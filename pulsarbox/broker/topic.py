@@ -14,7 +14,9 @@ from pulsarbox.broker.expiry import Expiry
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Claim, Producers, StoredProducers
+from pulsarbox.broker.reads import Answer
 from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.termination import Termination
 from pulsarbox.broker.upkeep import Upkeep
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
@@ -114,6 +116,9 @@ class Topic:
             self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
         self.producers.remove(producer, now)
 
+    def check_takes(self) -> None:
+        """Raises TopicTerminated where the topic takes no more messages, ever."""
+
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """Take a message (or batch, or chunk). Raises PulsarBoxError, and takes nothing, where it is refused."""
         raise NotImplementedError
@@ -167,6 +172,7 @@ class PersistentTopic(Topic):
         self.expiry = Expiry(self)
         self.backlog = Backlog(self)
         self.policies.on_change(self.upkeep.look)
+        self.termination = Termination(self, core.catalog.get(topic_key(str(name))) or {})
         self._housekeeping = core.commits.housekeeping
         self.subscriptions: dict[str, Subscription] = {}
         self._reads = 0
@@ -229,9 +235,15 @@ class PersistentTopic(Topic):
 
     # Publishing
 
+    def check_takes(self) -> None:
+        """See Topic.check_takes."""
+        self.termination.check()
+
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves when the entry is durable."""
         parsed = parse_entry(payload)
+        if self.termination.begun:
+            self.termination.check()
         ledger = self.ledger
         refusal = self._housekeeping.refusal
         if refusal is not None:
@@ -446,16 +458,23 @@ class PersistentTopic(Topic):
             found(entry, now)
             return
 
-        self._reads += 1
-
         def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
-            self._reads -= 1
             if error is not None:
                 failed(error)
             else:
                 found(entries[0], when)
 
-        self.core.reads.ask(position.ledger_id, position.entry_id, position.entry_id, 1, answer)
+        self.read_run(position, position.entry_id, 1, answer)
+
+    def read_run(self, first: Position, last: int, max_bytes: int, answer: Answer) -> None:
+        """Confirmed entries of one ledger, up to entry ``last`` or ``max_bytes``; the topic stays in memory."""
+        self._reads += 1
+
+        def read(entries: list[Entry], error: Exception | None, now: Now) -> None:
+            self._reads -= 1
+            answer(entries, error, now)
+
+        self.core.reads.ask(first.ledger_id, first.entry_id, last, max_bytes, read)
 
     def look_up(
         self,
@@ -522,7 +541,7 @@ class PersistentTopic(Topic):
         """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
         if not self.producers.unused or self.backlog.waiting or self._reads or not self.stored.in_use:
             return False
-        if self.expiry.under_way or self.backlog.evicting:
+        if self.expiry.under_way or self.backlog.evicting or self.termination.under_way:
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False

@@ -10,6 +10,7 @@ from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.policies.backlog_quota import BACKLOG_SIZE
 from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
+from pulsarbox.broker.policies.policies import GLOBAL
 from pulsarbox.broker.policies.retention import RETENTION
 from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
 from pulsarbox.broker.timers import Timers
@@ -27,7 +28,7 @@ PAGE: Final = 500
 KEEPING: Final = (RETENTION, MESSAGE_TTL, BACKLOG_SIZE, INACTIVE_TOPIC, SUBSCRIPTION_EXPIRATION)
 """The policies by which something happens to a topic that nobody uses. Both quotas of a backlog have one key."""
 
-_KEYS: Final = frozenset(key for policy in KEEPING for key in (policy.namespace_key, policy.topic_key))
+_KEYS: Final = frozenset({GLOBAL, *(key for policy in KEEPING for key in (policy.namespace_key, policy.topic_key))})
 
 
 class Walks:

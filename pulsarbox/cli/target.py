@@ -129,12 +129,7 @@ def service_target(
     environ: Mapping[str, str] = os.environ,
 ) -> Target:
     """The broker for the Pulsar protocol. Raises Misused for a URL that cannot be one."""
-    given = _given(url, "--url", SERVICE_VARIABLE, environ, data_dir)
-    if given is None and data_dir is None:
-        given = _of_the_context("url", environ)
-    if given is None:
-        given = _of_the_box(config_file, data_dir, web=False) or (DEFAULT_SERVICE, "the default")
-    return _target(*given, scheme="pulsar", port=6650, secure="pulsar+ssl")
+    return _find(_SERVICE, url, config_file, data_dir, environ)
 
 
 def admin_target(
@@ -144,12 +139,37 @@ def admin_target(
     environ: Mapping[str, str] = os.environ,
 ) -> Target:
     """The broker for the Admin API. Raises Misused for a URL that cannot be one."""
-    given = _given(url, "--admin-url", ADMIN_VARIABLE, environ, data_dir)
+    return _find(_ADMIN, url, config_file, data_dir, environ)
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """One of the two ports of a broker, and what names it."""
+
+    option: str
+    variable: str
+    field: str
+    """Of a context."""
+    default: str
+    scheme: str
+    secure: str
+    """The scheme over TLS."""
+    port: int
+
+
+_SERVICE: Final = _Door("--url", SERVICE_VARIABLE, "url", DEFAULT_SERVICE, "pulsar", "pulsar+ssl", 6650)
+_ADMIN: Final = _Door("--admin-url", ADMIN_VARIABLE, "admin_url", DEFAULT_ADMIN, "http", "https", 8080)
+
+
+def _find(
+    door: _Door, url: str | None, config_file: Path | None, data_dir: str | None, environ: Mapping[str, str]
+) -> Target:
+    given = _given(url, door.option, door.variable, environ, data_dir)
     if given is None and data_dir is None:
-        given = _of_the_context("admin_url", environ)
+        given = _of_the_context(door.field, environ)
     if given is None:
-        given = _of_the_box(config_file, data_dir, web=True) or (DEFAULT_ADMIN, "the default")
-    return _target(*given, scheme="http", port=8080, secure="https")
+        given = _of_the_box(config_file, data_dir, web=door is _ADMIN) or (door.default, "the default")
+    return _target(door, *given)
 
 
 def _given(
@@ -176,10 +196,9 @@ def current_context(environ: Mapping[str, str] = os.environ) -> dict[str, Any] |
 
 def checked_urls(context: Mapping[str, str]) -> None:
     """Raises Misused for a URL of a context that cannot be one."""
-    if context.get("url"):
-        _target(context["url"], "--url", scheme="pulsar", port=6650, secure="pulsar+ssl")
-    if context.get("admin_url"):
-        _target(context["admin_url"], "--admin-url", scheme="http", port=8080, secure="https")
+    for door in (_SERVICE, _ADMIN):
+        if context.get(door.field):
+            _target(door, context[door.field], door.option)
 
 
 def _of_the_context(field: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
@@ -207,14 +226,15 @@ def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tu
     return (f"http://{host}:{running.web_port}", origin) if web else (f"pulsar://{host}:{running.port}", origin)
 
 
-def _target(url: str, origin: str, scheme: str, port: int, secure: str) -> Target:
+def _target(door: _Door, url: str, origin: str) -> Target:
+    scheme, port = door.scheme, door.port
     found, mark, rest = url.strip().partition("://")
     looks = f"it looks like {scheme}://localhost:{port}"
     if not mark:
         raise Misused(f"{origin}: '{url}' is no URL: {looks}")
-    if found == secure and secure == "https":
-        scheme, port = secure, 443
-    elif found == secure:
+    if found == "https" and door is _ADMIN:
+        scheme, port = found, 443
+    elif found == door.secure:
         raise Misused(f"{origin}: '{url}': TLS is not supported yet; {looks}")
     if found != scheme:
         raise Misused(f"{origin}: '{url}' has the scheme {found}: {looks}")

@@ -263,6 +263,37 @@ def _unload(admin: "Admin", name: TopicName) -> None:
 
 
 @topic.command()
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
+@yes_option
+@dry_run_option
+@with_admin
+def terminate(names: tuple[str, ...], yes: bool, dry_run: bool, admin: "Admin") -> None:
+    """End topics: nothing can be published to them any more, for good. What they hold stays, and can be consumed.
+
+    Producers are sent away. Consumers get the rest; those of Java and Rust are told once they have acknowledged all.
+    On a terminal the name has to be typed in; elsewhere --yes is needed.
+
+    \b
+    Examples:
+      pulsarbox topic terminate orders
+      pulsarbox topic terminate 'acme/prod/2025-*' --yes
+    """
+    topics = [each for name in names for each in _meant(admin, name)]
+    what = f"terminate {len(topics)} topics" if len(topics) > 1 else f"terminate topic {short(topics[0])}"
+    confirm(f"{what}, for good", [short(each) for each in topics], yes=yes, dry_run=dry_run)
+    things = [("terminated topic", short(each), partial(_terminate, admin, each)) for each in topics]
+    carry_out(things, dry_run=dry_run)
+
+
+def _terminate(admin: "Admin", name: TopicName) -> None:
+    from pulsarbox.client.admin import path_of
+
+    part = "/partitions" if name.base == name and admin.partitions(name) else ""
+    with suggesting(admin, name):
+        admin.ask("POST", f"{path_of(name)}/terminate{part}")
+
+
+@topic.command()
 @click.argument("name", metavar="TOPIC")
 @click.argument("count", metavar="[N]", type=click.IntRange(1), required=False)
 @dry_run_option

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from pulsarbox.config.policy_settings import PolicySettings
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, slots=True)
-class KeepSettings(PolicySettings):
+@dataclass(frozen=True)
+class KeepSettings:
     """See ``settings.Settings``, of which these are a part."""
 
     ttlDurationDefaultInSeconds: int = setting(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PolicySettings:
     """See ``settings.Settings``, of which these are a part."""
 

@@ -137,6 +137,26 @@ def test_unloading_loses_nothing(client: Any, topic: str, run: Run) -> None:
     assert got == numbered(200)[: len(got)]
 
 
+def test_a_topic_ends(client: Any, topic: str, run: Run) -> None:
+    consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
+    published(client, topic, 2)
+    refused = run("topic", "terminate", topic)
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True), refused.stderr
+    done = run("topic", "terminate", topic, "--yes")
+    assert (done.returncode, done.stdout.startswith("terminated topic")) == (0, True), done
+    with pytest.raises(pulsar.TopicTerminated):
+        client.create_producer(topic)
+    assert take(consumer, 2) == numbered(2)
+    assert run("topic", "terminate", topic, "--yes").returncode == 0
+    said = run("admin", "topics", "terminate", topic)
+    assert said.stdout.startswith("Topic successfully terminated at "), said.stderr
+    parts = f"{topic}-parts"
+    assert run("topic", "create", parts, "--partitions", "2").returncode == 0
+    assert run("topic", "terminate", parts, "--yes").returncode == 0
+    with pytest.raises(pulsar.TopicTerminated):
+        client.create_producer(parts)
+
+
 def test_the_life_of_topics_of_a_tenant(run: Run) -> None:
     assert run("tenant", "create", "acme").stdout == "created tenant acme\n"
     assert run("ns", "create", "acme/prod").stdout == "created namespace acme/prod\n"

@@ -30,6 +30,7 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
         # Told to come back: a client that were let in would send again what was refused, at once and for ever.
         raise ServiceNotReady(f"Nothing can be published right now: {refusal}")
     topic = broker.topics.open(name, now)
+    topic.check_takes()
     again = command.epoch > 0
     if isinstance(topic, PersistentTopic):
         topic.backlog.check(again=again)

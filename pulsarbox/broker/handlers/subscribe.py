@@ -6,9 +6,9 @@ from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.non_persistent import NonPersistentTopic
+from pulsarbox.broker.policies.subscription_types import check_type_enabled
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.subscription_types import check_type_enabled
 from pulsarbox.broker.topic import AnySubscription, PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import NamingError, NotAllowed, PulsarBoxError, ServiceNotReady, SubscriptionNotFound
@@ -50,7 +50,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
             _opened(cnx, command, consumer, now)
             return
         assert isinstance(topic, PersistentTopic)
-        check_type_enabled(cnx.broker.core.settings, name, command.subType)
+        check_type_enabled(topic.policies, cnx.broker.core.settings, command.subType)
         existing = topic.subscriptions.get(command.subscription)
         if existing is not None or command.durable:
             _join(cnx, command, _durable(cnx, command, topic, existing, now), now)

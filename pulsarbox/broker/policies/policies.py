@@ -16,6 +16,9 @@ from pulsarbox.storage.catalog import Catalog, Row, namespace_key, policies_key
 
 T = TypeVar("T")
 
+GLOBAL: Final = "globalPolicies"
+"""The member of a topic's row that has what was set with ``?isGlobal=true``; what was set without wins over it."""
+
 TOLD_AT_ONCE: Final = 20
 """Topics that are told of a change in one turn: each may trim its ledgers and write some rows."""
 
@@ -157,14 +160,21 @@ class TopicPolicies:
         return found
 
     def _find(self, policy: Policy[T]) -> tuple[T, Level]:
-        for level, row_key, key in (
-            (Level.TOPIC, policies_key(str(self.name.base)), policy.topic_key),
-            (Level.NAMESPACE, namespace_key(self.name.namespace), policy.namespace_key),
+        row = self._policies.row
+        own = self._policies.settings.topicLevelPoliciesEnabled
+        topic = row(policies_key(str(self.name.base)), keep=self.attached) if own else {}
+        namespace = row(namespace_key(self.name.namespace), keep=self.attached)
+        for level, values, key in (
+            (Level.TOPIC, topic, policy.topic_key),
+            (Level.TOPIC, topic.get(GLOBAL, {}), policy.topic_key),
+            (Level.NAMESPACE, namespace, policy.namespace_key),
         ):
-            stored = self._policies.row(row_key, keep=self.attached).get(key) if key else None
-            value = policy.read(stored) if stored is not None else None
-            if value is not None:
-                return value, level
+            value = values.get(key) if key else None
+            if value is not None and policy.by_cluster and level is Level.NAMESPACE:
+                value = value.get(self._policies.settings.clusterName)
+            read = None if value is None else policy.read(value)
+            if read is not None:
+                return read, level
         return policy.broker(self._policies.settings), Level.BROKER
 
     def on_change(self, told: Callable[[Now], None]) -> None:

@@ -29,6 +29,8 @@ class Policy(Generic[T]):
     topic_key: str
     """Where it stands in the policies of a topic, as Pulsar's TopicPolicies has it; empty where a topic has none."""
     read: Callable[[Any], T | None]
-    """What a stored value means to the broker; None where it says nothing of this policy: the next level is asked."""
+    """What a stored value means to the broker; None: nothing, so that the level below is asked."""
     broker: Callable[[Settings], T]
     """What holds where neither topic nor namespace says anything."""
+    by_cluster: bool = False
+    """In the policies of a namespace the value stands under the name of the cluster."""

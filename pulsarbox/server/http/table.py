@@ -18,6 +18,7 @@ from pulsarbox.server.http import (
     stats,
     subscriptions,
     tenants,
+    termination,
     topics,
     unserved,
 )
@@ -37,6 +38,7 @@ ROOMS = (
     subscriptions,
     messages,
     maintenance,
+    termination,
     schemas,
     lookup,
     clock,

@@ -1,7 +1,8 @@
 """What the statistics of a topic say: the JSON of Pulsar 4.2, field by field.
 
 What has no source in the box yet stands with Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``,
-its backlog in messages where ``msgBacklog`` counts entries, and ``why``: the one reason why nothing is sent to it.
+its backlog in messages where ``msgBacklog`` counts entries; ``secondsToDrain``, until that is gone at present rates;
+and ``why``: the one reason why nothing is sent to it.
 """
 
 from collections.abc import Iterable
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.drain import longest, seconds_to_drain
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import AnySubscription, PersistentTopic, Topic
@@ -92,6 +94,9 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
     rates_in = [producer.rates(wanted.now) for producer in topic.producers]
     subscriptions = {each.name: subscription_stats(each, wanted) for each in topic.all_subscriptions()}
     rate_in, throughput_in = (sum(column) for column in zip(*rates_in, strict=True)) if rates_in else (0.0, 0.0)
+    for each in subscriptions.values():
+        if "backlogMessages" in each:
+            each["secondsToDrain"] = seconds_to_drain(each["backlogMessages"], each["messageAckRate"], rate_in)
     stats = empty() | {
         "msgRateIn": rate_in,
         "msgThroughputIn": throughput_in,
@@ -385,6 +390,8 @@ def _add_numbers(total: Stats, stats: Stats) -> None:
             total[name] = total[name] or value
         elif name in _LAST:
             total[name] = value
+        elif name == "secondsToDrain":
+            total[name] = longest(total[name], value)
 
 
 def _sum(of: dict[str, Stats], name: str) -> Any:

@@ -1,11 +1,21 @@
 """Settings that are changed while the box runs."""
 
+import ast
+import asyncio
 import logging
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import pulsarbox
+from pulsarbox.config import Settings
+from pulsarbox.config.settings import settings_table
+from pulsarbox.embed.hosted import HostedBox
 from pulsarbox.errors import PreconditionFailed
 from tests.unit.broker.playbook import TOPIC, Box
+
+PACKAGE = Path(pulsarbox.__file__).parent
 
 
 def creates(box: Box) -> bool:
@@ -72,3 +82,67 @@ def test_a_stored_value_that_does_not_do_any_more_is_left_out(caplog: pytest.Log
         box = box.restart()
     assert box.broker.core.settings.dispatcherMaxReadBatchSize == 7
     assert [record.getMessage().split()[3] for record in caplog.records] == ["gone", "maxMessageSize"]
+
+
+# Where the code may read a dynamic setting from something that is not ``core.settings`` itself: each is handed the
+# settings as they are at that moment, or told of each change.
+TOLD = {
+    ("broker/core.py", "apply"),
+    ("broker/dispatch/bounds.py", "take"),
+    ("broker/ledgers.py", "retention_of"),
+    ("broker/subscription_types.py", "check_type_enabled"),
+}
+BEFORE_THE_FIRST = {
+    ("broker/group_commit.py", "__init__"),  # Core.apply follows before anything else
+    ("embed/hosted.py", "shutdown_seconds"),  # of a box that does not serve
+    ("embed/process_runner.py", "_patience"),  # of a child that does not answer
+}
+
+
+def dynamic_reads() -> Iterator[tuple[str, str, str, str]]:
+    """Every place that reads a dynamic setting: file, function, what it is read from, the setting."""
+    names = {row.name for row in settings_table() if row.dynamic}
+    for path in sorted(path for path in PACKAGE.rglob("*.py") if path.parent.name != "config"):
+        tree = ast.parse(path.read_text())
+        for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)):
+            local = {
+                target.id: ast.unparse(each.value)
+                for each in ast.walk(function)
+                if isinstance(each, ast.Assign)
+                for target in each.targets
+                if isinstance(target, ast.Name)
+            }
+            for each in ast.walk(function):
+                if isinstance(each, ast.Attribute) and each.attr in names:
+                    source = ast.unparse(each.value)
+                    yield path.relative_to(PACKAGE).as_posix(), function.name, local.get(source, source), each.attr
+
+
+def test_a_dynamic_setting_is_read_when_it_is_used() -> None:
+    """A copy that was made at the start would not know of a change."""
+    reads = list(dynamic_reads())
+    assert {name for *_, name in reads} == {row.name for row in settings_table() if row.dynamic}
+    stale = [
+        f"{file}: {function} reads {name} from {source}"
+        for file, function, source, name in reads
+        if (file, function) not in TOLD | BEFORE_THE_FIRST
+        and (function == "__init__" or not source.endswith("core.settings"))
+    ]
+    assert stale == []
+
+
+def test_how_long_a_shutdown_may_take_is_what_was_said_last() -> None:
+    async def scenario() -> None:
+        box = HostedBox(Settings(brokerServicePort=0, webServicePort=0), memory=True, embedded=True)
+        await box.open()
+        assert box._serving is not None
+        configuration = box._serving.broker.configuration
+        assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
+        configuration.update("brokerShutdownTimeoutMs", "1234", box._serving.shell.now())
+        assert box.shutdown_seconds == box._serving.shutdown_seconds == 1.234
+        configuration.delete("brokerShutdownTimeoutMs", box._serving.shell.now())
+        box._serving.shell.kick()
+        assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
+        await box.close()
+
+    asyncio.run(scenario())

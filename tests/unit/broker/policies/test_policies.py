@@ -1,8 +1,10 @@
 """Which level wins, and who hears of a change."""
 
+from pulsarbox.broker.policies.policies import GLOBAL
 from pulsarbox.broker.policies.policy import Level
 from pulsarbox.broker.policies.retention import DISABLED, RETENTION, Retention
 from pulsarbox.names import parse_topic
+from pulsarbox.storage.catalog import policies_key
 from tests.unit.broker.playbook import Box
 
 TOPIC = parse_topic("public/default/a-partition-1")
@@ -59,3 +61,20 @@ def test_the_policies_of_a_topic_go_with_it() -> None:
         assert policies.of(topic).found(RETENTION)[1] is Level.TOPIC
         (topics.delete_partitioned if partitions else topics.delete)(topic, box.now, force=False)
         assert policies.of(topic).found(RETENTION)[1] is Level.BROKER
+
+
+def test_what_is_set_for_all_clusters_stands_behind_what_is_set_for_this_one() -> None:
+    box = Box()
+    policies = box.broker.core.policies
+    policies.put_topic(TOPIC, {GLOBAL: {"retentionPolicies": row(1, 1)}}, box.now)
+    assert policies.of(TOPIC).get(RETENTION) == Retention(60_000, 1 << 20)
+    policies.set_topic(TOPIC, "retentionPolicies", row(2, 1), box.now)
+    assert policies.of(TOPIC).get(RETENTION) == Retention(120_000, 1 << 20)
+
+
+def test_without_policies_of_topics_theirs_are_kept_and_do_not_count() -> None:
+    box = Box(topicLevelPoliciesEnabled=False)
+    policies = box.broker.core.policies
+    policies.set_topic(TOPIC, "retentionPolicies", row(2, 1), box.now)
+    assert policies.of(TOPIC).found(RETENTION) == (DISABLED, Level.BROKER)
+    assert policies.row(policies_key(str(TOPIC.base)))["retentionPolicies"] == row(2, 1)
