@@ -218,30 +218,29 @@ class Backlog:
         ):  # or the rest is on its way to the disk: then comes ``confirmed``
             return
         self._evicting = True
+        topic.core.under_way += 1
         self.evictions += 1
-
-        def failed(error: Exception) -> None:
-            self._evicting = False
 
         find_first(
             topic,
             slowest.mark_delete,
             lambda entry: entry.total_bytes >= until,
             self._evict_through,
-            failed,
+            self._evicted,
             now,
             unread=lambda position: position.ledger_id not in ledger.ledgers,
         )
 
+    def _evicted(self, error: Exception | None = None) -> None:
+        """It is done, or could not be: then the next entries that are confirmed try again."""
+        self._evicting = False
+        self._topic.core.under_way -= 1
+
     def _evict_through(self, position: Position, now: Now) -> None:
         """The entry at ``position`` goes, and all before it."""
         topic = self._topic
-
-        def failed(error: Exception) -> None:
-            self._evicting = False
-
         behind = topic.ledger.next(*position) if position <= topic.ledger.last_confirmed else position
-        topic.locate(behind, self._evict_to, failed, now)
+        topic.locate(behind, self._evict_to, self._evicted, now)
 
     def _evict_to(self, mark: Position, messages: int, size: int, now: Now) -> None:
         topic = self._topic
@@ -253,7 +252,7 @@ class Backlog:
             nonlocal left
             left -= 1
             if not left:
-                self._evicting = False
+                self._evicted()
                 if topic.stored.in_use and not stopped:
                     self._judge(when)
 

@@ -123,6 +123,14 @@ class Broker:
             self.on_timer(now)
         return now
 
+    def is_catching_up(self, now: Now) -> bool:
+        """Whether anything that is due by the wall clock, or follows from a changed policy, is still to be done."""
+        wall = self.next_timer().wall
+        core = self.core
+        return (
+            (wall is not None and wall <= now.wall) or core.under_way > 0 or core.walks.running or core.policies.telling
+        )
+
     # Outputs
 
     def take_waiting(self) -> list[Outbox]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.consumer import Held, ack_set_bits
 from pulsarbox.broker.finder import find_first_since
+from pulsarbox.broker.meter import Meter
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PreconditionFailed
 from pulsarbox.storage.cursor import ManagedCursor
@@ -88,6 +89,22 @@ class Clearing:
         """Messages that expired, since the subscription came into memory."""
         self.last_expired = 0
         """When that was asked for last (ms since 1970)."""
+        self._meter: Meter | None = None
+        """Of those, from the first on."""
+
+    def look(self, now: Now) -> None:
+        """See Meter.look."""
+        if self._meter is not None:
+            self._meter.look((self.expired,), now)
+
+    def rate_expired(self, now: Now) -> float:
+        """Messages that expire, a second."""
+        return self._meter.rates((self.expired,), now)[0] if self._meter is not None else 0.0
+
+    def _count(self, messages: int, now: Now) -> None:
+        if self._meter is None:
+            self._meter = Meter(now.monotonic, 1)
+        self.expired += max(messages, 0)
 
     def clear(self, done: Done, now: Now) -> None:
         """Acknowledge everything that can be seen. Raises PreconditionFailed, NotFound."""
@@ -161,7 +178,7 @@ class Clearing:
         before = self._cursor.backlog_messages
 
         def counted(when: Now) -> None:
-            self.expired += max(before - self._cursor.backlog_messages, 0)
+            self._count(before - self._cursor.backlog_messages, when)
             done(when)
 
         self._acknowledge_to(position, ack_set_bits(ack_set), counted, failed, now)
@@ -170,7 +187,7 @@ class Clearing:
         before = self._cursor.backlog_messages
 
         def counted(when: Now) -> None:
-            self.expired += max(before - self._cursor.backlog_messages, 0)
+            self._count(before - self._cursor.backlog_messages, when)
             done(when)
 
         self._check()

@@ -41,6 +41,8 @@ class Core:
         self.walks = Walks(store.catalog, self.commits, self.timers)
         self.policies.for_unloaded = self.walks.changed
         self.unacked = BrokerUnacked(settings)
+        self.under_way = 0
+        """Topics in which messages expire or are evicted right now, read by read."""
         self.let_go: Callable[[Topic, Now], None] = _nobody
         """Deletes a topic because nobody has used it for too long."""
         self._producer_names = 0

@@ -76,7 +76,9 @@ def due_at(limits: Limits, begins: int, now_ms: int) -> int:
 class Expiry:
     """Of one topic in memory."""
 
-    __slots__ = ("_again", "_again_at", "_limits", "_topic", "evictions", "is_known", "oldest", "on", "under_way")
+    __slots__ = (
+        "_again", "_again_at", "_limits", "_looked_up", "_topic", "evictions", "is_known", "oldest", "on", "under_way",
+    )  # fmt: skip
 
     def __init__(self, topic: "PersistentTopic") -> None:
         self._topic = topic
@@ -90,6 +92,8 @@ class Expiry:
         self.is_known = False
         """Whether it was looked for the oldest at all."""
         self.under_way = False
+        self._looked_up = False
+        """Somebody who only wants to know it has asked for the oldest."""
         self._again = False
         """Look once more when this is done."""
         self._again_at = 0
@@ -124,9 +128,20 @@ class Expiry:
             self.is_known = True
             return
         self.under_way = True
+        self._topic.core.under_way += 1
         self.find_oldest(self._judge, now)
 
     # The oldest
+
+    def tell_oldest(self, now: Now) -> Oldest | None:
+        """The oldest of the backlog, as far as that is known without waiting; else it is known the next time."""
+        if not self.is_current and not self.under_way and not self._looked_up:
+            self._looked_up = True
+            self.find_oldest(self._known, now)
+        return self.oldest if self.is_current else None
+
+    def _known(self, oldest: Oldest | None, now: Now) -> None:
+        self._looked_up = False
 
     @property
     def is_current(self) -> bool:
@@ -212,6 +227,7 @@ class Expiry:
 
     def _finish(self, again_at: int, now: Now) -> None:
         self.under_way = False
+        self._topic.core.under_way -= 1
         self.is_known = True
         if not self._topic.stored.in_use:
             return

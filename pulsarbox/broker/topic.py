@@ -192,6 +192,8 @@ class PersistentTopic(Topic):
         """See Topic.look."""
         super().look(now)
         self.traffic.look(now)
+        for subscription in self.subscriptions.values():
+            subscription.clearing.look(now)
 
     # Producers
 

@@ -46,6 +46,11 @@ class Walks:
         """Whose page that is, and the row once it is done."""
         self._running = False
 
+    @property
+    def running(self) -> bool:
+        """Whether there is any."""
+        return self._running
+
     def start(self, settings: Settings, now: Now) -> None:
         """Go on with what a stop has interrupted; and what the broker's own values say may be something else now."""
         self.settings_changed(settings, now)

@@ -111,6 +111,11 @@ class Policies:
         if self._to_tell:
             self._timers.at(now.monotonic, self._tell)
 
+    @property
+    def telling(self) -> bool:
+        """Whether topics in memory are still to be told of a change."""
+        return bool(self._to_tell)
+
     # Topics in memory
 
     def attach(self, topic: "TopicPolicies") -> None:

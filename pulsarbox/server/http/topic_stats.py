@@ -112,10 +112,12 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
     }
     if topic.producers.epoch is not None:
         stats["topicEpoch"] = topic.producers.epoch
-    return stats | (_stored(topic, subscriptions) if isinstance(topic, PersistentTopic) else _not_stored(topic))
+    return stats | (
+        _stored(topic, subscriptions, wanted.now) if isinstance(topic, PersistentTopic) else _not_stored(topic)
+    )
 
 
-def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats]) -> Stats:
+def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -> Stats:
     ledger = topic.ledger
     row = topic.core.catalog.get(topic_key(str(topic.name))) or {}
     slowest = min((each.cursor.mark_bytes for each in topic.subscriptions.values()), default=ledger.confirmed_bytes)
@@ -125,15 +127,24 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats]) -> Stats:
         "msgInCounter": ledger.confirmed_messages,
         "storageSize": ledger.size,
         "backlogSize": ledger.confirmed_bytes - slowest,
-        "backlogQuotaLimitSize": -1,
-        "backlogQuotaLimitTime": -1,
-        "oldestBacklogMessageAgeSeconds": -1,
+        "backlogQuotaLimitSize": topic.backlog.size.limit,
+        "backlogQuotaLimitTime": topic.backlog.age.limit // 1000 if topic.backlog.age.limit > 0 else -1,
+        **_oldest(topic, now),
         "deduplicationStatus": "Disabled" if topic.deduplication is None else "Enabled",
         "nonContiguousDeletedMessagesRanges": ranges,
         "nonContiguousDeletedMessagesRangesSerializedSize": ranges * RANGE_BYTES,
         "topicCreationTimeStamp": row.get("created", 0),
         "lastPublishTimeStamp": ledger.last_publish_time,
     }
+
+
+def _oldest(topic: PersistentTopic, now: Now) -> Stats:
+    """The age of the oldest message of the backlog: -1 without one, and where it is being looked up only now."""
+    oldest = topic.expiry.tell_oldest(now)
+    if oldest is None:
+        return {"oldestBacklogMessageAgeSeconds": -1}
+    age = max(now.wall - oldest.begins, 0) // 1000
+    return {"oldestBacklogMessageAgeSeconds": age, "oldestBacklogMessageSubscriptionName": oldest.subscription}
 
 
 def _not_stored(topic: Topic) -> Stats:
@@ -226,10 +237,12 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
     }
     if subscription.type == CommandSubscribe.Key_Shared and subscription.consumers:
         stats["keySharedMode"] = subscription.consumers[0].key_shared.mode.name
-    return stats | (_cursor_stats(subscription) if isinstance(subscription, Subscription) else {"msgDropRate": 0.0})
+    return stats | (
+        _cursor_stats(subscription, wanted.now) if isinstance(subscription, Subscription) else {"msgDropRate": 0.0}
+    )
 
 
-def _cursor_stats(subscription: Subscription) -> Stats:
+def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
     cursor, clearing, why = subscription.cursor, subscription.clearing, subscription.why()
     backlog, ranges = cursor.backlog_entries, len(cursor.ranges)
     return {
@@ -239,6 +252,7 @@ def _cursor_stats(subscription: Subscription) -> Stats:
         "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
         "msgInReplay": subscription.waiting_again,
         "type": TYPE_NAMES[subscription.type] if subscription.served else "None",
+        "msgRateExpired": clearing.rate_expired(now),
         "msgExpired": clearing.expired,
         "totalMsgExpired": clearing.expired,
         "lastExpireTimestamp": clearing.last_expired,
