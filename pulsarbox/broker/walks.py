@@ -62,7 +62,8 @@ class Walks:
         values += [str(settings.backlogQuotaDefaultLimitSecond), str(settings.backlogQuotaCheckEnabled)]
         if (self._catalog.get(KEPT) or {}).get("values") != values:
             self._commits.put_row(KEPT, {"values": values})
-            self._walk(f"{PERSISTENT}://", now)
+            if self._catalog.first(topic_key("")) is not None:
+                self._walk(f"{PERSISTENT}://", now)
 
     def changed(self, name: str, before: Row, row: Row, now: Now) -> None:
         """What is set for a namespace (``tenant/namespace/``) or a topic was another row before."""
