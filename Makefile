@@ -105,6 +105,7 @@ format: env-dev ## Format the code and sort the imports
 generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.toml, tables in docs/
 	$(BIN)/python tests/tools/generate_protocol.py
 	$(BIN)/python -m tests.tools.generate_endpoints
+	$(BIN)/python -m tests.tools.generate_known
 	$(BIN)/python -m pulsarbox.config --write
 
 .PHONY: lock

@@ -19,6 +19,7 @@ from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
+from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
@@ -67,6 +68,7 @@ class Subscription:
         self._acks = Acknowledging(self)
         self.clearing = Clearing(self)
         self.source = EntrySource(cursor, topic.core, self.dispatch)
+        self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
 
@@ -127,11 +129,18 @@ class Subscription:
             self.dispatcher = self._make_dispatcher(sub_type, asked)
             self.type = sub_type
             self._key_shared = asked
+            self.limit_unacked(now)
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
         self.served = True
         if self.durable and self.unused_since:
             self.topic.upkeep.consumer_came(self, now)
+
+    def limit_unacked(self, now: Now) -> None:
+        """See what may be held unacknowledged: by each consumer, and by all."""
+        dispatcher, get = self.dispatcher, self.topic.policies.get
+        if isinstance(dispatcher, MultipleConsumersDispatcher):
+            dispatcher.limit_unacked(get(MAX_UNACKED_PER_CONSUMER), get(MAX_UNACKED_PER_SUBSCRIPTION), now)
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """The consumer has gone. ``lost``: its connection broke, it did not close."""
@@ -158,13 +167,14 @@ class Subscription:
         core = self.topic.core
         if sub_type == CommandSubscribe.Shared:
             choose = choice_of(core.settings.sharedConsumerSelection, self.properties)
-            return SharedDispatcher(self.cursor, self.source, core, choose)
+            return SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
         if sub_type == CommandSubscribe.Key_Shared:
             selector = make_selector(asked.mode, core.settings)
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
-            return KeySharedDispatcher(self.cursor, self.source, core, selector, draining=draining)
+            return KeySharedDispatcher(self.cursor, self.source, core, self.throttle, selector, draining=draining)
+        failover = sub_type == CommandSubscribe.Failover
         return SingleActiveDispatcher(
-            self.cursor, self.source, core, failover=sub_type == CommandSubscribe.Failover, topic=self.topic.name
+            self.cursor, self.source, core, self.throttle, failover=failover, topic=self.topic.name
         )
 
     # Dispatch
@@ -210,7 +220,11 @@ class Subscription:
         """The one reason why nothing is being sent right now, and since when."""
         if self.fenced:
             return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
-        return why_of(self.dispatcher.why(), self.dispatcher.standstill.since)
+        reason, limiter = self.dispatcher.why(), self.throttle.refusing
+        why = why_of(reason, self.dispatcher.standstill.since)
+        if reason == Reason.THROTTLED and limiter is not None:
+            why = why._replace(text=f"{why.text}: {limiter.in_words}")
+        return why
 
     # Cursor
 

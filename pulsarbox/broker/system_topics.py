@@ -1,18 +1,17 @@
 """Topics that Pulsar keeps for itself."""
 
 import re
-from typing import Final
 
 from pulsarbox.names import parse_topic
 
-SYSTEM_NAMES: Final = re.compile(
+SYSTEM_NAMES = re.compile(
     r"__change_events|__transaction_.*|transaction_coordinator_assign|.*__transaction_pending_ack"
 )
-"""They are not listed, and not deleted because nobody uses them."""
+"""Topics that Pulsar keeps for itself; they are not listed."""
 
 
 def is_system(name: str) -> bool:
-    """Whether a topic is one of them."""
+    """Whether a topic is one that Pulsar keeps for itself."""
     local = name.rpartition("/")[2]
     if "__" not in local and not local.startswith("transaction_coordinator_assign"):
         return False  # nearly all, and taking a name apart takes ten times as long

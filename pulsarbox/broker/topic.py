@@ -1,29 +1,34 @@
 """A topic: its producers and subscriptions; of a persistent one also what it stores."""
 
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from mmh3 import hash as murmur3_32
 
+from pulsarbox.broker.admission import Admission
+from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.backlog import Backlog
 from pulsarbox.broker.commit_times import Traffic
-from pulsarbox.broker.consumer import Consumer, Held
+from pulsarbox.broker.consumer import Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.expiry import Expiry
 from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.limits.step import More
+from pulsarbox.broker.limits.topic_limits import TopicLimits
+from pulsarbox.broker.policies.deduplication import DEDUPLICATION
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Claim, Producers, StoredProducers
 from pulsarbox.broker.reads import Answer
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.termination import Termination
 from pulsarbox.broker.upkeep import Upkeep
-from pulsarbox.clock import Now
+from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
-from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
 from pulsarbox.storage.catalog import cursor_key, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
@@ -40,47 +45,6 @@ new_entry: Final = tuple.__new__
 Located = Callable[[Position, int, int, Now], None]
 
 
-class AnySubscription(Protocol):
-    """What connections and the Admin API ask of a subscription, stored or not."""
-
-    name: str
-    consumers: list[Consumer]
-    type: CommandSubscribe.SubType
-    gone: tuple[int, int]
-    """Messages and bytes that were sent to consumers that have gone."""
-
-    @property
-    def topic_name(self) -> TopicName:
-        """Of its topic."""
-
-    @property
-    def durable(self) -> bool:
-        """Whether the subscription outlives its consumers."""
-
-    @property
-    def active_consumer(self) -> Consumer | None:
-        """The consumer that gets everything, of an Exclusive or Failover subscription."""
-
-    @property
-    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
-        """The slots of each consumer, of a Key_Shared subscription."""
-
-    def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
-        """The consumer can take more messages."""
-
-    def dispatch(self, now: Now) -> None:
-        """Send what can be sent."""
-
-    def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
-        """The consumer has gone. ``lost``: its connection broke, it did not close."""
-
-    def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
-        """Delete the subscription, asked for by one of its consumers."""
-
-    def close(self, now: Now, asked_by: Consumer | None = None) -> None:
-        """Let all consumers go."""
-
-
 class Topic:
     """What persistent and non-persistent topics have in common: the producers."""
 
@@ -90,10 +54,29 @@ class Topic:
         self.policies = core.policies.of(name)
         core.policies.attach(self.policies)
         self.producers: Producers = Producers(str(name))
+        self.limits = TopicLimits(core.limits, self.policies, self, self._published())
+        self.admission = Admission(self)
+        self.policies.on_change(self._policies_changed)
         self.gone_in = (0, 0)
         """Messages and bytes from producers that have gone."""
         self.gone_out = (0, 0)
         """Messages and bytes that subscriptions sent that have gone."""
+
+    def _published(self) -> More | None:
+        """Counts what is published; None where dispatch is not limited."""
+        return None
+
+    def producers_now(self) -> Iterator[Producer]:
+        """See Members of limits."""
+        return iter(self.producers)
+
+    def throttled_subscriptions(self) -> "Iterator[Subscription]":
+        """See Members of limits."""
+        return iter(())
+
+    def _policies_changed(self, now: Now) -> None:
+        """Policies may be other ones: do what follows at once."""
+        self.admission.changed(now)
 
     def last_sequence_id(self, name: str) -> int:
         """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
@@ -114,6 +97,7 @@ class Topic:
         """The producer has gone."""
         if producer in self.producers:
             self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
+        producer.let_go(now)
         self.producers.remove(producer, now)
 
     def check_takes(self) -> None:
@@ -161,11 +145,12 @@ class PersistentTopic(Topic):
     """A topic whose messages are stored."""
 
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
+        self.ledger = stored.ledger
+        self.subscriptions: dict[str, Subscription] = {}
         super().__init__(core, name)
         self.producers: StoredProducers = StoredProducers(core, name)
         self.stored = stored
         stored.in_use = True
-        self.ledger = stored.ledger
         self.traffic = Traffic(stored.ledger)
         self.upkeep = Upkeep(self)
         self.ledgers = TopicLedgers(core, stored, self.policies, self.upkeep.deadline)
@@ -174,7 +159,6 @@ class PersistentTopic(Topic):
         self.policies.on_change(self.upkeep.look)
         self.termination = Termination(self, core.catalog.get(topic_key(str(name))) or {})
         self._housekeeping = core.commits.housekeeping
-        self.subscriptions: dict[str, Subscription] = {}
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
         self.deduplication: Deduplication | None = None
@@ -188,6 +172,15 @@ class PersistentTopic(Topic):
         """See Topic."""
         return iter(self.subscriptions.values())
 
+    def _published(self) -> More:
+        """See Topic."""
+        ledger = self.ledger
+        return lambda: (ledger.confirmed_messages, ledger.confirmed_bytes)
+
+    def throttled_subscriptions(self) -> Iterator[Subscription]:
+        """See Topic."""
+        return iter(list(self.subscriptions.values()))
+
     def look(self, now: Now) -> None:
         """See Topic.look."""
         super().look(now)
@@ -197,9 +190,16 @@ class PersistentTopic(Topic):
 
     # Producers
 
+    def _policies_changed(self, now: Now) -> None:
+        """See Topic."""
+        super()._policies_changed(now)
+        self.update_deduplication()
+        for subscription in list(self.subscriptions.values()):
+            subscription.limit_unacked(now)
+
     def _deduplicates(self) -> bool:
         """Whether messages are deduplicated: decided here and nowhere else."""
-        return self.core.settings.brokerDeduplicationEnabled
+        return self.policies.get(DEDUPLICATION)
 
     def update_deduplication(self) -> None:
         """Turn deduplication on or off. Off forgets the sequence ids: nobody would keep them up to date."""
@@ -246,6 +246,8 @@ class PersistentTopic(Topic):
         parsed = parse_entry(payload)
         if self.termination.begun:
             self.termination.check()
+        if self.admission.measures:
+            self.admission.check_message(len(payload), parsed.metadata)
         ledger = self.ledger
         refusal = self._housekeeping.refusal
         if refusal is not None:
@@ -254,7 +256,7 @@ class PersistentTopic(Topic):
         if ledger.total_bytes >= self.backlog.full_at and self.backlog.refuses(now):
             return
         deduplication = self.deduplication
-        if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata):
+        if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata, now):
             return
         info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)
@@ -285,7 +287,7 @@ class PersistentTopic(Topic):
     def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
         """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
         producer.published(0, 0)
-        producer.refuse(send.sequence_id, PersistenceError(f"The message could not be stored: {reason}"))
+        producer.refuse(send.sequence_id, PersistenceError(f"The message could not be stored: {reason}"), now)
         producer.disconnect(now)
 
     def _entry(self, parsed: ParsedEntry, payload: bytes, info: LedgerInfo, now: Now) -> Entry:
@@ -442,6 +444,7 @@ class PersistentTopic(Topic):
     def _forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
+            subscription.throttle.end(BEGINNING)
             self.subscription_went(subscription)
         if subscription.durable:
             cursor_id = subscription.cursor.cursor_id

@@ -4,12 +4,15 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from pulsarbox.broker.admission import TOO_MANY_TOPICS
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deadlines import TopicDeadline
 from pulsarbox.broker.idle import IdleTopics
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.permissions import Permissions
+from pulsarbox.broker.policies.auto_creation import AUTO_TOPICS, AutoTopics
+from pulsarbox.broker.policies.counts import MAX_TOPICS
 from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.system_topics import is_system
@@ -98,6 +101,7 @@ class Topics:
         """It is not in memory any more."""
         del self._topics[str(topic.name)]
         self._core.policies.detach(topic.policies)
+        topic.limits.end()
 
     def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
         """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it
@@ -184,13 +188,31 @@ class Topics:
         if self.partitions(name):
             raise NotAllowed(f"Found partitioned metadata for non-partitioned topic: {name}")
         count = self.partitions(name.base)
-        if not count and not (create and self._core.settings.allowAutoTopicCreation):
+        if not count and not (create and self.auto_created(name).allowed):
             raise TopicNotFound(f"Topic {name} does not exist")
         if name.base != name and not count:
             raise NotAllowed(f"Partition metadata not found for the partitioned topic: {name}")
         if name.base != name and name.partition_index >= count:
             raise TopicNotFound(f"Topic not found {name}")
+        if not self._has_room(name, 1):
+            raise NotAllowed(TOO_MANY_TOPICS)
         return self._make(name, now)
+
+    def auto_created(self, name: TopicName) -> AutoTopics:
+        """What comes into being where a client names a topic that does not exist."""
+        return self._core.policies.of(name).get(AUTO_TOPICS)
+
+    def _has_room(self, name: TopicName, more: int) -> bool:
+        """Whether the namespace of a topic may have so many more persistent ones."""
+        limit = self._core.policies.of(name).get(MAX_TOPICS)
+        if limit <= 0 or not name.persistent or is_system(str(name)):
+            return True
+        prefix, present = topic_key(f"{PERSISTENT}://{name.namespace}/"), 0
+        after: str | None = ""
+        while after is not None and present + more <= limit:
+            keys, after = self._core.catalog.page(prefix, after, PAGE)
+            present += sum(not is_system(key.partition("/")[2]) for key in keys)
+        return present + more <= limit
 
     def create(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
         """Create a topic that is not partitioned. Raises Conflict, NotFound, PreconditionFailed."""
@@ -205,6 +227,8 @@ class Topics:
             if name.partition_index >= count:
                 what = f"it has {count} partitions" if count else "it is not partitioned"
                 raise PreconditionFailed(f"'{name.local}' cannot be a partition of {name.base}: {what}")
+        if not self._has_room(name, 1):
+            raise PreconditionFailed(TOO_MANY_TOPICS)
         return self._make(name, now, properties)
 
     def _make(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
@@ -305,6 +329,8 @@ class Topics:
         _check_count(count)
         if self.partitions(name) or self.exists(name):
             raise Conflict("This topic already exists")
+        if not self._has_room(name, count):
+            raise PreconditionFailed(TOO_MANY_TOPICS)
         row = {"partitions": count, "properties": properties or {}}
         self._core.commits.put_row(partitions_key(str(name)), row)
         self._make_partitions(name, range(count), now)
@@ -405,17 +431,15 @@ class Topics:
         self._tenants.require(name.namespace)
         if name.base != name and 0 < self.partitions(name.base) <= name.partition_index:
             raise TopicNotFound(f"Topic {name} not found")  # as Pulsar: it cannot come into being this way
-        settings = self._core.settings
         if not create:
             raise TopicNotFound(f"Topic {name} not found")
-        if (
-            settings.allowAutoTopicCreation
-            and settings.allowAutoTopicCreationType == "partitioned"
-            and name.base == name
-        ):
-            self.create_partitioned(name, settings.defaultNumPartitions, now)
-            return settings.defaultNumPartitions
-        return 0
+        kind = self.auto_created(name)
+        if not kind.allowed or not kind.partitions or name.base != name:
+            return 0
+        if not self._has_room(name, kind.partitions):
+            raise NotAllowed(TOO_MANY_TOPICS)
+        self.create_partitioned(name, kind.partitions, now)
+        return kind.partitions
 
     # Lists
 

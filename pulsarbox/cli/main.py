@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from pulsarbox import __version__
-from pulsarbox.cli.lazy import LazyCommand, LazyGroup
+from pulsarbox.cli.lazy import LazyCommand
+from pulsarbox.cli.root import Root
 
 COMMANDS: Final = {
     "admin": LazyCommand("pulsarbox.cli.pulsar_admin.admin:admin", "The words of pulsar-admin, for any Pulsar."),
@@ -34,7 +35,7 @@ COMMANDS: Final = {
 }
 
 
-@click.group(cls=LazyGroup, lazy_commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Root, lazy_commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s", prog_name="pulsarbox")
 def main() -> None:
     """Apache Pulsar in a box: one process, one data directory, one command.

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from tests.differences import known_admin
 from tests.differences.broker import NO_STATS
 
 _STATS = "stats of topics are not in this version"
@@ -142,6 +143,8 @@ def _goes_on(a: Any, b: Any) -> bool:
 
 def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
     """Why a difference is wanted; empty if it is not known."""
+    if scenario.startswith("admin."):
+        return known_admin.reason_of(step, seen)
     if any(_LACKING in json.dumps(each) for each in seen):
         return _STATS
     if NOT_IMPLEMENTED in seen:

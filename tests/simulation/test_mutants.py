@@ -63,7 +63,7 @@ def receipts_leave_before_the_commit(patch: pytest.MonkeyPatch) -> None:
         batch = original(self, now)
         if batch is not None and self.in_flight is not None:
             for producer, *receipt in self.in_flight.receipts:
-                producer.receipt(*receipt)
+                producer.receipt(*receipt, now)
             self.in_flight.receipts.clear()
         return batch
 
@@ -168,7 +168,7 @@ def a_failed_commit_sends_receipts(patch: pytest.MonkeyPatch) -> None:
     def failed(self: GroupCommit, batch: Any, now: Any, error: Exception) -> None:
         if self.in_flight is not None:
             for producer, *receipt in self.in_flight.receipts:
-                producer.receipt(*receipt)
+                producer.receipt(*receipt, now)
             self.in_flight.receipts.clear()
         original(self, batch, now, error)
 

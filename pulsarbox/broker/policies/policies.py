@@ -69,11 +69,17 @@ class Policies:
         if now is not None:
             self.for_unloaded(f"{namespace}/", before, row or {}, now)
 
-    def set_topic(self, name: TopicName, key: str, value: Any, now: Now) -> None:
-        """Set one policy of a topic (of all partitions); None takes it away."""
-        row = {each: kept for each, kept in self.row(policies_key(str(name.base))).items() if each != key}
+    def set_topic(self, name: TopicName, key: str, value: Any, now: Now, *, everywhere: bool = False) -> None:
+        """Set one policy of a topic (of all partitions); None takes it away. ``everywhere``: for all clusters."""
+        row = dict(self.row(policies_key(str(name.base))))
+        values = dict(row.get(GLOBAL, {})) if everywhere else row
+        values.pop(key, None)
         if value is not None:
-            row[key] = value
+            values[key] = value
+        if everywhere:
+            row.pop(GLOBAL, None)
+            if values:
+                row[GLOBAL] = values
         self.put_topic(name, row or None, now)
 
     def put_topic(self, name: TopicName, row: Row | None, now: Now) -> None:

@@ -101,9 +101,8 @@ def _count(name: str, namespace: tuple[str, str], topic: Place | None, meaning: 
 
 def _of_topic(key: str, path: str, too_small: str = "", **more: Any) -> Place:
     """The place of such a limit in the policies of a topic."""
-    return Place(
-        key, path, **({"blank": Blank.ZERO, "minimum": 0} | more), too_small=too_small or f"{path} must be 0 or more"
-    )
+    given: dict[str, Any] = {"blank": Blank.ZERO, "minimum": 0} | more
+    return Place(key, path, **given, too_small=too_small or f"{path} must be 0 or more")
 
 
 _STORAGE: Final = (
@@ -219,7 +218,7 @@ _DELIVERY: Final = (
         "publish-rate",
         "How much may be published on a topic, in messages and bytes a second",
         PUBLISH_RATE,
-        Place("publishMaxMessageRate", "publishRate", by_cluster=True),
+        Place("publishMaxMessageRate", "publishRate", by_cluster=True, superuser=True),
         Place("publishRate", "publishRate", blank=Blank.KEEPS, unset=NO_CONTENT),
     ),
     PolicyRow(
@@ -233,7 +232,7 @@ _DELIVERY: Final = (
         "delayed-delivery",
         "Whether messages may be delivered later than they are published, and how exactly",
         DELAYED_DELIVERY,
-        Place("delayed_delivery_policies", "delayedDelivery"),
+        Place("delayed_delivery_policies", "delayedDelivery", superuser=True),
         Place("delayedDelivery", "delayedDelivery", applied=True),
         stored_only="a later version delays messages",
     ),
@@ -415,7 +414,13 @@ _SCHEMAS: Final = (
             unset="UNDEFINED",
             removed=False,
         ),
-        Place("schemaCompatibilityStrategy", "schemaCompatibilityStrategy", verb="PUT", applied=True),
+        Place(
+            "schemaCompatibilityStrategy",
+            "schemaCompatibilityStrategy",
+            verb="PUT",
+            nothing="UNDEFINED",
+            applied=True,
+        ),
         stored_only=_SCHEMAS_LATER,
     ),
     PolicyRow(

@@ -22,6 +22,7 @@ from pulsarbox.server.http import (
     topics,
     unserved,
 )
+from pulsarbox.server.http.policies import of_namespaces, of_topics, quotas, resource_groups
 from pulsarbox.server.http.routes import Routes
 
 ROOMS = (
@@ -38,6 +39,10 @@ ROOMS = (
     subscriptions,
     messages,
     maintenance,
+    of_namespaces,
+    of_topics,
+    quotas,
+    resource_groups,
     termination,
     schemas,
     lookup,

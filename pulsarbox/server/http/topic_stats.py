@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.drain import longest, seconds_to_drain
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
-from pulsarbox.broker.topic import AnySubscription, PersistentTopic, Topic
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
 from pulsarbox.storage.catalog import topic_key

@@ -128,7 +128,7 @@ def test_a_producer_is_refused_with_an_error_where_the_policy_says_so() -> None:
     assert [name for name, _ in frames(client)] == ["send_receipt", "close_producer"]
     for again in (0, 1):
         assert client.producer(1, producer_name="p", epoch=again).error == EXCEPTION_ERROR
-    consume(box, [tuple(topic_of(box).ledger.last_confirmed)])
+    consume(box, [topic_of(box).ledger.last_confirmed])
     producing(box)
 
 
@@ -185,7 +185,7 @@ def test_a_held_producer_that_goes_is_forgotten() -> None:
     leave(client)
     assert closing.request("close_producer", producer_id=1) is not None
     assert topic_of(box).backlog.waiting == 0
-    consume(box, [tuple(topic_of(box).ledger.last_confirmed)])
+    consume(box, [topic_of(box).ledger.last_confirmed])
     assert len(topic_of(box).producers) == 0
 
 

@@ -14,6 +14,7 @@ CONSTANTS = sorted(
     {value for module in MODULES for value in vars(module).values() if isinstance(value, Policy)},
     key=lambda each: each.name,
 )
+IN_TABLE = [each for each in CONSTANTS if each.name != "one-subscription-dispatch-rate"]
 ELSEWHERE = {
     "allowed-topic-property-keys-for-metrics",
     "deduplication-snapshot-interval",

@@ -137,6 +137,95 @@ PERMISSIONS = {
     "POST /admin/v2/namespaces/{tenant}/{namespace}/allowedClusters": "SUPERUSER",
 }
 
+POLICIES = {
+    "/admin/v2/namespaces/{tenant}/{namespace}": {
+        "allowedTopicPropertyKeysForMetrics": "GET POST DELETE",
+        "autoSubscriptionCreation": "GET POST DELETE",
+        "autoTopicCreation": "GET POST DELETE",
+        "backlogQuota": "POST DELETE",
+        "backlogQuotaMap": "GET",
+        "compactionThreshold": "GET PUT DELETE",
+        "deduplication": "GET POST DELETE",
+        "deduplicationSnapshotInterval": "GET POST",
+        "delayedDelivery": "GET",
+        "dispatchRate": "GET POST DELETE",
+        "dispatcherPauseOnAckStatePersistent": "GET POST DELETE",
+        "encryptionRequired": "GET POST",
+        "inactiveTopicPolicies": "GET POST DELETE",
+        "isAllowAutoUpdateSchema": "GET POST",
+        "maxConsumersPerSubscription": "GET POST DELETE",
+        "maxConsumersPerTopic": "GET POST DELETE",
+        "maxProducersPerTopic": "GET POST DELETE",
+        "maxSubscriptionsPerTopic": "GET POST DELETE",
+        "maxTopicsPerNamespace": "GET POST DELETE",
+        "maxUnackedMessagesPerConsumer": "GET POST DELETE",
+        "maxUnackedMessagesPerSubscription": "GET POST DELETE",
+        "messageTTL": "GET POST DELETE",
+        "persistence": "GET POST DELETE",
+        "publishRate": "GET",
+        "resourcegroup": "GET DELETE",
+        "resourcegroup/{resourcegroup}": "POST",
+        "retention": "GET POST DELETE",
+        "schemaAutoUpdateCompatibilityStrategy": "GET PUT",
+        "schemaCompatibilityStrategy": "GET PUT",
+        "schemaValidationEnforced": "GET POST",
+        "subscribeRate": "GET POST DELETE",
+        "subscriptionAuthMode": "GET POST",
+        "subscriptionDispatchRate": "GET POST DELETE",
+        "subscriptionExpirationTime": "GET POST DELETE",
+        "subscriptionTypesEnabled": "GET POST DELETE",
+    },
+    "/admin/v2/{domain}/{tenant}/{namespace}/{topic}": {
+        "autoSubscriptionCreation": "GET POST DELETE",
+        "backlogQuota": "POST DELETE",
+        "backlogQuotaMap": "GET",
+        "compactionThreshold": "GET POST DELETE",
+        "deduplicationEnabled": "GET POST DELETE",
+        "deduplicationSnapshotInterval": "GET POST DELETE",
+        "delayedDelivery": "GET POST DELETE",
+        "dispatchRate": "GET POST DELETE",
+        "dispatcherPauseOnAckStatePersistent": "GET POST DELETE",
+        "inactiveTopicPolicies": "GET POST DELETE",
+        "maxConsumers": "GET POST DELETE",
+        "maxConsumersPerSubscription": "GET POST DELETE",
+        "maxMessageSize": "GET POST DELETE",
+        "maxProducers": "GET POST DELETE",
+        "maxSubscriptionsPerTopic": "GET POST DELETE",
+        "maxUnackedMessagesOnConsumer": "GET POST DELETE",
+        "maxUnackedMessagesOnSubscription": "GET POST DELETE",
+        "messageTTL": "GET POST DELETE",
+        "persistence": "GET POST DELETE",
+        "policies": "DELETE",
+        "publishRate": "GET POST DELETE",
+        "retention": "GET POST DELETE",
+        "schemaCompatibilityStrategy": "GET PUT DELETE",
+        "schemaValidationEnforced": "GET POST",
+        "subscribeRate": "GET POST DELETE",
+        "subscriptionDispatchRate": "GET POST DELETE",
+        "subscriptionExpirationTime": "GET POST DELETE",
+        "subscriptionTypesEnabled": "GET POST DELETE",
+        "{subscription}/dispatchRate": "GET POST DELETE",
+    },
+}
+"""Policies, by the methods that an admin of the tenant may use."""
+PERMISSIONS |= {
+    f"{method} {name}/{policy}": "TENANT_ADMIN"
+    for name, policies in POLICIES.items()
+    for policy, methods in policies.items()
+    for method in methods.split()
+}
+PERMISSIONS |= {
+    "GET /admin/v2/brokers/backlog-quota-check": "SUPERUSER",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/delayedDelivery": "SUPERUSER",
+    "DELETE /admin/v2/namespaces/{tenant}/{namespace}/delayedDelivery": "SUPERUSER",
+    "POST /admin/v2/namespaces/{tenant}/{namespace}/publishRate": "SUPERUSER",
+    "DELETE /admin/v2/namespaces/{tenant}/{namespace}/publishRate": "SUPERUSER",
+    "GET /admin/v2/resourcegroups": "SUPERUSER",
+    "GET /admin/v2/resourcegroups/{resourcegroup}": "SUPERUSER",
+    "PUT /admin/v2/resourcegroups/{resourcegroup}": "SUPERUSER",
+    "DELETE /admin/v2/resourcegroups/{resourcegroup}": "SUPERUSER",
+}
+
 
 def nothing(call: Call) -> Answer:
     return DONE
