@@ -4,18 +4,24 @@
   Prometheus does, while a second connection has one message in flight: the longest that its receipts take meanwhile is
   what a scrape costs clients; the same without a scrape stands beside it.
 - ``polled``: publishing one by one as fast as it goes, by turns alone and beside a process that asks for `/metrics` and
-  for the statistics of all topics once a second.
+  for the statistics of all topics once a second; with ``poll`` all, for those statistics only, with ``each``, for those
+  of one topic after the other, a hundred a second.
 
 It reads its job from stdin and prints figures, like driver/main.go. The Admin API's URL is the job's ``web_url``.
 """
 
+import http.client
+import itertools
 import json
 import multiprocessing
 import random
 import sys
 import time
+from ctypes import c_longlong
+from http import HTTPStatus
 from statistics import median
 from typing import Final
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from benchmarks.raw_driver import OPENED_AT_ONCE, DriverError, Job, Link, busy, chunks, message, prepare, publish
@@ -24,6 +30,8 @@ from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 SCRAPES: Final = 3
 TURNS: Final = 8
 POLL_SECONDS: Final = 1.0
+POLLS_OF_EACH: Final = 100
+"""Single topics that are asked for in that time."""
 TIMEOUT_SECONDS: Final = 60.0
 POLLED: Final = ("/metrics", "/admin/v2/broker-stats/topics", "/admin/v2/broker-stats/metrics")
 
@@ -98,12 +106,28 @@ def scrape(job: Job) -> dict[str, float]:
     }
 
 
-def _poll(web_url: str) -> None:
-    while True:
+def _poll(web_url: str, paths: list[str], seconds: float, count: c_longlong) -> None:
+    """Ask for each of the paths, one every so many seconds."""
+    asker = http.client.HTTPConnection(urlsplit(web_url).netloc, timeout=TIMEOUT_SECONDS)
+    for path in itertools.cycle(paths):
         begin = time.monotonic()
-        for path in POLLED:
-            fetch(web_url + path)
-        time.sleep(max(0.0, POLL_SECONDS - (time.monotonic() - begin)))
+        asker.request("GET", path, headers={"Accept-Encoding": "gzip"})
+        answer = asker.getresponse()
+        answer.read()
+        if answer.status != HTTPStatus.OK:
+            raise DriverError(f"{path} cannot be polled: {answer.status}")
+        count.value += 1  # nobody else writes; a lock could be held by one that is terminated
+        time.sleep(max(0.0, seconds - (time.monotonic() - begin)))
+
+
+def _polled(job: Job) -> tuple[list[str], float]:
+    """What is asked for, and the seconds from one to the next."""
+    if job.get("poll") == "each":
+        path = f"/admin/v2/{job['topic'].replace('://', '/')}"
+        return [f"{path}-{number}/stats" for number in range(job["topics"])], POLL_SECONDS / POLLS_OF_EACH
+    if job.get("poll") == "all":
+        return ["/admin/v2/broker-stats/topics"], POLL_SECONDS
+    return list(POLLED), POLL_SECONDS / len(POLLED)
 
 
 def polled(job: Job) -> dict[str, float]:
@@ -114,11 +138,13 @@ def polled(job: Job) -> dict[str, float]:
     used: dict[bool, list[float]] = {False: [], True: []}
     """Microseconds of the broker's processor time, a message."""
     count, at = job["messages"] // TURNS, 0
+    polls, watched_seconds, started = multiprocessing.RawValue(c_longlong, 0), 0.0, 0.0
     for turn in range(-1, 2 * TURNS):  # the first warms up
         watched = turn % 4 in (1, 2)  # alone, watched, watched, alone
         prepare([link], 1, range(at, at + count), body)
-        poller = multiprocessing.Process(target=_poll, args=(job["web_url"],), daemon=True) if watched else None
-        if poller is not None:
+        poller = multiprocessing.Process(target=_poll, args=(job["web_url"], *_polled(job), polls), daemon=True)
+        if watched:
+            started = time.monotonic()
             poller.start()
             time.sleep(0.2)
         before, begin = busy(broker) if broker else 0.0, time.perf_counter()
@@ -126,12 +152,15 @@ def polled(job: Job) -> dict[str, float]:
         if turn >= 0:
             rates[watched].append(count / (time.perf_counter() - begin))
             used[watched].append(((busy(broker) if broker else 0.0) - before) / count * 1e6)
-        if poller is not None:
+        if watched:
+            if poller.exitcode:
+                raise DriverError("the client that polls has given up")
+            watched_seconds += time.monotonic() - started
             poller.terminate()
             poller.join()
         at += count
     alone, beside = median(rates[False]), median(rates[True])
-    figures = {"rate": beside, "alone": alone, "share": beside / alone}
+    figures = {"rate": beside, "alone": alone, "share": beside / alone, "polls": polls.value / watched_seconds}
     if broker:
         figures |= {"broker_us": median(used[True]), "alone_us": median(used[False])}
     return figures

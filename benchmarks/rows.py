@@ -16,6 +16,7 @@ class Figure:
 RAW_DRIVER: Final = "benchmarks.raw_driver"
 RAW_SUBSCRIPTIONS: Final = "benchmarks.raw_subscriptions"
 RAW_SCRAPE: Final = "benchmarks.raw_scrape"
+RAW_ADMIN: Final = "benchmarks.raw_admin"
 
 COMMANDS: Final = "benchmarks.commands"
 
@@ -100,13 +101,29 @@ ROWS: Final = (
         (RATE, Figure("alone", "msg/s alone", more_is_better=True), Figure("share", "of alone", more_is_better=True),
          BROKER, Figure("alone_us", "us broker alone")),
         {"row": "polled", "messages": 800_000, "topics": 100, "limit_seconds": 300.0}, raw=RAW_SCRAPE),
+    # A thousand topics: all statistics in one answer once a second, and those of single topics at a hundred a second.
+    *(Row(f"polled-1000{suffix}", f"publish single on 1 of 1,000 topics beside a client that polls {what}",
+          (RATE, Figure("alone", "msg/s alone", more_is_better=True), Figure("share", "of alone", more_is_better=True),
+           BROKER, Figure("alone_us", "us broker alone"), Figure("polls", "polls/s", more_is_better=True)),
+          {"row": "polled", "messages": 800_000, "topics": 1_000, "poll": poll, "limit_seconds": 300.0}, raw=RAW_SCRAPE)
+      for suffix, what, poll in (("", "them all", "all"), ("-each", "them one by one", "each"))),
+    *(Row(f"admin-{clients}", f"Admin API, {title}",
+          tuple(Figure(f"{phase}{key}", f"{unit} {said}", more_is_better=not key)
+                for phase, said in (("stats", "GET stats"), ("put", "PUT topic"), ("delete", "DELETE topic"))
+                for key, unit in (("", "/s"), ("_ms", "ms"), ("_us", "us broker"))),
+          {"row": "admin", "messages": 2_000, "clients": clients, "limit_seconds": 120.0}, raw=RAW_ADMIN)
+      for clients, title in ((1, "one connection"), (8, "8 connections"))),
+    Row("admin-topics", "10,000 topics created, listed, deleted, by 8 connections",
+        (Figure("create", "s create"), Figure("create_rate", "/s", more_is_better=True), Figure("list", "ms list"),
+         Figure("delete", "s delete"), Figure("delete_rate", "/s", more_is_better=True)),
+        {"row": "topics", "messages": 10_000, "topics": 10_000, "clients": 8, "limit_seconds": 300.0}, raw=RAW_ADMIN),
     Row("fanout-single", "fan-out to 10 subscriptions, single", (RATE, IN_RATE),
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),
         {"row": "fanout", "messages": 30_000, "subscriptions": 10, "batched": True}),
     # Our own commands, beside the loop that one writes with the official Python client: its end and start counted.
     Row("command-start", "start of a command",
-        tuple(Figure(f"{name}_{key}", f"{unit} {name}") for name in ("version", "produce", "consume")
+        tuple(Figure(f"{name}_{key}", f"{unit} {name}") for name in ("python", "version", "produce", "consume", "admin")
               for key, unit in (("ms", "ms"), ("cpu_ms", "ms cpu"))),
         {"row": "start", "messages": 1000, "runs": 10}, raw=COMMANDS),
     Row("command-produce", "produce: lines, 100 bytes", (RATE, OFFICIAL, RATIO),

@@ -1,7 +1,8 @@
 """Which broker a command talks to: ``--url`` and ``--admin-url``, and what stands in for them.
 
 The first that there is: the option; PULSARBOX_SERVICE_URL or PULSARBOX_ADMIN_URL; the context in use; the box that runs
-on the data directory; the ports of a Pulsar broker on this machine. Any broker will do, a box or Apache Pulsar.
+on the data directory; this user's box with --memory; the ports of a Pulsar broker on this machine. Any broker
+will do, a box or Apache Pulsar.
 """
 
 import functools
@@ -9,13 +10,16 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from pulsarbox.cli.directory import CONFIG
 from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
 from pulsarbox.client.errors import NotConnected
+
+if TYPE_CHECKING:
+    from pulsarbox.server.running import Running
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
 ADMIN_VARIABLE: Final = "PULSARBOX_ADMIN_URL"
@@ -168,7 +172,8 @@ def _find(
     if given is None and data_dir is None:
         given = _of_the_context(door.field, environ)
     if given is None:
-        given = _of_the_box(config_file, data_dir, web=door is _ADMIN) or (door.default, "the default")
+        web = door is _ADMIN
+        given = _of_the_box(config_file, data_dir, web) or _in_memory(web) or (door.default, "the default")
     return _target(door, *given)
 
 
@@ -221,9 +226,27 @@ def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tu
     running = read(directory, found.pid)
     if running is None:
         raise Unreachable(f"the box on {directory} (process {found.pid or 'unknown'}) does not serve yet: try again")
+    return _url(running, web), f"the box on {directory}"
+
+
+def _in_memory(web: bool) -> tuple[str, str] | None:
+    """This user's box with --memory. Where several run: the one on the default port, else Misused, which names them."""
+    from pulsarbox.server.memory_entry import entries, pid_of
+    from pulsarbox.server.running import read
+
+    found = [running for path in entries() if (running := read(path, pid_of(path))) is not None]
+    if len(found) > 1:
+        usual = [running for running in found if running.port == _SERVICE.port]
+        if not usual:
+            told = "; ".join(f"process {each.pid}: {_url(each, False)}, {_url(each, True)}" for each in found)
+            raise Misused(f"several boxes run in memory ({told}): name one with --url or --admin-url")
+        found = usual
+    return (_url(found[0], web), f"the box in memory, process {found[0].pid}") if found else None
+
+
+def _url(running: "Running", web: bool) -> str:
     host = f"[{running.host}]" if ":" in running.host else running.host
-    origin = f"the box on {directory}"
-    return (f"http://{host}:{running.web_port}", origin) if web else (f"pulsar://{host}:{running.port}", origin)
+    return f"http://{host}:{running.web_port}" if web else f"pulsar://{host}:{running.port}"
 
 
 def _target(door: _Door, url: str, origin: str) -> Target:

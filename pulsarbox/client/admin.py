@@ -62,7 +62,9 @@ class Admin:
 
         Raises Refused, NotConnected, NoAnswer.
         """
-        target = f"/admin/v2{path}" + (f"?{urlencode(query)}" if query else "")
+        return self._ask(method, f"/admin/v2{path}" + (f"?{urlencode(query)}" if query else ""), body, content_type)
+
+    def _ask(self, method: str, target: str, body: Any = None, content_type: str = "application/json") -> Any:
         data = None if body is None else json.dumps(body).encode()
         try:
             reply = self._web.exchange(method, target, data, content_type)
@@ -114,6 +116,12 @@ class Admin:
     def subscriptions(self, topic: TopicName) -> list[str]:
         """The subscriptions of a topic, those of all its partitions."""
         return sorted(self.ask("GET", f"{path_of(topic)}/subscriptions"))
+
+    def policies(self, of: TopicName | str) -> dict[str, dict[str, Any]]:
+        """The policies of a topic, or of ``tenant/namespace``, by name: value, level, meaning. Of a box only."""
+        path = path_of(of) if isinstance(of, TopicName) else f"/{quoted(*of.split('/'))}"
+        found: dict[str, dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/policies{path}")
+        return found
 
     # Statistics
 

@@ -161,13 +161,13 @@ class Web:
         except (ConnectionError, http.client.BadStatusLine) as error:
             self.close()
             if not kept or method == "POST":
-                raise Unanswered(str(error) or type(error).__name__) from error
+                raise Unanswered(_in_words(error)) from error
         # The connection was idle for too long: GET, PUT and DELETE may be repeated.
         try:
             return self._once(method, target, body, headers)
         except (ConnectionError, http.client.BadStatusLine) as error:
             self.close()
-            raise Unanswered(str(error) or type(error).__name__) from error
+            raise Unanswered(_in_words(error)) from error
 
     def _once(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         connection = self._connected()
@@ -216,3 +216,9 @@ class Web:
         except OSError as error:
             raise Unanswered(f"the certificates cannot be used: {error}") from error
         return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=context)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "the connection ended without an answer: is it the port of the Admin API?"
+    return str(error) or type(error).__name__

@@ -13,7 +13,7 @@ class ThrottleSettings:
         0,
         "Messages that the box sends a second to all consumers of persistent topics together; 0 or -1: any number.",
         table="throttling",
-        unit="messages a second",
+        unit="messages",
         minimum=-1,
         dynamic=True,
     )
@@ -21,7 +21,7 @@ class ThrottleSettings:
         0,
         "Bytes that the box sends a second to all consumers of persistent topics together; 0 or -1: any number.",
         table="throttling",
-        unit="bytes a second",
+        unit="bytes",
         minimum=-1,
         dynamic=True,
     )
@@ -30,7 +30,7 @@ class ThrottleSettings:
         "Messages that the subscriptions of a topic (of each partition) are sent a second together; 0 or -1: any "
         "number.",
         table="throttling",
-        unit="messages a second",
+        unit="messages",
         minimum=-1,
         dynamic=True,
     )
@@ -38,7 +38,7 @@ class ThrottleSettings:
         0,
         "Bytes that the subscriptions of a topic (of each partition) are sent a second together; 0 or -1: any number.",
         table="throttling",
-        unit="bytes a second",
+        unit="bytes",
         minimum=-1,
         dynamic=True,
     )
@@ -46,7 +46,7 @@ class ThrottleSettings:
         0,
         "Messages that each subscription of a topic (of each partition) is sent a second; 0 or -1: any number.",
         table="throttling",
-        unit="messages a second",
+        unit="messages",
         minimum=-1,
         dynamic=True,
     )
@@ -54,7 +54,7 @@ class ThrottleSettings:
         0,
         "Bytes that each subscription of a topic (of each partition) is sent a second; 0 or -1: any number.",
         table="throttling",
-        unit="bytes a second",
+        unit="bytes",
         minimum=-1,
         dynamic=True,
     )
@@ -99,7 +99,7 @@ class ThrottleSettings:
         0,
         "Messages that the box takes a second from all producers together; 0 or -1: any number.",
         table="throttling",
-        unit="messages a second",
+        unit="messages",
         minimum=-1,
         dynamic=True,
     )
@@ -107,7 +107,7 @@ class ThrottleSettings:
         0,
         "Bytes that the box takes a second from all producers together; 0 or -1: any number.",
         table="throttling",
-        unit="bytes a second",
+        unit="bytes",
         minimum=-1,
         dynamic=True,
     )
@@ -116,7 +116,7 @@ class ThrottleSettings:
         "Messages that a topic (each partition) takes a second from its producers together; 0 or -1: any number. "
         "A producer beyond it gets its receipts later.",
         table="throttling",
-        unit="messages a second",
+        unit="messages",
         minimum=-1,
         dynamic=True,
     )
@@ -124,7 +124,7 @@ class ThrottleSettings:
         0,
         "Bytes that a topic (each partition) takes a second from its producers together; 0 or -1: any number.",
         table="throttling",
-        unit="bytes a second",
+        unit="bytes",
         minimum=-1,
         dynamic=True,
     )

@@ -11,12 +11,8 @@ from typing import Final, NamedTuple
 
 LATER: Final = {
     "compaction": "compaction",
-    "deduplication": "deduplication of one namespace or topic",
-    "delayed-delivery": "delayed delivery",
     "offload": "offloading to other storage",
-    "policies": "policies of namespaces and topics",
     "schemas": "compatibility of schemas",
-    "security": "authentication and encryption",
     "transactions": "transactions",
 }
 """What a later version of pulsarbox brings, by its word in the table."""

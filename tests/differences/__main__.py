@@ -4,11 +4,12 @@ import argparse
 import contextlib
 import importlib
 import json
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ THEMES: Final = (
     "limits",
     "nonpersistent",
     "rest",
+    "admin",
     "goclient",
     "terminated",
 )
@@ -48,6 +50,12 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--b", metavar="URL", help="service URL of the second broker")
     parser.add_argument("--b-web", metavar="URL", help="its Admin API (default: port 8080 of the same host)")
     parser.add_argument(
+        "--pulsar-admin",
+        metavar="COMMAND",
+        help="Pulsar's own pulsar-admin, to be compared with `pulsarbox admin`: the theme admin is played to the first "
+        "broker with ours and to the second, else to another box, with that",
+    )
+    parser.add_argument(
         "--only", nargs="+", metavar="THEME", default=[], help=f"themes or THEME.SCENARIO: {', '.join(THEMES)}"
     )
     parser.add_argument("--jobs", type=int, default=4, metavar="N", help="scenarios at the same time (default: 4)")
@@ -65,6 +73,8 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     for name in ("a", "b"):
         if getattr(arguments, f"{name}_web") and not getattr(arguments, name):
             parser.error(f"--{name}-web without --{name}")
+    if arguments.pulsar_admin:
+        arguments.only = arguments.only or ["admin"]
     return arguments
 
 
@@ -85,16 +95,22 @@ def chosen(only: Sequence[str], short: bool = False) -> list[Scenario]:
 @contextlib.contextmanager
 def targets_of(arguments: argparse.Namespace) -> Iterator[list[Target]]:
     with contextlib.ExitStack() as held:
-        if arguments.a:
-            first = Target(arguments.a, arguments.a_web or web_of(arguments.a))
-        else:
+
+        def started() -> Target:
             box = box_in(Path(held.enter_context(tempfile.TemporaryDirectory())), arguments.set)
             held.callback(box.kill)
             print("starting a box", file=sys.stderr)
             box.start()
-            first = Target(box.url, box.web_url)
-        second = [Target(arguments.b, arguments.b_web or web_of(arguments.b))] if arguments.b else []
-        yield [first, *second]
+            return Target(box.url, box.web_url)
+
+        targets = [Target(arguments.a, arguments.a_web or web_of(arguments.a)) if arguments.a else started()]
+        if arguments.b:
+            targets.append(Target(arguments.b, arguments.b_web or web_of(arguments.b)))
+        if arguments.pulsar_admin:
+            second = targets[1] if arguments.b else started()
+            command = tuple(shlex.split(arguments.pulsar_admin))
+            targets = [replace(targets[0], bare=True), replace(second, bare=True, admin_command=command)]
+        yield targets
 
 
 def box_in(folder: Path, settings: Sequence[str]) -> Box:

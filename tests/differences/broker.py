@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -24,6 +25,8 @@ NO_STATS: Final = "no stats, but the status"
 
 OPERATION_SECONDS: Final = 10
 
+PULSARBOX_ADMIN: Final = (sys.executable, "-m", "pulsarbox", "admin")
+
 
 class Broker:
     """One of the two brokers, for one scenario.
@@ -32,12 +35,24 @@ class Broker:
     know that a scenario can be played.
     """
 
-    def __init__(self, url: str, web_url: str, scenario: str, patience: float = 1.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        web_url: str,
+        scenario: str,
+        patience: float = 1.0,
+        admin_command: tuple[str, ...] = PULSARBOX_ADMIN,
+        bare: bool = False,
+    ) -> None:
         self.url = url
         self.web_url = web_url.rstrip("/")
         self.patience = patience
         self.ledgers = Ledgers()
         self.scenario = scenario
+        self.admin_command = admin_command
+        """What is asked in the words of pulsar-admin."""
+        self.bare = bare
+        """Of such a command that fails only that is told."""
         self._wires: list[Wire] = []
         self._clients: list[Any] = []
         self._topics: list[str] = []

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.differences.broker import Broker
+from tests.differences.broker import PULSARBOX_ADMIN, Broker
+from tests.differences.fields import fields
 from tests.differences.known import reason_of
 from tests.differences.scenario import Scenario
 
@@ -17,6 +18,10 @@ class Target:
 
     url: str
     web_url: str
+    admin_command: tuple[str, ...] = PULSARBOX_ADMIN
+    """What is asked in the words of pulsar-admin."""
+    bare: bool = False
+    """Two commands are compared, which word what is wrong in their own ways: only whether they fail counts."""
 
 
 @dataclass
@@ -55,7 +60,7 @@ def play(scenario: Scenario, target: Target, patience: float = 1.0) -> Story:
     """Plays a scenario to a broker. What the scenario raises becomes part of the story."""
     story = Story()
     begin = time.monotonic()
-    broker = Broker(target.url, target.web_url, scenario.full_name, patience)
+    broker = Broker(target.url, target.web_url, scenario.full_name, patience, target.admin_command, target.bare)
     try:
         for step in scenario.play(broker):
             story.steps.append(step)
@@ -74,10 +79,16 @@ def play_to_all(scenario: Scenario, targets: list[Target], patience: float = 1.0
 
 
 def differences(scenario: Scenario, a: Story, b: Story) -> list[Difference]:
-    """The steps in which two stories differ, in the order of the first that has them."""
+    """The steps in which two stories differ, in the order of the first that has them; of commands, field by field."""
     seen_a, seen_b = a.named(), b.named()
-    return [
-        Difference(scenario.full_name, step, of_a, of_b, reason_of(scenario.full_name, step, (of_a, of_b)))
-        for step in [*seen_a, *(step for step in seen_b if step not in seen_a)]
-        if (of_a := seen_a.get(step, "no such step")) != (of_b := seen_b.get(step, "no such step"))
-    ]
+    name, found = scenario.full_name, list[Difference]()
+    for step in [*seen_a, *(step for step in seen_b if step not in seen_a)]:
+        of_a, of_b = seen_a.get(step, "no such step"), seen_b.get(step, "no such step")
+        if scenario.theme == "admin" and isinstance(of_a, dict) and isinstance(of_b, dict):
+            found += [
+                Difference(name, f"{step}{field}", one, other, reason_of(name, f"{step}{field}", (one, other)))
+                for field, one, other in fields(of_a, of_b)
+            ]
+        elif of_a != of_b:
+            found.append(Difference(name, step, of_a, of_b, reason_of(name, step, (of_a, of_b))))
+    return found

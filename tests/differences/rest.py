@@ -61,7 +61,7 @@ def _ask(broker: Broker, method: str, path: str, body: Any = None, *, raw: bool 
     path, body = path.replace(TENANT, own), json.loads(json.dumps(body).replace(TENANT, own))
     status, told = _exchange(broker, method, path, body)
     told = json.loads(json.dumps(told).replace(own, TENANT))
-    return [status, told if raw or status >= 400 else _plain(told)]
+    return [status, told if raw or status >= 400 else comparable(told)]
 
 
 def _exchange(broker: Broker, method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -88,13 +88,13 @@ def _told(text: str) -> Any:
     return parsed
 
 
-def _plain(value: Any, name: str = "") -> Any:
+def comparable(value: Any, name: str = "") -> Any:
     """Without what no two brokers have alike."""
     if isinstance(value, dict):
-        told = {_ADDRESS.sub("url", key): _plain(each, key) for key, each in sorted(value.items())}
+        told = {_ADDRESS.sub("url", key): comparable(each, key) for key, each in sorted(value.items())}
         return {key: each for key, each in told.items() if key not in _OURS}
     if isinstance(value, list):
-        plain = [_plain(each, name) for each in value]
+        plain = [comparable(each, name) for each in value]
         return sorted(plain) if all(isinstance(each, str) for each in plain) else plain
     if isinstance(value, bool) or value is None:
         return value

@@ -1,16 +1,21 @@
 """The scenarios stay alive: all of them can be played to a box, and each says what it saw."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from pulsarbox.protocol.admin_endpoints import endpoints
+from tests.differences import admin, known_admin
 from tests.differences.__main__ import chosen, main
 from tests.differences.broker import NO_STATS
+from tests.differences.fields import fields
 from tests.differences.known import KNOWN, reason_of
 from tests.differences.playing import Story, Target, differences, play
 from tests.differences.scenario import SCENARIOS
 from tests.tools.box import Box
+from tests.tools.generate_known import DOCUMENT, generate
 
 JOBS = 16
 """Scenarios mostly wait for silence."""
@@ -48,6 +53,44 @@ def test_what_is_known_is_marked_and_the_rest_is_not() -> None:
     answer = {"a": ["ACK 1: ACK_RESPONSE MetadataError 'Consumer not found'", "SUCCESS"]}
     assert reason_of("shared.chunks", "any", (answer, {"a": ["ACK 1: no answer", "SUCCESS"]}))
     assert not reason_of("shared.chunks", "any", (answer, {"a": ["ACK 1: no answer"]}))
+
+
+def test_what_pulsarbox_admin_shows_otherwise_is_in_the_document() -> None:
+    text = DOCUMENT.read_text("utf-8")
+    assert generate(text) == text, "run `make generate`"
+    assert known_admin.reason_of("tenants create x: stderr", ("There is one: x", "There is one"))
+    assert not known_admin.reason_of("tenants create x: stderr", ("There is none", "There is one"))
+    assert not known_admin.reason_of("tenants create x", ("exit 0: []", "exit 1: There is one"))
+    refused = next(row.refusal for row in endpoints() if row.refusal)
+    assert known_admin.reason_of("bookies list", (f"exit 1: {refused}", "exit 0: []")) == refused
+    assert known_admin.reason_of("topics info-internal @/n/t (2): version", (1, 2))
+
+
+def test_each_row_of_that_table_is_about_a_command_that_is_played() -> None:
+    lines = Path(admin.__file__).read_text("utf-8").replace("{command}", "info-internal")
+    for known in known_admin.TABLE[1:]:
+        words = known.steps.partition(r" \S")[0].partition(" .*")[0].partition(":")[0]
+        assert words in lines, known
+
+
+def test_commands_are_compared_field_by_field() -> None:
+    a = {"exit": 0, "err": "", "out": {"x": {"y": 1, "z": [1]}, "w": 2}}
+    b = {"exit": 0, "err": "careful", "out": {"x": {"y": 1, "z": [2]}, "v": 3}}
+    assert list(fields(a, b)) == [
+        (": stderr", "", "careful"),
+        (": x.z", [1], [2]),
+        (": w", 2, "no such field"),
+        (": v", "no such field", 3),
+    ]
+    assert list(fields(a, b | {"exit": 3})) == [("", f"exit 0: {a['out']}", "exit 3: careful")]
+    assert list(fields(a, a)) == []
+
+
+@pytest.mark.skipif("PULSAR_ADMIN" not in os.environ, reason="PULSAR_ADMIN names no pulsar-admin of Pulsar's")
+@pytest.mark.timeout(3600)
+def test_pulsar_admin_itself_makes_the_same_of_a_box(capfd: pytest.CaptureFixture[str]) -> None:
+    code = main(["--pulsar-admin", os.environ["PULSAR_ADMIN"]])
+    assert code == 0, capfd.readouterr().out
 
 
 def test_differences_are_found_by_step() -> None:

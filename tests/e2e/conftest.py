@@ -18,7 +18,9 @@ import pytest
 
 from pulsarbox import PulsarBox
 from tests.e2e.clients import connect
+from tests.e2e.go_admin import GoAdmin
 from tests.tools.box import PULSARBOX, Box, admin
+from tests.tools.go import GoError
 
 START_CMD = os.environ.get("E2E_START_CMD", PULSARBOX)
 
@@ -88,3 +90,16 @@ def fresh() -> Callable[[str], str]:
 @pytest.fixture
 def topic(fresh: Callable[[str], str]) -> str:
     return fresh("topic")
+
+
+@pytest.fixture(scope="module")
+def go(box: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoAdmin]:
+    """The Admin API's client in Go."""
+    try:
+        opened = GoAdmin(box.web_url, tmp_path_factory.mktemp("go"))
+    except GoError as error:
+        if "not installed" in str(error):
+            pytest.skip(str(error))
+        raise
+    yield opened
+    opened.close()

@@ -188,7 +188,11 @@ def test_boxes_in_memory_are_found_and_stopped(
     document = json.loads(place.call("status", "--memory", "-o", "json").stdout)
     assert (document["state"], document["pid"], document["health"]) == ("running", int(rows["process"]), "ok")
     assert (document["broker_url"], document["data"], document["data_bytes"]) == (rows["pulsar"], None, None)
+    assert "status --memory` tells of it" in place.call("status").stderr
+    assert place.call("produce", "t", "x").returncode == 0
+    assert place.call("topic", "list", "-o", "name").stdout == "persistent://public/default/t\n"
     other = place.start("--memory")
+    assert rows["http"] in place.call("clock", "show").stderr  # which of them is meant is not guessed
     done = place.call("stop", "--memory")
     assert done.returncode == 2
     assert rows["process"] in done.stderr and other["process"] in done.stderr and "--pid" in done.stderr

@@ -167,7 +167,9 @@ class Delayed:
         at = self._delays.chunk(ledger_id, number).due(place)
         return at is not None and (at, *position) > self._mark
 
-    def take(self, max_entries: int, max_messages: int, passed: Position, now: Now) -> list[Entry]:
+    def take(
+        self, max_entries: int, max_messages: int, max_bytes: int | None, passed: Position, now: Now
+    ) -> list[Entry]:
         """Entries that were passed by and are due by now: as many as ``EntrySource.take`` would give.
 
         ``passed`` is where the source is: what comes from there on it finds itself.
@@ -176,9 +178,10 @@ class Delayed:
         if len(self._due) < max_entries:
             self._pull(cutoff, passed)
         entries: list[Entry] = []
-        size = 0
-        due = self._due
-        while due and len(entries) < max_entries and max_messages > 0 and size < self._bounds.read_bytes:
+        due, left = self._due, self._bounds.read_bytes
+        if max_bytes is not None:
+            left = min(left, max_bytes)
+        while due and len(entries) < max_entries and max_messages > 0 and left > 0:
             at = due.first
             if not self._replay.is_gone(at):
                 entry = self._replay.take(at)
@@ -188,7 +191,7 @@ class Delayed:
                     break
                 entries.append(entry)
                 max_messages -= entry[3]
-                size += len(entry[11])
+                left -= len(entry[11])
             due.pop()
         if not due and self._heap and self.next_at <= cutoff:
             self._core.timers.at(now.monotonic, self._ready)

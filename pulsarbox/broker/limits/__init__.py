@@ -1,1 +1,1 @@
-"""Rates that hold back: of dispatch, of publishing, of subscribing. The step is in ``step``, who waits in ``limiter``."""
+"""Rates: of dispatch, of publishing, of subscribing. The step is in ``step``, who waits in ``limiter``."""

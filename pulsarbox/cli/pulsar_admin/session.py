@@ -33,7 +33,7 @@ class Session:
         target = path_of(call, values) + query_of(call, values)
         data = None if body is None else (str(body) if call.plain else compact(body)).encode()
         try:
-            reply = self._web.exchange(call.method, target, data)
+            reply = self._web.exchange(call.method, target, data, call.kind)
         except TooSlow:
             raise self._target.silent(self._seconds) from None
         except Unanswered as error:

@@ -12,6 +12,7 @@ A command is a block of lines; each begins with a word that says what it is::
     query KEY[?]=VALUE...                        of the call above; ? leaves it out where the option is not given
     body JSON                                    of the call above
     plain                                        the body of the call above is text
+    type MEDIA-TYPE                              what it is sent as, where that is not JSON in general
     run MODULE.NAME                              a function in ``steps`` does it, with the calls above
     print json | lines | pairs | said TEXT       how the answer is printed; without it nothing is
 
@@ -100,6 +101,8 @@ class Call(NamedTuple):
     body: Any = None
     """What JSON says, with ``$name`` where values go; None is no body."""
     plain: bool = False
+    kind: str = "application/json"
+    """The media type that the body is sent as."""
     when: tuple[str, ...] = ()
     """The options that must be given."""
 
@@ -219,6 +222,10 @@ def _read_plain(found: Command, rest: str) -> None:
     found.calls[-1] = found.calls[-1]._replace(plain=True)
 
 
+def _read_kind(found: Command, rest: str) -> None:
+    found.calls[-1] = found.calls[-1]._replace(kind=rest)
+
+
 def _read_either(found: Command, rest: str) -> None:
     one, other = rest.split()
     found.either.append((one, other))
@@ -245,6 +252,7 @@ _READERS: Final = {
     "query": _read_query,
     "body": _read_body,
     "plain": _read_plain,
+    "type": _read_kind,
     "run": _read_run,
     "print": _read_printing,
 }

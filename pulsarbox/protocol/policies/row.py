@@ -38,6 +38,8 @@ class Place:
     verb: str = "POST"
     """What sets it."""
     blank: Blank = Blank.REMOVES
+    nothing: Any = None
+    """A value that stands for none."""
     unset: Any = EMPTY
     """What GET answers where nothing is set: a value, or Silent."""
     removed: bool = True
@@ -50,6 +52,8 @@ class Place:
     """The parameter of the query that brings the value; empty where the body does."""
     by_cluster: bool = False
     """Kept as a map from the name of the cluster."""
+    superuser: bool = False
+    """Whether only superusers may set it."""
     minimum: int | None = None
     too_small: str = ""
     """Pulsar's text for a smaller number."""
@@ -67,6 +71,8 @@ class PolicyRow:
     shape: Shape
     namespace: Place | None = None
     topic: Place | None = None
+    settings: tuple[str, ...] = ()
+    """The broker's own values; none where Pulsar's default is all there is."""
     stored_only: str = ""
     """Why nothing follows from it yet, or ever; empty where it is applied."""
 

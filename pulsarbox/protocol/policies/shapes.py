@@ -18,8 +18,9 @@ LONG_BITS: Final = 64
 class Shape(Protocol):
     """How the value of a policy looks."""
 
-    zero: Any
-    """What ``null`` is where Pulsar takes a primitive Java type; None elsewhere: no value."""
+    @property
+    def zero(self) -> Any:
+        """What ``null`` is where Pulsar takes a primitive Java type; None elsewhere: no value."""
 
     def read(self, value: Any, what: str) -> Any:
         """The value as it is kept. ``what`` names it. Raises BadRequest."""

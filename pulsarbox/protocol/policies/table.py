@@ -5,6 +5,7 @@ a policy that the others lack. Texts of refusals are those of Pulsar 4.2. Source
 https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, https://pulsar.apache.org/docs/4.2.x/admin-api-topics/.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Place, PolicyRow
@@ -101,9 +102,8 @@ def _count(name: str, namespace: tuple[str, str], topic: Place | None, meaning: 
 
 def _of_topic(key: str, path: str, too_small: str = "", **more: Any) -> Place:
     """The place of such a limit in the policies of a topic."""
-    return Place(
-        key, path, **({"blank": Blank.ZERO, "minimum": 0} | more), too_small=too_small or f"{path} must be 0 or more"
-    )
+    given: dict[str, Any] = {"blank": Blank.ZERO, "minimum": 0} | more
+    return Place(key, path, **given, too_small=too_small or f"{path} must be 0 or more")
 
 
 _STORAGE: Final = (
@@ -219,7 +219,7 @@ _DELIVERY: Final = (
         "publish-rate",
         "How much may be published on a topic, in messages and bytes a second",
         PUBLISH_RATE,
-        Place("publishMaxMessageRate", "publishRate", by_cluster=True),
+        Place("publishMaxMessageRate", "publishRate", by_cluster=True, superuser=True),
         Place("publishRate", "publishRate", blank=Blank.KEEPS, unset=NO_CONTENT),
     ),
     PolicyRow(
@@ -233,7 +233,7 @@ _DELIVERY: Final = (
         "delayed-delivery",
         "Whether messages may be delivered later than they are published, and how exactly",
         DELAYED_DELIVERY,
-        Place("delayed_delivery_policies", "delayedDelivery"),
+        Place("delayed_delivery_policies", "delayedDelivery", superuser=True),
         Place("delayedDelivery", "delayedDelivery", applied=True),
     ),
     PolicyRow(
@@ -414,7 +414,13 @@ _SCHEMAS: Final = (
             unset="UNDEFINED",
             removed=False,
         ),
-        Place("schemaCompatibilityStrategy", "schemaCompatibilityStrategy", verb="PUT", applied=True),
+        Place(
+            "schemaCompatibilityStrategy",
+            "schemaCompatibilityStrategy",
+            verb="PUT",
+            nothing="UNDEFINED",
+            applied=True,
+        ),
         stored_only=_SCHEMAS_LATER,
     ),
     PolicyRow(
@@ -462,15 +468,66 @@ _OTHERS: Final = (
     ),
 )
 
-ROWS: Final = (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIENTS, *_SCHEMAS, *_OTHERS)
+_SETTINGS: Final = {
+    "delayed-delivery": (
+        "delayedDeliveryEnabled",
+        "delayedDeliveryTickTimeMillis",
+        "delayedDeliveryMaxDelayInMillis",
+    ),
+    "retention": ("defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"),
+    "message-ttl": ("ttlDurationDefaultInSeconds",),
+    "subscription-expiration-time": ("subscriptionExpirationTimeMinutes",),
+    "inactive-topic-policies": (
+        "brokerDeleteInactiveTopicsEnabled",
+        "brokerDeleteInactiveTopicsMode",
+        "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
+    ),
+    "dispatch-rate": ("dispatchThrottlingRatePerTopicInMsg", "dispatchThrottlingRatePerTopicInByte"),
+    "subscription-dispatch-rate": (
+        "dispatchThrottlingRatePerSubscriptionInMsg",
+        "dispatchThrottlingRatePerSubscriptionInByte",
+    ),
+    "publish-rate": ("maxPublishRatePerTopicInMessages", "maxPublishRatePerTopicInBytes"),
+    "subscribe-rate": ("subscribeThrottlingRatePerConsumer", "subscribeRatePeriodPerConsumerInSecond"),
+    "max-producers": ("maxProducersPerTopic",),
+    "max-consumers": ("maxConsumersPerTopic",),
+    "max-consumers-per-subscription": ("maxConsumersPerSubscription",),
+    "max-subscriptions-per-topic": ("maxSubscriptionsPerTopic",),
+    "max-topics-per-namespace": ("maxTopicsPerNamespace",),
+    "max-unacked-messages-per-consumer": ("maxUnackedMessagesPerConsumer",),
+    "max-unacked-messages-per-subscription": ("maxUnackedMessagesPerSubscription",),
+    "max-message-size": ("maxMessageSize",),
+    "deduplication": ("brokerDeduplicationEnabled",),
+    "subscription-types-enabled": ("subscriptionTypesEnabled",),
+    "auto-topic-creation": ("allowAutoTopicCreation", "allowAutoTopicCreationType", "defaultNumPartitions"),
+    "auto-subscription-creation": ("allowAutoSubscriptionCreation",),
+    "encryption-required": ("encryptionRequireOnProducer",),
+    "is-allow-auto-update-schema": ("isAllowAutoUpdateSchemaEnabled",),
+    "schema-validation-enforced": ("isSchemaValidationEnforced",),
+    "backlog-quota": (
+        "backlogQuotaDefaultLimitBytes",
+        "backlogQuotaDefaultLimitSecond",
+        "backlogQuotaDefaultRetentionPolicy",
+    ),
+}
+"""The broker's own values, by the name of the policy."""
+
+
+def _with_settings(row: PolicyRow) -> PolicyRow:
+    return replace(row, settings=_SETTINGS.get(row.name, ()))
+
+
+ROWS: Final = tuple(map(_with_settings, (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIENTS, *_SCHEMAS, *_OTHERS)))
 """The policies whose endpoints take one value. Backlog quotas and resource groups have rooms of their own."""
 
-BACKLOG_QUOTA: Final = PolicyRow(
-    "backlog-quota",
-    "How large, or how old, a backlog may become, and what is done then",
-    QUOTA,
-    Place("backlog_quota_map", "backlogQuota", unset={}, without="the attribute policy cannot be null"),
-    Place("backLogQuotaMap", "backlogQuota", unset={}, applied=True, without="the attribute policy cannot be null"),
+BACKLOG_QUOTA: Final = _with_settings(
+    PolicyRow(
+        "backlog-quota",
+        "How large, or how old, a backlog may become, and what is done then",
+        QUOTA,
+        Place("backlog_quota_map", "backlogQuota", unset={}, without="the attribute policy cannot be null"),
+        Place("backLogQuotaMap", "backlogQuota", unset={}, applied=True, without="the attribute policy cannot be null"),
+    )
 )
 """One for each type; GET is ``backlogQuotaMap``."""
 

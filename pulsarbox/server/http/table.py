@@ -22,6 +22,7 @@ from pulsarbox.server.http import (
     topics,
     unserved,
 )
+from pulsarbox.server.http.policies import levels, of_namespaces, of_topics, quotas, resource_groups
 from pulsarbox.server.http.routes import Routes
 
 ROOMS = (
@@ -38,6 +39,11 @@ ROOMS = (
     subscriptions,
     messages,
     maintenance,
+    levels,
+    of_namespaces,
+    of_topics,
+    quotas,
+    resource_groups,
     termination,
     schemas,
     lookup,

@@ -1,7 +1,7 @@
 """The end of topics: from now on nothing can be published to them, for good."""
 
+from pulsarbox.broker.system_topics import is_system
 from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.broker.topics import is_system
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAcceptable, NotAllowed, NotFound
 from pulsarbox.names import TopicName

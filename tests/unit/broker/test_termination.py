@@ -8,7 +8,6 @@ from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.features import takes_end_of_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
-from pulsarbox.storage.record import Position
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 TERMINATED = 15
@@ -18,13 +17,18 @@ class Ends:
     """What becomes of a termination."""
 
     def __init__(self, box: Box) -> None:
-        self.at: Position | None = None
+        self.at: Any = None
         self.error: Exception | None = None
         topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
         topic.termination.begin(self._done, self._failed, box.now)  # type: ignore[union-attr]
         box.turn()
 
-    def _done(self, at: Position, now: Any) -> None:
+    @property
+    def done(self) -> bool:
+        """Whether it was told so."""
+        return self.at is not None
+
+    def _done(self, at: Any, now: Any) -> None:
         self.at = at
 
     def _failed(self, error: Exception) -> None:
@@ -50,10 +54,10 @@ def test_it_ends_with_what_was_sent_before() -> None:
     client.send(3)  # too late, though the disk has nothing yet
     refused = client.take("send_error")
     assert (refused.sequence_id, refused.error) == (3, TERMINATED)
-    assert ends.at is None
+    assert not ends.done
     box.commit()
     assert client.names() == ["send_receipt"] * 3
-    assert ends.at is None, "it is not durable yet"
+    assert not ends.done, "it is not durable yet"
     box.commit()
     assert client.names() == ["close_producer"]
     assert ends.at is not None and ends.at.entry_id == 2
@@ -126,7 +130,7 @@ def test_killed_before_it_is_durable_it_goes_on() -> None:
     client.send(0)
     ends = Ends(box)
     box.commit()
-    assert ends.at is None
+    assert not ends.done
     again = box.restart()
     assert again.client().publish(1)
 

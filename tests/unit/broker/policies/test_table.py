@@ -8,12 +8,14 @@ import pytest
 from pulsarbox.broker import policies as room
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, NAMES, RESOURCE_GROUP_NAME, ROWS, row_of
+from tests.tools.generate_policies import DOCUMENT, generate
 
 MODULES = [importlib.import_module(f"{room.__name__}.{each.name}") for each in pkgutil.iter_modules(room.__path__)]
 CONSTANTS = sorted(
     {value for module in MODULES for value in vars(module).values() if isinstance(value, Policy)},
     key=lambda each: each.name,
 )
+IN_TABLE = [each for each in CONSTANTS if each.name != "one-subscription-dispatch-rate"]
 ELSEWHERE = {
     "allowed-topic-property-keys-for-metrics",
     "deduplication-snapshot-interval",
@@ -44,3 +46,8 @@ def test_names_keys_and_paths_are_unique() -> None:
 
 def test_what_the_broker_only_keeps_says_so() -> None:
     assert {row.name for row in ROWS if row.stored_only} >= ELSEWHERE
+
+
+def test_the_document_has_the_table() -> None:
+    text = DOCUMENT.read_text("utf-8")
+    assert generate(text) == text, "run `make generate`"

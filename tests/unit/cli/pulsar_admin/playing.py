@@ -25,12 +25,15 @@ class Played(Web):
         super().__init__(())
         self.answers = list(answers or [NOTHING])
         self.requests: list[tuple[str, str, str, Any]] = []
+        self.kinds: list[str] = []
+        """What the bodies were sent as."""
 
     def exchange(
         self, method: str, target: str, body: bytes | None = None, kind: str = "application/json", accept: str = "*/*"
     ) -> Reply:
         path, _, query = target.partition("?")
         self.requests.append((method, path, query, value(body.decode()) if body else None))
+        self.kinds.append(kind)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         headers = {"content-type": answer.get("type", "application/json"), **answer.get("headers", {})}
         lower = {name.lower(): text for name, text in headers.items()}

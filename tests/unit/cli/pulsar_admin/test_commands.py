@@ -1,8 +1,10 @@
 """Traps of pulsar-admin's grammar, questions before something is lost, exit codes, help and completion."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,6 +78,14 @@ def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
         ),
         (["namespaces", "policies", "a"], "tenant/namespace"),
         (["namespaces", "set-message-ttl", "a/b", "-ttl", "soon"], "a duration looks like"),
+        (
+            ["namespaces", "set-retention", "a/b/c", "-s", "1G", "-t", "3h"],
+            "For a topic: pulsarbox admin topicPolicies set-retention a/b/c -s 1G -t 3h",
+        ),
+        (
+            ["namespaces", "clear-backlog", "persistent://a/b/c", "-s", "sub"],
+            "For a topic: pulsarbox admin topics clear-backlog persistent://a/b/c -s sub",
+        ),
         (["namespaces", "set-deduplication", "a/b"], "give --enable or --disable"),
         (["namespaces", "set-deduplication", "a/b", "-e", "-d"], "give --enable or --disable"),
         (["namespaces", "set-properties", "a/b", "-p", "x"], "must be key=value"),
@@ -242,17 +252,58 @@ def test_an_alias_calls_the_same_command(play: Player) -> None:
         ("admin topics stats --get-p", {"--get-precise-backlog"}),
         ("admin namespaces topics a/b --mode P", {"PERSISTENT"}),
         ("admin topics grant-permission orders --actions produce,c", {"produce,consume"}),
+        ("admin topics stats orders --admin", {"--admin-url"}),
     ],
 )
 def test_a_shell_completes_groups_commands_options_and_values(words: str, expected: set[str]) -> None:
     line = f"pulsarbox {words}"
-    asked = {"_PULSARBOX_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    found = completed("bash", COMP_WORDS=line, COMP_CWORD=str(len(line.split()) - 1))
+    assert expected <= {each.partition(",")[2] for each in found}
+
+
+def completed(shell: str, **asked: str) -> list[str]:
+    """What the script of a shell is given when it asks."""
     done = subprocess.run(
         [sys.executable, "-c", "from pulsarbox.cli.main import main; main(prog_name='pulsarbox')"],
-        env=os.environ | asked,
+        env=os.environ | asked | {"_PULSARBOX_COMPLETE": f"{shell}_complete"},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert expected <= {found.partition(",")[2] for found in done.stdout.splitlines()}, done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_zsh_and_fish_are_told_what_the_words_do_too() -> None:
+    words = "pulsarbox admin to"
+    assert completed("zsh", COMP_WORDS=words, COMP_CWORD="2")[3:] == ["plain", "topics", table.GROUPS["topics"]]
+    assert f"plain,topics\t{table.GROUPS['topics']}" in completed("fish", COMP_WORDS=words, COMP_CWORD="to")
+
+
+def test_bash_itself_completes_with_the_script(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    command = tmp_path / "pulsarbox"
+    command.write_text(f"#!{sys.executable}\nfrom pulsarbox.cli.main import main\nmain(prog_name='pulsarbox')\n")
+    command.chmod(0o755)
+    script = 'eval "$(pulsarbox completion bash)"; COMP_WORDS=(pulsarbox admin brokers he); COMP_CWORD=3; '
+    script += '_pulsarbox_completion pulsarbox; echo "${COMPREPLY[@]}"'
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [bash, "--norc", "-c", script],
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "healthcheck\n"
+
+
+def test_properties_of_a_partitioned_topic_are_sent_as_what_brokers_take_them_for(play: Player) -> None:
+    assert play("topics", "create-partitioned-topic", "t", "-p", "3", "-m", "a=b").exit_code == 0
+    assert play.web.kinds == ["application/vnd.partitioned-topic-metadata+json"]
+    assert play("topics", "create-partitioned-topic", "t", "-p", "3").exit_code == 0
+    assert play.web.kinds == ["application/json"]

@@ -22,7 +22,7 @@ def test_the_answer_is_the_last_message() -> None:
         for _ in range(2):
             got = await box.post(f"{PATH}/terminate")
             assert (got.status, got.value) == (200, last)
-        assert got.value["entryId"] == 2
+        assert last["entryId"] == 2
         internal = (await box.get(f"{PATH}/internalStats")).value
         assert internal["state"] == "Terminated"
         info = (await box.get(f"{PATH}/internal-info")).value

@@ -1,0 +1,109 @@
+"""The Admin API's client in Go as a function: what it is told to call, and what its types made of the answers."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.protocol.admin_endpoints import Endpoint, endpoints
+from tests.tools.go import build
+
+FOLDER: Final = Path(__file__).parent / "go-admin"
+NOT_IMPLEMENTED: Final = 501
+PATIENCE_SECONDS: Final = 5.0
+
+
+class Refused(Exception):
+    """The client says that it failed; ``code`` is the status, 0 where it could not read the answer."""
+
+    def __init__(self, call: str, code: int, reason: str, requests: list[Any]) -> None:
+        super().__init__(f"{call}: {code} {reason} {requests}")
+        self.code = code
+        self.reason = reason
+        self.requests = requests
+
+
+class NotServed(Refused):
+    """A box says that it does not have this; ``endpoint`` is its row, which says the same."""
+
+    endpoint: Endpoint
+
+
+class GoAdmin:
+    """The program, running."""
+
+    def __init__(self, web_url: str, folder: Path) -> None:
+        self.requests: list[Any] = []
+        """Method, path and status of the requests of the last call."""
+        self.folder = folder
+        """Where it runs: what it is to read from a file is looked for here."""
+        self._program = subprocess.Popen(
+            [build(FOLDER), "-web-url", web_url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+        )
+
+    def __call__(self, call: str, *args: Any) -> Any:
+        """What a call gives: a value, a list where there are several, None. Raises Refused, NotServed."""
+        assert self._program.stdin is not None and self._program.stdout is not None
+        self._program.stdin.write(json.dumps({"call": call, "args": args}) + "\n")
+        self._program.stdin.flush()
+        line = self._program.stdout.readline()
+        if not line:
+            raise AssertionError(f"{call}: {self._said()}")
+        told = json.loads(line)
+        self.requests = told["requests"]
+        if told["error"]:
+            raise _refusal(call, told)
+        result = told["result"] or []
+        return result[0] if len(result) == 1 else result or None
+
+    def refusal(self, call: str, *args: Any) -> tuple[int, str]:
+        """Status and reason of a call that is refused."""
+        try:
+            given = self(call, *args)
+        except Refused as error:
+            return error.code, error.reason
+        raise AssertionError(f"{call} was not refused, but gave {given}")
+
+    def until(self, holds: Callable[[Any], bool], call: str, *args: Any) -> Any:
+        """What a call gives when that holds, or when patience has ended: Pulsar applies policies a moment later."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not holds(given := self(call, *args)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return given
+
+    def close(self) -> None:
+        """End the program."""
+        assert self._program.stdin is not None
+        self._program.stdin.close()
+        assert self._program.wait(30) == 0, self._said()
+        for stream in (self._program.stdout, self._program.stderr):
+            assert stream is not None
+            stream.close()
+
+    def _said(self) -> str:
+        assert self._program.stderr is not None
+        return self._program.stderr.read()
+
+
+def _refusal(call: str, told: dict[str, Any]) -> Refused:
+    given = call, told["code"], told["error"], told["requests"]
+    rows = [row for row in endpoints() if row.refusal and row.refusal == told["error"]]
+    if told["code"] == NOT_IMPLEMENTED and rows:
+        made = NotServed(*given)
+        made.endpoint = rows[0]
+        return made
+    return Refused(*given)
+
+
+def calls() -> dict[str, list[str]]:
+    """All calls that the client has, and the types of what they take."""
+    done = subprocess.run([build(FOLDER), "list"], capture_output=True, text=True, timeout=60, check=True)
+    rows = map(json.loads, done.stdout.splitlines())
+    return {row["call"]: row["takes"] for row in rows}
