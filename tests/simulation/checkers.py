@@ -8,6 +8,7 @@ from pulsarbox.broker.consumer import ack_set_bits
 from pulsarbox.storage.record import Position
 from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
 from tests.simulation.checker import Checker
+from tests.simulation.delayed_checkers import DelaysKept, NotBefore
 from tests.simulation.dispatch_checkers import ChunksTogether, OneActive, Turns, UnackedLimits
 from tests.simulation.flow_checkers import Liveness, Tally, Why
 from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
@@ -391,6 +392,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     KeyOwner,
     KeyHolder,
     KeyOrder,
+    NotBefore,
+    DelaysKept,
     AckedStays,
     UnackedLimits,
     Rates,

@@ -96,7 +96,11 @@ class Why(AtRest):
 
 
 def _end_of_log(standing: Standing) -> bool:
-    return not standing.waiting
+    return not standing.waiting and not standing.held_back()
+
+
+def _delayed(standing: Standing) -> bool:
+    return not standing.waiting and bool(standing.early)
 
 
 def _no_permits(standing: Standing) -> bool:
@@ -152,6 +156,7 @@ _TRUE = {
     Reason.CHUNKS: _chunks,
     Reason.TAKING_OVER: _taking_over,
     Reason.THROTTLED: _throttled,
+    Reason.DELAYED: _delayed,
 }
 """Whether a reason is true. Others are none while nothing is being read, moved or delayed."""
 

@@ -44,8 +44,12 @@ class Standing:
         """Consumers that get entries, when they can take them."""
         self.ready = {c for c in self.takers if c.permits > 0 and not c.blocked and not c.outbox.full and not c.closed}
         self.holder: dict[Position, Consumer] = {Position(*at): c for c in self.consumers for at in c.held}
-        self.waiting = [position for position in view.left if position not in self.holder]
+        waiting = [position for position in view.left if position not in self.holder]
+        due = self._due(waiting)
+        self.waiting = [position for position in waiting if position in due]
         """What is to be sent, in no order."""
+        self.early = [position for position in waiting if position not in due]
+        """What is to be sent at its time, which has not come; or within a tick of now."""
 
     @classmethod
     def of(cls, model: Model, view: SubView) -> Standing | None:
@@ -54,6 +58,20 @@ class Standing:
         if core is None or view.seeks or view.unsure or core.fenced:
             return None
         return cls(model, view, core)
+
+    def _due(self, waiting: list[Position]) -> set[Position]:
+        """Those that should have been sent a tick ago at the latest."""
+        entries, world = self.view.topic.entries, self.model.world
+        if not self.view.side_by_side:
+            return set(waiting)
+        wall = world.now.wall - self.model.box.settings.delayedDeliveryTickTimeMillis
+        return {position for position in waiting if entries[position].deliver_at <= wall}
+
+    def held_back(self) -> bool:
+        """Whether something is to be sent whose time has not come for sure."""
+        tick = self.model.box.settings.delayedDeliveryTickTimeMillis
+        entries, latest = self.view.topic.entries, self.model.latest_wall + tick
+        return any(entries[position].deliver_at > latest for position in self.early)
 
     @property
     def limited(self) -> bool:
