@@ -30,8 +30,9 @@ TimeKey = tuple[int, int, int]
 """When an entry falls due (ms since 1970), its ledger, its id: what all delayed entries are sorted by."""
 
 _TIME_BYTES: Final = array("Q").itemsize
-_ROW_BYTES: Final = _TIME_BYTES + array("H").itemsize
-assert _ROW_BYTES == 10
+ROW_BYTES: Final = _TIME_BYTES + array("H").itemsize
+"""What an entry takes in the table."""
+assert ROW_BYTES == 10
 
 
 class DelayedChunk:
@@ -105,7 +106,7 @@ class DelayedChunk:
 
 def unpack_chunk(row: bytes) -> DelayedChunk:
     """A row of the checkpoint. Raises ValueError where it is cut off."""
-    count, rest = divmod(len(row), _ROW_BYTES)
+    count, rest = divmod(len(row), ROW_BYTES)
     if rest:
         raise ValueError(f"{len(row)} bytes are no row of delayed entries")
     times, places = array("Q"), array("H")
@@ -171,7 +172,7 @@ class Delays:
     @property
     def size(self) -> int:
         """Bytes of all rows."""
-        return len(self) * _ROW_BYTES
+        return len(self) * ROW_BYTES
 
     def _all(self) -> Iterator[tuple[ChunkKey, Extent]]:
         for ledger_id, extents in self._extents.items():

@@ -9,7 +9,7 @@ from pulsarbox.broker.clearing import Clearing
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.consumer_choice import choice_of
-from pulsarbox.broker.dispatch.delayed import Delayed
+from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
@@ -190,9 +190,11 @@ class Subscription:
             self.source.delayed = Delayed(self.cursor, delays, topic.policies, topic.core, self.dispatch)
 
     def delayed(self, now: Now) -> int:
-        """Entries that are held back because they are not due."""
-        delayed = self.source.delayed
-        return 0 if delayed is None else delayed.count(now)
+        """Entries that are held back because they are not due. Of one whose type nobody knows yet: that would be."""
+        if self.served and self.type in ONE_ACTIVE:
+            return 0
+        topic = self.topic
+        return count_early(self.cursor, topic.stored.delays, cutoff_of(topic.policies, topic.core.settings, now))
 
     # Dispatch
 

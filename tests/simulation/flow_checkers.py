@@ -28,6 +28,9 @@ class AtRest(Checker):
         disk, world = self.model.box.disk, self.model.world
         if self._turns % self.every or disk.reads_under_way or world.monotonic - disk.last_read_failure < PAUSE:
             return
+        monotonic, wall = self.model.box.broker.next_timer()
+        if (wall is not None and wall <= world.now.wall) or (monotonic is not None and monotonic <= world.monotonic):
+            return  # the wall clock was moved, and the shell has not looked at it yet
         for view in self.model.subs():
             standing = Standing.of(self.model, view)
             if standing is not None:

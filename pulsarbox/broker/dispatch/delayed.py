@@ -23,6 +23,7 @@ from pulsarbox.broker.policies.delayed_delivery import DELAYED_DELIVERY
 from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
+from pulsarbox.config import Settings
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.delays import DELAY_CHUNK, Delays, TimeKey
 from pulsarbox.storage.ranges import ChunkKey
@@ -35,6 +36,22 @@ NEVER: Final = 1 << 63
 APART_MS: Final = 10
 """With strict delivery the timer does not ring more often than this, or than once a tick if that is less."""
 _NOTHING: Final[TimeKey] = (0, 0, 0)
+
+
+def cutoff_of(policies: TopicPolicies, settings: Settings, now: Now) -> int:
+    """What falls due up to this time (ms since 1970) may be sent now."""
+    policy = policies.get(DELAYED_DELIVERY)
+    if not policy.active:
+        return NEVER
+    return now.wall if settings.isDelayedDeliveryDeliverAtTimeStrict else now.wall + policy.tick_ms
+
+
+def count_early(cursor: ManagedCursor, delays: Delays, cutoff: int) -> int:
+    """Entries that are not acknowledged and fall due later than ``cutoff``.
+
+    What was acknowledged one by one before it was due, as only an Exclusive or Failover subscription can, still counts.
+    """
+    return min(delays.not_due(cursor.mark_delete, cutoff), cursor.backlog_entries) if delays else 0
 
 
 class Delayed:
@@ -95,18 +112,6 @@ class Delayed:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def cutoff(self, now: Now) -> int:
-        """What falls due up to this time (ms since 1970) may be sent now."""
-        policy = self._policies.get(DELAYED_DELIVERY)
-        if not policy.active:
-            return NEVER
-        return now.wall if self._core.settings.isDelayedDeliveryDeliverAtTimeStrict else now.wall + policy.tick_ms
-
-    def count(self, now: Now) -> int:
-        """Entries that are not acknowledged and not due, whether the source has come to them or not."""
-        not_due = self._delays.not_due(self._cursor.mark_delete, self.cutoff(now)) if self._delays else 0
-        return min(not_due, self._cursor.backlog_entries)
 
     # What the source asks
 
@@ -223,13 +228,13 @@ class Delayed:
     def _begin(self, position: tuple[int, int], now: Now) -> None:
         """Nothing before ``position`` is passed by: from there on the clock says what is due, wherever it is now."""
         self._all_due = False
-        self._mark = (self.cutoff(now), NEVER, NEVER)
+        self._mark = (cutoff_of(self._policies, self._core.settings, now), NEVER, NEVER)
         self._floor = position
 
     def _cutoff_of_held(self, now: Now) -> int:
         """The cutoff for what was passed by. All of it goes once delayed delivery is turned off: were it turned on
         again in the middle of that, the mark would be ahead of the clock for good."""
-        cutoff = self.cutoff(now)
+        cutoff = cutoff_of(self._policies, self._core.settings, now)
         if cutoff == NEVER and self._heap:
             self._all_due = True
         return NEVER if self._all_due else cutoff

@@ -188,7 +188,8 @@ class MultipleConsumersDispatcher:
             delayed = self._source.delayed
             if self._source.reading or self._replay.reading or (delayed is not None and delayed.reading):
                 return Reason.READING
-            if delayed is not None and delayed.next_at:
+            held = sum(len(each.held) for each in self._consumers)
+            if delayed is not None and delayed.next_at and self._cursor.backlog_entries > held:
                 return Reason.DELAYED
         if reason == Reason.NO_PERMITS:
             asking = [each for each in self._consumers if each.permits > 0]
