@@ -7,6 +7,7 @@ from typing import Any
 from pulsarbox.storage.delays import DELAY_CHUNK, Delays
 from pulsarbox.storage.record import Position
 from tests.simulation.checker import Checker
+from tests.simulation.model import Model
 from tests.simulation.views import ConnView, ConsumerView, TopicView
 
 
@@ -44,18 +45,37 @@ class NotBefore(Checker):
 
 
 class DelaysKept(Checker):
-    """After a recovery the table of delays says what the entries say, of each that is left."""
+    """The table of delays says what the entries say, after a recovery of each that is left."""
 
     rule = "delays-kept"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._turns = 0
+
+    def turn(self) -> None:
+        """See Checker."""
+        self._turns += 1
+        commits = self.model.box.broker.core.commits
+        if self._turns % 20 or commits.in_flight is not None or commits.open.batch:
+            return
+        for stored in commits._store.topics.values():
+            topic = self.model.topics.get(stored.name)
+            if topic is not None and stored.in_use:
+                self._no_others(topic, rows_of(stored.delays))
+
+    def _no_others(self, topic: TopicView, found: dict[Position, int]) -> None:
+        for position, time in found.items():
+            entry = topic.entries.get(position)
+            self.check(entry is not None, "a row for no entry:", topic.name, position)
+            self.check(entry is not None and entry.deliver_at == time, "a row says", time, topic.name, position)
 
     def recovered_topic(self, topic: TopicView, ledgers: set[int]) -> None:
         """See Checker."""
         stored = self.model.box.found.topic(topic.name)
         found = {} if stored is None else rows_of(stored.delays)
-        for position, time in found.items():
-            entry = topic.entries.get(position)
-            self.check(entry is not None, "a row for no entry:", topic.name, position)
-            self.check(entry is not None and entry.deliver_at == time, "a row says", time, topic.name, position)
+        self._no_others(topic, found)
+        for position in found:
             self.check(position.ledger_id in ledgers, "a row of a ledger that is gone:", topic.name, position)
         for position, entry in topic.entries.items():
             if entry.late and position.ledger_id in ledgers:

@@ -12,6 +12,7 @@ from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.storage.delays import Delays
+from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import Store
 from tests.simulation.mutants import mutant
 
@@ -57,7 +58,7 @@ def what_is_due_is_taken_from_the_table_and_from_the_log(patch: pytest.MonkeyPat
 
     def take(self: Delayed, max_entries: int, max_messages: int, max_bytes: Any, passed: Any, now: Any) -> Any:
         ahead = self._ledger.last_confirmed
-        return original(self, max_entries, max_messages, max_bytes, (ahead[0], ahead[1] + 1), now)
+        return original(self, max_entries, max_messages, max_bytes, Position(ahead[0], ahead[1] + 1), now)
 
     patch.setattr(Delayed, "take", take)
 

@@ -124,7 +124,8 @@ def _key_blocked(standing: Standing) -> bool:
     dispatcher = standing.dispatcher
     if not isinstance(dispatcher, KeySharedDispatcher):
         return False
-    owners = [dispatcher.selector.select(slot) for slot in standing.slots(dispatcher)]
+    slots = standing.slots(dispatcher, standing.perhaps())
+    owners = [dispatcher.selector.select(slot) for slot in slots]
     return any(owner is None or owner not in standing.ready for owner in owners)
 
 
@@ -133,7 +134,8 @@ def _draining(standing: Standing) -> bool:
     if not isinstance(dispatcher, KeySharedDispatcher):
         return False
     holders = standing.holders(dispatcher)
-    return any(standing.drains(dispatcher, holders, slot) for slot in standing.slots(dispatcher))
+    slots = standing.slots(dispatcher, standing.perhaps())
+    return any(standing.drains(dispatcher, holders, slot) for slot in slots)
 
 
 def _taking_over(standing: Standing) -> bool:
