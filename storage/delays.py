@@ -144,6 +144,8 @@ class Extent:
             return self.count
         if not self._passed_from <= time < self._passed_to:
             times = delays.chunk(*key).times
+            if not times:
+                return self.count
             self._passed = bisect_right(times, time)
             self._passed_from, self._passed_to = times[self._passed - 1], times[self._passed]
         return self._passed
@@ -194,12 +196,18 @@ class Delays:
         if chunk is not None:
             self._cached.move_to_end(key)
             return chunk
-        if self.extent(ledger_id, number) is None:
+        extent = self.extent(ledger_id, number)
+        if extent is None:
             return DelayedChunk()
-        row = self._catalog.raw(delayed_key(self.topic_id, ledger_id, number))
-        chunk = unpack_chunk(row or b"")
-        self._keep(key, chunk)
-        return chunk
+        try:
+            chunk = unpack_chunk(self._catalog.raw(delayed_key(self.topic_id, ledger_id, number)) or b"")
+        except ValueError:
+            chunk = DelayedChunk()
+        if len(chunk) == extent.count:
+            self._keep(key, chunk)
+            return chunk
+        del self._extents[ledger_id][number]  # damaged: the entries themselves say when they fall due
+        return DelayedChunk()
 
     def _keep(self, key: ChunkKey, chunk: DelayedChunk) -> None:
         self._cached[key] = chunk
@@ -215,7 +223,7 @@ class Delays:
         """How many entries behind a position fall due later than ``time``."""
         total = 0
         after_ledger, (number, place) = after[0], divmod(after[1] + 1, DELAY_CHUNK)
-        for key, extent in self._all():
+        for key, extent in list(self._all()):
             if key < (after_ledger, number) or extent.last <= time:
                 continue
             if key == (after_ledger, number) and place:

@@ -393,6 +393,28 @@ def test_entries_of_a_version_that_kept_no_table_are_held_back_too() -> None:
     assert numbers(client) == [1, 3]
 
 
+@pytest.mark.parametrize("row", [None, b"", b"cut off", bytes(10)])
+def test_a_damaged_table_is_made_again_from_the_entries(row: bytes | None) -> None:
+    box = box_of()
+    sender = Sender(box)
+    for after in (None, 5000, None, 9000, *[9000] * 8):
+        sender.send(after)
+    box.broker.core.commits.ask_checkpoint()
+    box.turn()
+    for key in [key for key in box.disk.rows if key.startswith(b"delayed/")]:
+        if row is None:
+            del box.disk.rows[key]
+        else:
+            box.disk.rows[key] = row
+    box = killed(box)
+    client = consumer(box)
+    assert numbers(client) == [0, 2]
+    box.advance(5)
+    assert numbers(client) == [1]
+    box.advance(5)
+    assert sorted(numbers(client)) == list(range(3, 12))
+
+
 # Policies
 
 
