@@ -285,6 +285,48 @@ def test_a_seek_starts_again_and_what_has_become_due_comes_at_once() -> None:
     assert numbers(client) == [1]
 
 
+def test_what_is_too_old_goes_delayed_or_not() -> None:
+    box = box_of(ttlDurationDefaultInSeconds=10)
+    client, sender = consumer(box), Sender(box)
+    sender.send(60_000)
+    sender.send(5000)
+    box.advance(5)
+    assert numbers(client) == [1]
+    box.advance(10)
+    assert (sub_of(box).delayed(box.now), sub_of(box).cursor.backlog_entries) == (0, 0)
+    box.advance(60)
+    assert numbers(client) == []
+
+
+def test_a_truncated_topic_has_nothing_to_hold_back() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    for _ in range(20):
+        sender.send(5000)
+    topic_of(box).truncate(lambda now: None, box.now)
+    box.turn()
+    assert (len(topic_of(box).stored.delays), sub_of(box).delayed(box.now)) == (0, 0)
+    sender.send(6000)
+    box.advance(10)
+    assert numbers(client) == [20]
+
+
+def test_many_at_one_instant_come_a_read_at_a_time() -> None:
+    box = box_of(dispatcherMaxReadBatchSize=4)
+    client, sender = consumer(box, permits=10), Sender(box)
+    for _ in range(50):
+        sender.send(5000)
+    delayed = sub_of(box).source.delayed
+    assert delayed is not None
+    box.advance(5)
+    assert numbers(client) == list(range(10))
+    assert len(delayed._due) <= 4
+    for _ in range(4):
+        client.flow(10)
+        box.advance(0)
+    assert numbers(client) == list(range(10, 50))
+
+
 # Where they are kept
 
 
