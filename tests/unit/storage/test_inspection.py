@@ -172,7 +172,8 @@ def test_delays_are_shown_and_damaged_ones_are_found(tmp_path: Path) -> None:
     assert [row.get("due") or row["value"] for row in shown] == [[[1000, 1], [2000, 0]], {"0": [2, 1000, 2000]}]
     assert not [one for one in check(tmp_path / "good").findings if "delayed" in one.what]
     (found,) = [one for one in check(tmp_path / "bad").findings if "delayed" in one.what]
-    assert (found.severity, found.what) == (DAMAGE, "19 bytes are no row of delayed entries")
+    assert found.severity == DAMAGE
+    assert "19 bytes are no row of delayed entries" in found.what
 
 
 def test_redelivery_counts_are_acknowledgements_too(tmp_path: Path) -> None:
