@@ -14,11 +14,27 @@ RATES = ("dispatch-rate", "subscription-dispatch-rate", "publish-rate")
 """Of these a value that limits nothing says nothing: the next level is asked, as in Pulsar."""
 
 
-class Held(NamedTuple):
-    """The value of a policy, as JSON; None for none."""
+class Said(NamedTuple):
+    """The value that one level has for a policy, as JSON; None for none."""
 
-    value: Any
     level: Level
+    value: Any
+
+
+class Held(NamedTuple):
+    """What holds of a policy, and what each level says, the strongest first; the last is the broker's."""
+
+    levels: tuple[Said, ...]
+
+    @property
+    def value(self) -> Any:
+        """What holds, as JSON; None for none."""
+        return self.levels[0].value
+
+    @property
+    def level(self) -> Level:
+        """Who has set it."""
+        return self.levels[0].level
 
 
 def held(policies: Policies, namespace: str, topic: TopicName | None = None) -> dict[str, Held]:
@@ -38,7 +54,7 @@ def held(policies: Policies, namespace: str, topic: TopicName | None = None) -> 
     for row in (*ROWS, RESOURCE_GROUP_NAME):
         if topic is None and row.namespace is None:
             continue
-        found[row.name] = _first(policies, row, levels)
+        found[row.name] = _held(policies, row, levels)
     for kind in QUOTA_TYPES:
         found[f"{BACKLOG_QUOTA.name}:{kind}"] = _quota(policies, kind, levels)
     return dict(sorted(found.items()))
@@ -48,15 +64,16 @@ def _namespace(policies: Policies, namespace: str) -> Row:
     return policies.row(namespace_key(namespace))
 
 
-def _first(policies: Policies, row: PolicyRow, levels: tuple[tuple[Level, Row], ...]) -> Held:
+def _held(policies: Policies, row: PolicyRow, levels: tuple[tuple[Level, Row], ...]) -> Held:
+    said = []
     for level, values in levels:
         place = row.namespace if level is Level.NAMESPACE else row.topic
         value = values.get(place.key) if place else None
         if place is not None and place.by_cluster and value is not None:
             value = value.get(policies.settings.clusterName)
         if place is not None and value is not None and not _says_nothing(row, place, value):
-            return Held(value, level)
-    return Held(broker_value(row.name, policies.settings), Level.BROKER)
+            said.append(Said(level, value))
+    return Held((*said, Said(Level.BROKER, broker_value(row.name, policies.settings))))
 
 
 def _says_nothing(row: PolicyRow, place: Place, value: Any) -> bool:
@@ -66,10 +83,11 @@ def _says_nothing(row: PolicyRow, place: Place, value: Any) -> bool:
 
 
 def _quota(policies: Policies, kind: str, levels: tuple[tuple[Level, Row], ...]) -> Held:
+    said = []
     for level, values in levels:
         place = BACKLOG_QUOTA.namespace if level is Level.NAMESPACE else BACKLOG_QUOTA.topic
         assert place is not None
         value = values.get(place.key, {}).get(kind)
         if value is not None:
-            return Held(value, level)
-    return Held(broker_value(BACKLOG_QUOTA.name, policies.settings)[kind], Level.BROKER)
+            said.append(Said(level, value))
+    return Held((*said, Said(Level.BROKER, broker_value(BACKLOG_QUOTA.name, policies.settings)[kind])))
