@@ -510,7 +510,8 @@ def test_producing_goes_on_over_kill_9(own_box: Box, tmp_path: Path) -> None:
         assert process.wait(60) == 0
         said = [line.partition(" (")[0] for line in process.stderr.read().decode().splitlines()]
     lost, again = "pulsarbox: the connection is lost", "pulsarbox: connected again"
-    assert said == [*[lost, again] * 3, f"pulsarbox: {count:,} messages stored in orders"]
+    assert said[-1] == f"pulsarbox: {count:,} messages stored in orders"
+    assert said[:2] == [lost, again] and said[:-1] == [lost, again] * (len(said) // 2)
     assert len(printed.read_bytes().splitlines()) == count
     numbers = map(int, run("consume", "orders", "--until", "end", "--url", own_box.url).stdout.split())
     assert list(dict.fromkeys(numbers)) == list(range(count))
