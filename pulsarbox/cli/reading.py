@@ -106,6 +106,8 @@ class Reading:
                 self._handle(found)
                 continue
             if now - looked >= _LOOK_SECONDS:
+                if self._stdout.is_left():
+                    raise BrokenPipeError
                 self._ending.quiet(now - quiet_since)
                 looked = time.monotonic()
                 if self._ending.is_reached():
