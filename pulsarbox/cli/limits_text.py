@@ -84,7 +84,7 @@ def _amount(report: dict[str, Any], which: str, what: str, by: str = "") -> str:
     """Messages and bytes, as far as they are limited."""
     said = []
     if report[f"messages{by or which}"]:
-        said.append(f"{report[f'messages{which}']:,} {what}")
+        said.append(_counted(report[f"messages{which}"], what))
     if report[f"bytes{by or which}"]:
         said.append(megabytes(report[f"bytes{which}"]))
     return " and ".join(said)
@@ -198,12 +198,16 @@ def value_words(value: Any) -> str:
     said = []
     for name, number in value.items():
         if "Rate" in name and "In" in name and type(number) is int and number > 0 and not name.startswith("ratePeriod"):
-            said.append(f"{number:,} messages" if name.endswith("InMsg") else megabytes(number))
+            said.append(_counted(number, "messages") if name.endswith("InMsg") else megabytes(number))
     if not said:
         return "no limit"
     period = value.get("ratePeriodInSecond", 1) or 1
     words = " and ".join(said) + (" a second" if period == 1 else f" in {period} s")
     return words + (", on top of what is published" if value.get("relativeToPublishRate") else "")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what if number != 1 else what[:-1]}"
 
 
 def _quota_words(value: dict[str, Any]) -> str:

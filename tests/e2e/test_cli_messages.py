@@ -340,6 +340,17 @@ def test_what_nobody_read_is_not_acknowledged(
     assert left(client, topic, "s") == lines[10:]
 
 
+def test_who_waits_for_the_end_before_reading_finds_everything_in_the_pipe(
+    box: Running, client: Any, topic: str
+) -> None:
+    run("produce", topic, "--url", box.url, stdin=b"a\nb")
+    with running("consume", topic, "-s", "s", "--until", "end", "--url", box.url) as process:
+        assert process.wait(20) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == b"a\nb\n"
+    assert left(client, topic, "s") == []
+
+
 @pytest.mark.parametrize("words", [("consume",), ("consume", "-s", "s"), ("tap",)], ids=" ".join)
 def test_a_reader_that_goes_is_noticed_before_the_next_message(
     box: Running, topic: str, words: tuple[str, ...]
