@@ -31,6 +31,10 @@ class Now(NamedTuple):
         return min(time + self.offset, _TIME_MAX) if self.offset else time
 
 
+BEGINNING: Final = Now(0.0, 0)
+"""Before everything: for what is made before anybody can tell the time."""
+
+
 class Deadlines(NamedTuple):
     """When the core wants to be woken, on each clock; None where nothing waits."""
 

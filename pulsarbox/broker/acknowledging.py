@@ -135,12 +135,16 @@ class Acknowledging:
             if self._mark < self._topic.ledgers.oldest_end <= mark and self._cursor.durable:
                 self._topic.trim(now)
             self._mark = mark
+            if self._topic.backlog.blocked is not None and self._cursor.durable:
+                self._topic.backlog.moved(now)
         if done is not None:
             if self._cursor.durable:
                 commits.after_commit(done)
             else:
                 done(now)
         self._subscription.dispatcher.acknowledged(consumer, now)
+        if self._topic.termination.ended:
+            self._subscription.tell_end()
 
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = (message_id.ledgerId, message_id.entryId)

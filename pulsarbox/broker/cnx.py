@@ -75,7 +75,9 @@ class ServerCnx:
         self.opening: dict[tuple[str, int], int] = {}
         """Consumers whose topic or subscription is not durable yet, and the request that opens each."""
         self.pending_sends = 0
-        """Entries of all its producers that have no receipt yet."""
+        """Entries of all its producers that are not stored yet."""
+        self.held_bytes = 0
+        """Of entries that are stored, and of which the receipts are held back by publish rates."""
         self.body_of: BodyOf | None = None
         """Adds broker entry metadata for a client that wants it."""
         self._heard = True
@@ -155,7 +157,7 @@ class ServerCnx:
     @property
     def overdrawn(self) -> bool:
         """More of its messages wait for their receipts than one connection may have: read nothing more from it."""
-        return self.pending_sends > self._max_pending
+        return self.pending_sends > self._max_pending or self.held_bytes > self.broker.core.limits.max_held_bytes
 
     def writable(self, now: Now) -> None:
         """The outbox has room again."""

@@ -11,11 +11,12 @@ from pulsarbox.broker.producer import NO_REQUEST
 from pulsarbox.clock import Now
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.delivery import DeliveryEncoder
+from pulsarbox.protocol.features import takes_end_of_topic
 from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.any_subscription import AnySubscription
     from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.topic import AnySubscription
 
 NO_SLOT: Final = 0
 """Stands for the slot of an entry where keys decide nothing; slots of keys begin with 1."""
@@ -92,6 +93,8 @@ class Consumer:
         self.blocked = False
         """Too many messages are unacknowledged."""
         self.closed = False
+        self._told_end = False
+        """Its client knows that nothing more will come."""
         self.connected_since = now.wall
         self.metadata: dict[str, str] = {}
         """What its client says of it."""
@@ -197,6 +200,13 @@ class Consumer:
         self.last_flow = now.wall
         if not self.first_flow:
             self.first_flow = now.wall
+
+    def tell_end(self) -> None:
+        """Nothing more will ever come: tell the client, once, if it knows what that means."""
+        cnx = self.cnx
+        if not self._told_end and takes_end_of_topic(cnx.client_version, cnx.protocol_version):
+            self._told_end = True
+            self.outbox.send(replies.reached_end_of_topic(self.consumer_id))
 
     def added_to(self, totals: tuple[int, int]) -> tuple[int, int]:
         """Totals of messages and bytes, with what the consumer was sent."""

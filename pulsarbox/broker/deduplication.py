@@ -31,7 +31,7 @@ class Deduplication:
 
     # Publishing
 
-    def is_new(self, producer: Producer, send: CommandSend, metadata: MessageMetadata) -> bool:
+    def is_new(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, now: Now) -> bool:
         """Whether the message is to be stored; if not, its receipt is on its way.
 
         Raises PersistenceError where a message with its sequence id is on its way to the disk, and may not get there.
@@ -51,7 +51,7 @@ class Deduplication:
             receipt = (producer, send.sequence_id, send.highest_sequence_id, NOWHERE, NOWHERE)
             self._commits.open.receipts.append(receipt)
         else:
-            producer.receipt(send.sequence_id, send.highest_sequence_id, NOWHERE, NOWHERE)
+            producer.receipt(send.sequence_id, send.highest_sequence_id, NOWHERE, NOWHERE, now)
         return False
 
     def appended(self, producer: Producer, send: CommandSend, metadata: MessageMetadata) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pulsarbox.broker.core import Core
+from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.config.setting import ConfigError, did_you_mean
 from pulsarbox.config.settings import settings_by_name, settings_table
@@ -41,20 +42,20 @@ class DynamicConfiguration:
         """Those that were changed, as the texts that were given."""
         return dict(self._core.catalog.get(DYNAMIC) or {})
 
-    def update(self, name: str, text: str) -> None:
+    def update(self, name: str, text: str, now: Now) -> None:
         """Change a setting, now and for good. Raises PreconditionFailed where it cannot be, or not to this."""
         self._check(name, "update")
         try:
             settings = _with(self._core.settings, name, text)
         except (ValueError, ConfigError) as error:
             raise PreconditionFailed(f"Can't update {name}: {error}") from None
-        self._put(self.values() | {name: text}, settings)
+        self._put(self.values() | {name: text}, settings, now)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, now: Now) -> None:
         """Go by what files and options say again. Raises PreconditionFailed where it is no dynamic setting."""
         self._check(name, "delete")
         left = {each: text for each, text in self.values().items() if each != name}
-        self._put(left, replace(self._core.settings, **{name: getattr(self._given, name)}))
+        self._put(left, replace(self._core.settings, **{name: getattr(self._given, name)}), now)
 
     def _check(self, name: str, what: str) -> None:
         row = settings_by_name().get(name)
@@ -65,9 +66,9 @@ class DynamicConfiguration:
         if not row.dynamic:
             raise PreconditionFailed(f"Can't {what} non-dynamic configuration: {name} is read at the start of the box")
 
-    def _put(self, values: dict[str, str], settings: Settings) -> None:
+    def _put(self, values: dict[str, str], settings: Settings, now: Now) -> None:
         self._core.commits.put_row(DYNAMIC, values or None)
-        self._core.apply(settings)
+        self._core.apply(settings, now)
 
 
 def _with(settings: Settings, name: str, text: str) -> Settings:

@@ -214,9 +214,9 @@ class GroupCommit:
             self._pack_sequences(group, now)
         if not batch and not self._ids_changed:
             self.open = Group(batch.position)
-            _send_receipts(group)  # of duplicates that had to wait for what came before them
+            _send_receipts(group, now)  # of duplicates that had to wait for what came before them
             _run(group.callbacks, now)
-            return None
+            return self.take(now) if self.open.urgent else None  # what they changed is due at once
         if self._ids_changed:
             self._store.catalog.put(batch, IDS, {"next": self._next_id, "boot": self.boot})
             self._ids_changed = False
@@ -279,7 +279,7 @@ class GroupCommit:
                 self.tail_cache.added(topic.ledger, entries)
         for deduplication in group.sequenced:
             deduplication.confirmed()
-        _send_receipts(group)
+        _send_receipts(group, now)
         _run(group.callbacks, now)
         for topic in group.appended:
             if topic.subscriptions or topic.ledgers.trim_due:
@@ -317,7 +317,7 @@ class GroupCommit:
             for info in changed:
                 self.put_row(ledger_key(topic.ledger.topic_id, info.ledger_id), ledger_row(topic.ledger, info))
         for producer, sequence_id, _, _, _ in group.receipts + behind.receipts:
-            producer.refuse(sequence_id, refusal)
+            producer.refuse(sequence_id, refusal, now)
         for producer in dict.fromkeys(receipt[0] for receipt in group.receipts + behind.receipts):
             producer.disconnect(now)
 
@@ -345,9 +345,9 @@ def _waited(group: Group) -> float:
     return 0.0
 
 
-def _send_receipts(group: Group) -> None:
+def _send_receipts(group: Group, now: Now) -> None:
     for producer, sequence_id, highest_sequence_id, ledger_id, entry_id in group.receipts:
-        producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id)
+        producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id, now)
 
 
 def _run(callbacks: list[Callback], now: Now) -> None:

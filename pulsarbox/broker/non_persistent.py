@@ -27,13 +27,15 @@ class NonPersistentTopic(Topic):
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves at once."""
         metadata = parse_entry(payload).metadata
+        if self.admission.measures:
+            self.admission.check_message(len(payload), metadata)
         messages = metadata.num_messages_in_batch
         published = now.of_client(metadata.publish_time)
         entry = Entry(0, 0, 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)
         for subscription in list(self.subscriptions.values()):
             subscription.send(entry, metadata, now)
         producer.published(messages, len(payload))
-        producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0)
+        producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0, now)
 
     def subscribe(self, name: str) -> NonPersistentSubscription:
         """The subscription of that name; it lives as long as its consumers."""

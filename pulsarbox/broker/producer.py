@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pulsarbox.broker.limits.limiter import Limiter
+from pulsarbox.broker.limits.publish import Receipt, ReceiptHold
 from pulsarbox.broker.meter import Meter
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
@@ -35,8 +37,9 @@ class Producer:
 
     # As in ManagedLedger.
     __slots__ = (
-        "_drained", "_meter", "_receipt", "access", "bytes_in", "closed", "cnx", "connected_since", "fenced",
-        "messages_in", "metadata", "name", "outbox", "pending", "producer_id", "schema_version", "topic",
+        "_drained", "_hold", "_limits", "_meter", "_receipt", "access", "bytes_in", "closed", "cnx", "connected_since",
+        "encrypted", "fenced", "messages_in", "metadata", "name", "outbox", "pending", "producer_id", "schema_version",
+        "topic",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +64,8 @@ class Producer:
         self.pending = 0
         """Messages (entries) that are sent and have no receipt yet."""
         self.closed = False
+        self.encrypted = False
+        """Whether it says that it encrypts what it sends."""
         self.schema_version = b""
         self.fenced: ProducerFenced | None = None
         """Why it was closed before it was open, where somebody else took the topic."""
@@ -69,17 +74,49 @@ class Producer:
         self._meter = Meter(now.monotonic, 2)
         self._receipt = ReceiptEncoder(producer_id).encode
         self._drained: list[Callable[[], None]] = []
+        self._limits = topic.limits
+        self._hold: ReceiptHold | None = None
+        """What the publish rates hold back of it; None while there are none."""
 
-    def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int) -> None:
-        """The entry is durable: tell the client."""
-        self.pending -= 1
+    def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int, now: Now) -> None:
+        """The entry is durable: tell the client, at the rate at which the topic may be published to."""
         self.cnx.pending_sends -= 1
+        if self._hold is not None:
+            self._hold.receipt(Receipt(sequence_id, highest_sequence_id, ledger_id, entry_id), now)
+            return
+        self.pending -= 1
         self.outbox.send(self._receipt(sequence_id, highest_sequence_id, ledger_id, entry_id))
         if self._drained:
             self._settle()
 
-    def refuse(self, sequence_id: int, error: PulsarBoxError) -> None:
-        """The entry is not stored: tell the client why."""
+    def _send_held(self, receipt: Receipt) -> None:
+        """A receipt that a rate held back, or could have."""
+        self.pending -= 1
+        self.outbox.send(self._receipt(*receipt))
+        if self._drained:
+            self._settle()
+
+    @property
+    def held(self) -> ReceiptHold | None:
+        """What the publish rates hold back of it; None while there are none."""
+        return self._hold
+
+    def let_go(self, now: Now) -> None:
+        """Hold back no receipt any more: the producer goes, or nothing is limited."""
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.end(now)
+
+    def limits_changed(self, before: tuple[Limiter, ...], now: Now) -> None:
+        """Other publish rates hold than those of ``before``."""
+        if not self._limits.publish:
+            self.let_go(now)
+        elif self._hold is not None:
+            self._hold.changed(before, now)
+
+    def refuse(self, sequence_id: int, error: PulsarBoxError, now: Now) -> None:
+        """The entry is not stored: tell the client why. It is disconnected right after."""
+        self.let_go(now)
         self.pending -= 1
         self.cnx.pending_sends -= 1
         self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
@@ -88,6 +125,10 @@ class Producer:
 
     def published(self, messages: int, size: int) -> None:
         """An entry of ``messages`` messages and ``size`` bytes is on its way."""
+        if self._limits.publish:
+            if self._hold is None:
+                self._hold = ReceiptHold(self._limits, self.cnx, self._send_held, self.pending)
+            self._hold.published(messages, size)
         self.pending += 1
         self.cnx.pending_sends += 1
         self.messages_in += messages
@@ -115,6 +156,16 @@ class Producer:
             self.cnx.producer_is_gone(self, now)
             self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
 
+    def hold_back(self, now: Now) -> None:
+        """The broker closes, for nothing more is to be stored: what is on its way gets its receipts before the client
+        is told to come back, and what comes behind is not looked at. So nothing is stored twice, and all in order."""
+        if not self.closed:
+            self.closed = True
+            self.topic.remove_producer(self, now)
+            self.cnx.producer_is_gone(self, now)
+            self._drained.append(lambda: self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST)))
+            self._settle()
+
     def fence(self, error: ProducerFenced, now: Now) -> None:
         """Another producer has taken the topic: nothing that comes from now on is stored.
 
@@ -125,6 +176,7 @@ class Producer:
         if self.closed:
             return
         self.closed = True
+        self.let_go(now)
         if self.cnx.producers.get(self.producer_id) is not self:
             self.fenced = error
             return

@@ -119,13 +119,13 @@ class Producers:
             else:
                 self._give(claim, now)
 
-    def close(self, now: Now) -> None:
-        """The topic closes: its producers are told to come back, and those that wait to try again."""
+    def close(self, now: Now, refusal: PulsarBoxError | None = None) -> None:
+        """The topic closes: its producers are told to come back, those that wait get ``refusal`` (or: try again)."""
         claims = [*self._waiting.values(), *self._checking.values()]
         self._waiting.clear()
         self._checking.clear()
         for claim in claims:
-            claim.refused(ServiceNotReady("Topic is temporarily unavailable"), now)
+            claim.refused(refusal or ServiceNotReady("Topic is temporarily unavailable"), now)
         for producer in self:
             producer.disconnect(now)
 

@@ -1,7 +1,6 @@
 """Reads outside the tail cache: asked for here, carried out by a thread of the shell, answered by ``read_done``."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from pulsarbox.clock import Now
 from pulsarbox.storage.engine import ReadRequest
@@ -46,18 +45,3 @@ class Reads:
         self.entries += len(entries)
         self.bytes += sum([len(entry.body) for entry in entries])
         self._answers.pop(token)(entries, error, now)
-
-
-class ReadPort(Protocol):
-    """What those who read need: only the asking."""
-
-    def ask(
-        self,
-        ledger_id: int,
-        first: int,
-        last: int,
-        max_bytes: int,
-        answer: Answer,
-        left_out: tuple[tuple[int, int], ...] = (),
-    ) -> int:
-        """See Reads.ask."""

@@ -1,12 +1,15 @@
 """Schemas of topics: versions from 0 on, an equal schema keeps its version. Partitions share their topic's.
 
-Compatibility is not checked yet: every new schema gets the next version.
+Compatibility is not checked yet: every new schema gets the next version, where clients may bring new ones.
 """
 
 from base64 import b64decode, b64encode
 from typing import NamedTuple
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.policies.schema import ALLOW_AUTO_UPDATE, VALIDATION_ENFORCED
+from pulsarbox.broker.system_topics import is_system
+from pulsarbox.errors import IncompatibleSchema
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.storage.catalog import Row, schema_key
@@ -54,10 +57,28 @@ class Schemas:
         versions = self.versions(topic)
         return versions[-1] if versions else None
 
+    def bring(self, topic: TopicName, schema: Schema, created: int) -> StoredSchema:
+        """The version of a schema that a client brings. Raises IncompatibleSchema for a new one where clients may not
+        bring any."""
+        if not self._core.policies.of(topic).get(ALLOW_AUTO_UPDATE) and not is_system(str(topic)):
+            known = next((each for each in self.versions(topic) if _equal(each.schema, schema)), None)
+            if known is None:
+                raise IncompatibleSchema("Schema not found and schema auto updating is disabled.")
+            return known
+        return self.put(topic, schema, created)
+
+    def check_none(self, topic: TopicName) -> None:
+        """A producer brings no schema. Raises IncompatibleSchema where the topic has one and goes by it."""
+        if self._core.policies.of(topic).get(VALIDATION_ENFORCED) and self.get(topic) is not None:
+            raise IncompatibleSchema(
+                "Producers cannot connect or send message without a schema to topics with a schema"
+                "when SchemaValidationEnforced is enabled"
+            )
+
     def put(self, topic: TopicName, schema: Schema, created: int) -> StoredSchema:
         """The version of this schema, a new one where the topic has no equal one; durable with the next commit."""
         for stored in self.versions(topic):
-            if stored.schema.type == schema.type and stored.schema.schema_data == schema.schema_data:
+            if _equal(stored.schema, schema):
                 return stored
         version = self._next_version(topic)
         stored = StoredSchema(version, created, schema)
@@ -87,6 +108,10 @@ class Schemas:
 def is_schema(schema: Schema) -> bool:
     """Whether a producer or consumer brings a schema to be kept: bytes and AUTO_CONSUME are none."""
     return schema.type not in (Schema.Type.Value("None"), Schema.AutoConsume)
+
+
+def _equal(a: Schema, b: Schema) -> bool:
+    return a.type == b.type and a.schema_data == b.schema_data
 
 
 def _to_row(stored: StoredSchema) -> Row:

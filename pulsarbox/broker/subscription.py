@@ -19,6 +19,7 @@ from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
+from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
@@ -60,11 +61,14 @@ class Subscription:
         """Somebody has been here since it came into memory: until then its type means nothing."""
         self.gone = (0, 0)
         """Messages and bytes that were sent to consumers that have gone."""
+        self.unused_since = 0
+        """Since when it has no consumers (ms since 1970), where it is durable; 0: it has."""
         self.mark_moved = 0
         """When mark-delete moved last (ms since 1970), since it came into memory."""
         self._acks = Acknowledging(self)
         self.clearing = Clearing(self)
         self.source = EntrySource(cursor, topic.core, self.dispatch)
+        self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
 
@@ -125,9 +129,18 @@ class Subscription:
             self.dispatcher = self._make_dispatcher(sub_type, asked)
             self.type = sub_type
             self._key_shared = asked
+            self.limit_unacked(now)
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
         self.served = True
+        if self.durable and self.unused_since:
+            self.topic.upkeep.consumer_came(self, now)
+
+    def limit_unacked(self, now: Now) -> None:
+        """See what may be held unacknowledged: by each consumer, and by all."""
+        dispatcher, get = self.dispatcher, self.topic.policies.get
+        if isinstance(dispatcher, MultipleConsumersDispatcher):
+            dispatcher.limit_unacked(get(MAX_UNACKED_PER_CONSUMER), get(MAX_UNACKED_PER_SUBSCRIPTION), now)
 
     def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
         """The consumer has gone. ``lost``: its connection broke, it did not close."""
@@ -138,20 +151,30 @@ class Subscription:
             self.dispatcher.remove(consumer, now, lost=lost)
             if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
                 self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
-            if not self.consumers and not self.durable and not self.fenced:
-                self.topic.remove_subscription(self, now)
+            if not self.consumers:
+                self._is_unused(now)
+
+    def _is_unused(self, now: Now) -> None:
+        """The last consumer has gone."""
+        upkeep = self.topic.upkeep
+        if not self.durable and not self.fenced:
+            self.topic.remove_subscription(self, now)
+        elif self.durable and self.topic.stored.in_use:
+            upkeep.consumers_left(self, now)
+            upkeep.maybe_unused(now)
 
     def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, asked: KeySharedMeta) -> Dispatcher:
         core = self.topic.core
         if sub_type == CommandSubscribe.Shared:
             choose = choice_of(core.settings.sharedConsumerSelection, self.properties)
-            return SharedDispatcher(self.cursor, self.source, core, choose)
+            return SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
         if sub_type == CommandSubscribe.Key_Shared:
             selector = make_selector(asked.mode, core.settings)
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
-            return KeySharedDispatcher(self.cursor, self.source, core, selector, draining=draining)
+            return KeySharedDispatcher(self.cursor, self.source, core, self.throttle, selector, draining=draining)
+        failover = sub_type == CommandSubscribe.Failover
         return SingleActiveDispatcher(
-            self.cursor, self.source, core, failover=sub_type == CommandSubscribe.Failover, topic=self.topic.name
+            self.cursor, self.source, core, self.throttle, failover=failover, topic=self.topic.name
         )
 
     # Dispatch
@@ -165,6 +188,8 @@ class Subscription:
         """The consumer can take ``permits`` more messages."""
         consumer.asked(permits, now)
         self.dispatcher.flow(consumer, now)
+        if self.topic.termination.ended:
+            self.tell_end()
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
         """Send again what the consumer holds: the entries at ``positions``, or all with None."""
@@ -182,12 +207,24 @@ class Subscription:
         """Mark-delete was moved past its consumers: what waits may be acknowledged."""
         self._acks.end_reset()
         self.dispatcher.acknowledged_unheld(self.cursor.mark_delete)
+        if self.topic.termination.ended:
+            self.tell_end()
+
+    def tell_end(self) -> None:
+        """The topic has ended: tell the consumers, if all there is of it is acknowledged. None hears it twice."""
+        if not self.cursor.backlog_entries:
+            for consumer in self.consumers:
+                consumer.tell_end()
 
     def why(self) -> Why:
         """The one reason why nothing is being sent right now, and since when."""
         if self.fenced:
             return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
-        return why_of(self.dispatcher.why(), self.dispatcher.standstill.since)
+        reason, limiter = self.dispatcher.why(), self.throttle.refusing
+        why = why_of(reason, self.dispatcher.standstill.since)
+        if reason == Reason.THROTTLED and limiter is not None:
+            why = why._replace(text=f"{why.text}: {limiter.in_words}")
+        return why
 
     # Cursor
 
@@ -214,6 +251,7 @@ class Subscription:
             self._acks.end_reset()
             if self.durable:
                 self.topic.trim(when)  # it may have gone forward
+                self.topic.upkeep.subscribed(when)
                 self.topic.core.commits.after_commit(done)
             else:
                 done(when)

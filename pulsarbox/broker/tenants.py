@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from pulsarbox.broker.core import Core
+from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, Conflict, NamespaceNotFound, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name, parse_namespace
 from pulsarbox.storage.catalog import Row, namespace_key, tenant_key
@@ -105,17 +106,18 @@ class Tenants:
             raise Conflict("Namespace already exists")
         self._put_namespace(namespace, policies or {})
 
-    def set_policy(self, namespace: str, name: str, value: Any) -> None:
-        """Change one policy of a namespace; None takes it away. Raises NotFound."""
+    def set_policy(self, namespace: str, name: str, value: Any, now: Now | None = None) -> None:
+        """Change one policy of a namespace; None takes it away. Topics are told where ``now`` is given. Raises
+        NotFound."""
         policies = {**self.policies(namespace), name: value}
         if value is None:
             del policies[name]
-        self._core.commits.put_row(namespace_key(namespace), policies)
+        self._core.policies.put_namespace(namespace, policies, now)
 
     def delete_namespace(self, namespace: str) -> None:
         """Delete an empty namespace; the caller has seen to its topics."""
         self.policies(namespace)
-        self._core.commits.put_row(namespace_key(namespace), None)
+        self._core.policies.put_namespace(namespace, None)
 
     def require(self, namespace: str) -> None:
         """Raises NamespaceNotFound where a topic cannot be in this namespace because it is not there."""
@@ -128,7 +130,7 @@ class Tenants:
         row = dict(policies)
         row["bundles"] = _bundles(row.get("bundles"), self._core.settings.defaultNumberOfNamespaceBundles)
         row.setdefault("replication_clusters", [self._cluster])
-        self._core.commits.put_row(namespace_key(namespace), row)
+        self._core.policies.put_namespace(namespace, row)
 
 
 def _bundles(asked: Any, default: int) -> Row:

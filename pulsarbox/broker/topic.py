@@ -1,25 +1,35 @@
 """A topic: its producers and subscriptions; of a persistent one also what it stores."""
 
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from mmh3 import hash as murmur3_32
 
+from pulsarbox.broker.admission import Admission
+from pulsarbox.broker.any_subscription import AnySubscription
+from pulsarbox.broker.backlog import Backlog
 from pulsarbox.broker.commit_times import Traffic
-from pulsarbox.broker.consumer import Consumer, Held
+from pulsarbox.broker.consumer import Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deduplication import Deduplication
+from pulsarbox.broker.expiry import Expiry
 from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.limits.step import More
+from pulsarbox.broker.limits.topic_limits import TopicLimits
+from pulsarbox.broker.policies.deduplication import DEDUPLICATION
 from pulsarbox.broker.producer import Producer
-from pulsarbox.broker.producers import Producers, StoredProducers
+from pulsarbox.broker.producers import Claim, Producers, StoredProducers
+from pulsarbox.broker.reads import Answer
 from pulsarbox.broker.subscription import Subscription
-from pulsarbox.clock import Now
+from pulsarbox.broker.termination import Termination
+from pulsarbox.broker.upkeep import Upkeep
+from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
-from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
-from pulsarbox.storage.catalog import cursor_key, namespace_key, topic_key
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
+from pulsarbox.storage.catalog import cursor_key, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.ledger import LedgerInfo
@@ -35,58 +45,38 @@ new_entry: Final = tuple.__new__
 Located = Callable[[Position, int, int, Now], None]
 
 
-class AnySubscription(Protocol):
-    """What connections and the Admin API ask of a subscription, stored or not."""
-
-    name: str
-    consumers: list[Consumer]
-    type: CommandSubscribe.SubType
-    gone: tuple[int, int]
-    """Messages and bytes that were sent to consumers that have gone."""
-
-    @property
-    def topic_name(self) -> TopicName:
-        """Of its topic."""
-
-    @property
-    def durable(self) -> bool:
-        """Whether the subscription outlives its consumers."""
-
-    @property
-    def active_consumer(self) -> Consumer | None:
-        """The consumer that gets everything, of an Exclusive or Failover subscription."""
-
-    @property
-    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
-        """The slots of each consumer, of a Key_Shared subscription."""
-
-    def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
-        """The consumer can take more messages."""
-
-    def dispatch(self, now: Now) -> None:
-        """Send what can be sent."""
-
-    def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
-        """The consumer has gone. ``lost``: its connection broke, it did not close."""
-
-    def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
-        """Delete the subscription, asked for by one of its consumers."""
-
-    def close(self, now: Now, asked_by: Consumer | None = None) -> None:
-        """Let all consumers go."""
-
-
 class Topic:
     """What persistent and non-persistent topics have in common: the producers."""
 
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
         self.name = name
+        self.policies = core.policies.of(name)
+        core.policies.attach(self.policies)
         self.producers: Producers = Producers(str(name))
+        self.limits = TopicLimits(core.limits, self.policies, self, self._published())
+        self.admission = Admission(self)
+        self.policies.on_change(self._policies_changed)
         self.gone_in = (0, 0)
         """Messages and bytes from producers that have gone."""
         self.gone_out = (0, 0)
         """Messages and bytes that subscriptions sent that have gone."""
+
+    def _published(self) -> More | None:
+        """Counts what is published; None where dispatch is not limited."""
+        return None
+
+    def producers_now(self) -> Iterator[Producer]:
+        """See Members of limits."""
+        return iter(self.producers)
+
+    def throttled_subscriptions(self) -> "Iterator[Subscription]":
+        """See Members of limits."""
+        return iter(())
+
+    def _policies_changed(self, now: Now) -> None:
+        """Policies may be other ones: do what follows at once."""
+        self.admission.changed(now)
 
     def last_sequence_id(self, name: str) -> int:
         """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""
@@ -96,11 +86,22 @@ class Topic:
         """Whether ``last_sequence_id`` may change by what is on its way to the disk already."""
         return False
 
+    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+        """Let a producer in, or make it wait. ``again``: its client has been here with it before.
+
+        Raises as Producers.add.
+        """
+        self.producers.add(claim, now)
+
     def remove_producer(self, producer: Producer, now: Now) -> None:
         """The producer has gone."""
         if producer in self.producers:
             self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
+        producer.let_go(now)
         self.producers.remove(producer, now)
+
+    def check_takes(self) -> None:
+        """Raises TopicTerminated where the topic takes no more messages, ever."""
 
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """Take a message (or batch, or chunk). Raises PulsarBoxError, and takes nothing, where it is refused."""
@@ -144,37 +145,61 @@ class PersistentTopic(Topic):
     """A topic whose messages are stored."""
 
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
+        self.ledger = stored.ledger
+        self.subscriptions: dict[str, Subscription] = {}
         super().__init__(core, name)
         self.producers: StoredProducers = StoredProducers(core, name)
         self.stored = stored
         stored.in_use = True
-        self.ledger = stored.ledger
         self.traffic = Traffic(stored.ledger)
-        self.ledgers = TopicLedgers(core, stored, namespace_key(name.namespace))
+        self.upkeep = Upkeep(self)
+        self.ledgers = TopicLedgers(core, stored, self.policies, self.upkeep.deadline)
+        self.expiry = Expiry(self)
+        self.backlog = Backlog(self)
+        self.policies.on_change(self.upkeep.look)
+        self.termination = Termination(self, core.catalog.get(topic_key(str(name))) or {})
         self._housekeeping = core.commits.housekeeping
-        self.subscriptions: dict[str, Subscription] = {}
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
         self.deduplication: Deduplication | None = None
         self.update_deduplication()
         for cursor in stored.cursors.values():
             row = core.catalog.get(cursor_key(stored.topic_id, cursor.cursor_id)) or {}
-            self.restore_subscription(cursor, row.get("properties", {}))
+            restored = self.restore_subscription(cursor, row.get("properties", {}))
+            restored.unused_since = row.get("unused") or max(row.get("created", 0), core.started)
 
     def all_subscriptions(self) -> Iterator[Subscription]:
         """See Topic."""
         return iter(self.subscriptions.values())
 
+    def _published(self) -> More:
+        """See Topic."""
+        ledger = self.ledger
+        return lambda: (ledger.confirmed_messages, ledger.confirmed_bytes)
+
+    def throttled_subscriptions(self) -> Iterator[Subscription]:
+        """See Topic."""
+        return iter(list(self.subscriptions.values()))
+
     def look(self, now: Now) -> None:
         """See Topic.look."""
         super().look(now)
         self.traffic.look(now)
+        for subscription in self.subscriptions.values():
+            subscription.clearing.look(now)
 
     # Producers
 
+    def _policies_changed(self, now: Now) -> None:
+        """See Topic."""
+        super()._policies_changed(now)
+        self.update_deduplication()
+        for subscription in list(self.subscriptions.values()):
+            subscription.limit_unacked(now)
+
     def _deduplicates(self) -> bool:
         """Whether messages are deduplicated: decided here and nowhere else."""
-        return self.core.settings.brokerDeduplicationEnabled
+        return self.policies.get(DEDUPLICATION)
 
     def update_deduplication(self) -> None:
         """Turn deduplication on or off. Off forgets the sequence ids: nobody would keep them up to date."""
@@ -187,6 +212,20 @@ class PersistentTopic(Topic):
             self.deduplication = Deduplication(self.core, self.stored, self.producers)
             self.producers.deduplication = self.deduplication
 
+    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+        """See Topic.admit; where its backlog has reached its quota a producer waits, or is refused.
+
+        Raises ProducerHeld, ProducerQuotaExceeded too.
+        """
+        self.backlog.admit(claim, now, again=again)
+
+    def remove_producer(self, producer: Producer, now: Now) -> None:
+        """See Topic.remove_producer."""
+        super().remove_producer(producer, now)
+        self.backlog.forget(producer)
+        if self.producers.unused:
+            self.upkeep.maybe_unused(now)
+
     def last_sequence_id(self, name: str) -> int:
         """See Topic.last_sequence_id."""
         last = self.stored.sequences.last_persisted(name)
@@ -198,20 +237,32 @@ class PersistentTopic(Topic):
 
     # Publishing
 
+    def check_takes(self) -> None:
+        """See Topic.check_takes."""
+        self.termination.check()
+
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves when the entry is durable."""
         parsed = parse_entry(payload)
+        if self.termination.begun:
+            self.termination.check()
+        if self.admission.measures:
+            self.admission.check_message(len(payload), parsed.metadata)
         ledger = self.ledger
         refusal = self._housekeeping.refusal
         if refusal is not None:
             self._refuse(producer, send, refusal, now)
             return
+        if ledger.total_bytes >= self.backlog.full_at and self.backlog.refuses(now):
+            return
         deduplication = self.deduplication
-        if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata):
+        if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata, now):
             return
         info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)
         ledger.append(entry)
+        if self.expiry.on:
+            self.expiry.published(entry)
         metadata = parsed.metadata
         header = (
             pack_entry(entry, metadata.txnid_most_bits, metadata.txnid_least_bits)
@@ -236,7 +287,7 @@ class PersistentTopic(Topic):
     def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
         """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
         producer.published(0, 0)
-        producer.refuse(send.sequence_id, PersistenceError(f"The message could not be stored: {reason}"))
+        producer.refuse(send.sequence_id, PersistenceError(f"The message could not be stored: {reason}"), now)
         producer.disconnect(now)
 
     def _entry(self, parsed: ParsedEntry, payload: bytes, info: LedgerInfo, now: Now) -> Entry:
@@ -297,6 +348,8 @@ class PersistentTopic(Topic):
         """Entries were confirmed: give them to the consumers."""
         if self.ledgers.trim_due:
             self.trim(now)
+        if self.ledger.total_bytes >= self.backlog.full_at:
+            self.backlog.confirmed(now)
         self.dispatch(now)
 
     def trim(self, now: Now) -> None:
@@ -318,9 +371,11 @@ class PersistentTopic(Topic):
             subscription.clearing.clear(cleared, now)
         cleared(now)
 
-    def fall_due(self, now: Now) -> None:
-        """The topic's deadline has come."""
-        self._dropped(self.ledgers.fall_due(now), now)
+    def look_after_ledgers(self, now: Now) -> int:
+        """Close and drop the ledgers that are due; when to look again (ms since 1970; 0: not for this)."""
+        dropped, again_at = self.ledgers.look(now)
+        self._dropped(dropped, now)
+        return again_at
 
     def _dropped(self, ledgers: list[int], now: Now) -> None:
         """Ledgers are no more: subscriptions that are not durable go on behind them, as in Pulsar."""
@@ -362,7 +417,10 @@ class PersistentTopic(Topic):
         row = {"name": name, "properties": properties, "created": now.wall}
         commits.put_row(cursor_key(ledger.topic_id, cursor.cursor_id), row)
         commits.cursor_changed(cursor, now)
-        return self.restore_subscription(cursor, properties)
+        subscription = self.restore_subscription(cursor, properties)
+        subscription.unused_since = now.wall
+        self.upkeep.subscribed(now)
+        return subscription
 
     def restore_subscription(self, cursor: ManagedCursor, properties: dict[str, str]) -> Subscription:
         """A subscription over a cursor that exists."""
@@ -380,10 +438,13 @@ class PersistentTopic(Topic):
         self._forget_subscription(subscription)
         if subscription.durable:
             self.trim(now)
+            self.backlog.look(now)
+        self.upkeep.maybe_unused(now)
 
     def _forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
+            subscription.throttle.end(BEGINNING)
             self.subscription_went(subscription)
         if subscription.durable:
             cursor_id = subscription.cursor.cursor_id
@@ -402,16 +463,23 @@ class PersistentTopic(Topic):
             found(entry, now)
             return
 
-        self._reads += 1
-
         def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
-            self._reads -= 1
             if error is not None:
                 failed(error)
             else:
                 found(entries[0], when)
 
-        self.core.reads.ask(position.ledger_id, position.entry_id, position.entry_id, 1, answer)
+        self.read_run(position, position.entry_id, 1, answer)
+
+    def read_run(self, first: Position, last: int, max_bytes: int, answer: Answer) -> None:
+        """Confirmed entries of one ledger, up to entry ``last`` or ``max_bytes``; the topic stays in memory."""
+        self._reads += 1
+
+        def read(entries: list[Entry], error: Exception | None, now: Now) -> None:
+            self._reads -= 1
+            answer(entries, error, now)
+
+        self.core.reads.ask(first.ledger_id, first.entry_id, last, max_bytes, read)
 
     def look_up(
         self,
@@ -460,13 +528,25 @@ class PersistentTopic(Topic):
 
     # Life
 
+    def close(self, now: Now) -> None:
+        """See Topic.close."""
+        self.backlog.close(now)
+        super().close(now)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether anybody is, or wants to be."""
+        return not self.producers.unused or bool(self.backlog.waiting) or self.is_consumed
+
     def can_unload(self) -> bool:
         """Whether nobody is connected and nothing is under way: the topic may be rows again."""
         return not any(sub.fenced or not sub.durable for sub in self.subscriptions.values()) and self.is_settled()
 
     def is_settled(self) -> bool:
         """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
-        if not self.producers.unused or self._reads or not self.stored.in_use:
+        if not self.producers.unused or self.backlog.waiting or self._reads or not self.stored.in_use:
+            return False
+        if self.expiry.under_way or self.backlog.evicting or self.termination.under_way:
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
@@ -475,6 +555,7 @@ class PersistentTopic(Topic):
 
     def unload(self) -> None:
         """Let the topic be rows again; see ``can_unload``."""
+        self.upkeep.note_unused()
         self.ledger.tail.clear()
         self.core.commits.unload(self.stored)
         self.stored.in_use = False
@@ -485,7 +566,7 @@ class PersistentTopic(Topic):
         for subscription in list(self.subscriptions.values()):
             self._forget_subscription(subscription)
         commits = self.core.commits
-        self.ledgers.forget_deadline()
+        self.upkeep.deadline.forget()
         for ledger_id in self.ledger.ledgers:
             commits.drop_ledger(self.ledger, ledger_id, now)
         commits.put_row(topic_key(str(self.name)), None)

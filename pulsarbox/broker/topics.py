@@ -1,17 +1,24 @@
 """Which topics there are: finding, creating and deleting them, and partitioned topics."""
 
-import re
+import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from pulsarbox.broker.admission import TOO_MANY_TOPICS
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.deadlines import TopicDeadline
 from pulsarbox.broker.idle import IdleTopics
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.permissions import Permissions
+from pulsarbox.broker.policies.auto_creation import AUTO_TOPICS, AutoTopics
+from pulsarbox.broker.policies.counts import MAX_TOPICS
+from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.system_topics import is_system
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.upkeep import needs_memory
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     Conflict,
@@ -24,13 +31,10 @@ from pulsarbox.errors import (
     Unprocessable,
 )
 from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
-from pulsarbox.storage.catalog import ledger_key, namespace_key, partitions_key, topic_key
+from pulsarbox.storage.catalog import Row, deadline_key, ledger_key, partitions_key, topic_key
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
 
-SYSTEM_NAMES = re.compile(
-    r"__change_events|__transaction_.*|transaction_coordinator_assign|.*__transaction_pending_ack"
-)
-"""Topics that Pulsar keeps for itself; they are not listed."""
+log = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 0.01
 """How often a topic that is to be unloaded is looked at while reads for those that were connected are under way."""
@@ -55,7 +59,8 @@ class Topics:
         self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
         """Those that are on their way out of it, and who is to hear of it."""
         self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
-        core.deadlines.fall_due = self._fall_due
+        core.deadlines.fall_due = core.walks.look_at = self._look_at
+        core.let_go = self._let_go
         core.deadlines.start()
 
     def __iter__(self) -> Iterator[Topic]:
@@ -88,9 +93,15 @@ class Topics:
             return True
         if not topic.can_unload():
             return False
-        del self._topics[str(topic.name)]
+        self._leave(topic)
         topic.unload()
         return True
+
+    def _leave(self, topic: Topic) -> None:
+        """It is not in memory any more."""
+        del self._topics[str(topic.name)]
+        self._core.policies.detach(topic.policies)
+        topic.limits.end()
 
     def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
         """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it
@@ -115,20 +126,51 @@ class Topics:
 
     def _unloaded(self, topic: Topic, now: Now) -> None:
         if self._topics.get(str(topic.name)) is topic:
-            del self._topics[str(topic.name)]
+            self._leave(topic)
         for done in self._unloading.pop(topic):
             done(now)
 
-    def _fall_due(self, name: str, now: Now) -> None:
-        """A topic's deadline has come: in memory or not, its ledgers are looked at."""
+    # By the passing of time
+
+    def _look_at(self, name: str, now: Now) -> None:
+        """A topic's deadline has come, or policies have changed: in memory or not, what is due is done."""
         topic = self._topics.get(name)
         if isinstance(topic, PersistentTopic):
-            topic.fall_due(now)
+            topic.upkeep.look(now)
             return
         stored = self._core.store.topic(name)
-        assert stored is not None
-        TopicLedgers(self._core, stored, namespace_key(parse_topic(name).namespace)).fall_due(now)
+        if stored is None:
+            return
+        parsed = parse_topic(name)
+        policies = self._core.policies.of(parsed)
+        if needs_memory(stored, policies):
+            found = self.find(parsed, now)
+            assert isinstance(found, PersistentTopic)
+            found.upkeep.look(now)
+            self._core.timers.at(now.monotonic + SETTLING_SECONDS, partial(self._back_to_rows, found))
+            return
+        deadline = TopicDeadline(self._core, stored)
+        deadline.set(TopicLedgers(self._core, stored, policies, deadline).look(now)[1])
         self._core.commits.unload(stored)
+
+    def _back_to_rows(self, topic: PersistentTopic, now: Now) -> None:
+        """A topic came into memory to be looked at: it need not stay there as long as one that was used."""
+        if self._topics.get(str(topic.name)) is not topic or topic.is_connected:
+            return
+        if not self._unload(topic, now):
+            self._core.timers.at(now.monotonic + 1, partial(self._back_to_rows, topic))
+
+    def _let_go(self, topic: Topic, now: Now) -> None:
+        """Delete a topic that nobody has used for too long; where the settings say so, what is left of a partitioned
+        topic with its last partition."""
+        name = topic.name
+        log.info("%s is deleted: nobody has used it for as long as its inactive topic policies say", name)
+        self.delete(name, now, force=True)
+        count = self.partitions(name.base)
+        if name.base == name or not self._core.settings.brokerDeleteInactivePartitionedTopicMetadataEnabled:
+            return
+        if not any(self.exists(name.base.partition(number)) for number in range(count)):
+            self._forget_partitioned(name.base, now)
 
     def open(self, name: TopicName, now: Now, *, create: bool = True) -> Topic:
         """The topic for a client: found, or created where that is allowed.
@@ -146,13 +188,31 @@ class Topics:
         if self.partitions(name):
             raise NotAllowed(f"Found partitioned metadata for non-partitioned topic: {name}")
         count = self.partitions(name.base)
-        if not count and not (create and self._core.settings.allowAutoTopicCreation):
+        if not count and not (create and self.auto_created(name).allowed):
             raise TopicNotFound(f"Topic {name} does not exist")
         if name.base != name and not count:
             raise NotAllowed(f"Partition metadata not found for the partitioned topic: {name}")
         if name.base != name and name.partition_index >= count:
             raise TopicNotFound(f"Topic not found {name}")
+        if not self._has_room(name, 1):
+            raise NotAllowed(TOO_MANY_TOPICS)
         return self._make(name, now)
+
+    def auto_created(self, name: TopicName) -> AutoTopics:
+        """What comes into being where a client names a topic that does not exist."""
+        return self._core.policies.of(name).get(AUTO_TOPICS)
+
+    def _has_room(self, name: TopicName, more: int) -> bool:
+        """Whether the namespace of a topic may have so many more persistent ones."""
+        limit = self._core.policies.of(name).get(MAX_TOPICS)
+        if limit <= 0 or not name.persistent or is_system(str(name)):
+            return True
+        prefix, present = topic_key(f"{PERSISTENT}://{name.namespace}/"), 0
+        after: str | None = ""
+        while after is not None and present + more <= limit:
+            keys, after = self._core.catalog.page(prefix, after, PAGE)
+            present += sum(not is_system(key.partition("/")[2]) for key in keys)
+        return present + more <= limit
 
     def create(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
         """Create a topic that is not partitioned. Raises Conflict, NotFound, PreconditionFailed."""
@@ -167,6 +227,8 @@ class Topics:
             if name.partition_index >= count:
                 what = f"it has {count} partitions" if count else "it is not partitioned"
                 raise PreconditionFailed(f"'{name.local}' cannot be a partition of {name.base}: {what}")
+        if not self._has_room(name, 1):
+            raise PreconditionFailed(TOO_MANY_TOPICS)
         return self._make(name, now, properties)
 
     def _make(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
@@ -185,7 +247,13 @@ class Topics:
         topic_id, ledger_id = commits.new_id(), commits.new_id()
         stored = self._core.store.create(str(name), topic_id)
         info = stored.ledger.open_ledger(ledger_id, now.wall)
-        commits.put_row(topic_key(str(name)), {"id": topic_id, "created": now.wall, "properties": properties or {}})
+        row: Row = {"id": topic_id, "created": now.wall, "properties": properties or {}}
+        inactive = self._core.policies.of(name).get(INACTIVE_TOPIC)
+        if inactive.delete and not is_system(str(name)):
+            deadline = row["deadline"] = now.wall + inactive.after
+            commits.put_row(deadline_key(deadline, topic_id), {"topic": str(name)})
+            self._core.deadlines.set(deadline)
+        commits.put_row(topic_key(str(name)), row)
         commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
         return stored
 
@@ -216,14 +284,19 @@ class Topics:
             raise NotFound(f"Topic {name} not found")
         if not force:
             topic.check_idle()
-        del self._topics[str(name)]
+        self._leave(topic)
         if isinstance(topic, PersistentTopic):
             topic.delete(now)
         else:
             topic.close(now)
         self._permissions.forget_topic(name)
         if name.base == name:
-            self._schemas.delete(name, force=True)
+            self._forget_settings(name, now)
+
+    def _forget_settings(self, name: TopicName, now: Now) -> None:
+        """What was said of a topic by its name goes with it."""
+        self._schemas.delete(name, force=True)
+        self._core.policies.put_topic(name, None, now)
 
     def check_open(self, topic: Topic) -> None:
         """Raises ServiceNotReady where the topic was deleted meanwhile."""
@@ -256,6 +329,8 @@ class Topics:
         _check_count(count)
         if self.partitions(name) or self.exists(name):
             raise Conflict("This topic already exists")
+        if not self._has_room(name, count):
+            raise PreconditionFailed(TOO_MANY_TOPICS)
         row = {"partitions": count, "properties": properties or {}}
         self._core.commits.put_row(partitions_key(str(name)), row)
         self._make_partitions(name, range(count), now)
@@ -338,9 +413,12 @@ class Topics:
                 topic.check_idle()
         for topic in existing:
             self.delete(topic.name, now, force=True)
+        self._forget_partitioned(name, now)
+
+    def _forget_partitioned(self, name: TopicName, now: Now) -> None:
         self._core.commits.put_row(partitions_key(str(name)), None)
         self._permissions.forget_topic(name)
-        self._schemas.delete(name, force=True)
+        self._forget_settings(name, now)
 
     def metadata(self, name: TopicName, now: Now, *, create: bool) -> int:
         """Number of partitions for a client that asks before it connects; may create a partitioned topic.
@@ -353,17 +431,15 @@ class Topics:
         self._tenants.require(name.namespace)
         if name.base != name and 0 < self.partitions(name.base) <= name.partition_index:
             raise TopicNotFound(f"Topic {name} not found")  # as Pulsar: it cannot come into being this way
-        settings = self._core.settings
         if not create:
             raise TopicNotFound(f"Topic {name} not found")
-        if (
-            settings.allowAutoTopicCreation
-            and settings.allowAutoTopicCreationType == "partitioned"
-            and name.base == name
-        ):
-            self.create_partitioned(name, settings.defaultNumPartitions, now)
-            return settings.defaultNumPartitions
-        return 0
+        kind = self.auto_created(name)
+        if not kind.allowed or not kind.partitions or name.base != name:
+            return 0
+        if not self._has_room(name, kind.partitions):
+            raise NotAllowed(TOO_MANY_TOPICS)
+        self.create_partitioned(name, kind.partitions, now)
+        return kind.partitions
 
     # Lists
 
@@ -418,14 +494,6 @@ class Topics:
         if not allowed:
             # Of either domain: the text of Pulsar 4.2's BrokerService says "persistent" in both places.
             raise NotAllowed("Broker is unable to load persistent topic")
-
-
-def is_system(name: str) -> bool:
-    """Whether a topic is one that Pulsar keeps for itself."""
-    local = name.rpartition("/")[2]
-    if "__" not in local and not local.startswith("transaction_coordinator_assign"):
-        return False  # nearly all, and taking a name apart takes ten times as long
-    return SYSTEM_NAMES.fullmatch(parse_topic(name).base.local) is not None
 
 
 def _check_count(count: int) -> None:

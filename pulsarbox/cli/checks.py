@@ -32,6 +32,7 @@ FREE_MIN: Final = 256 << 20
 FREE_WANTED: Final = 2 << 30
 _PYTHON_MIN: Final = (3, 11)
 _REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)\s*(?:>=(?P<version>[\d.]+))?[^;]*(?P<marker>;.*)?")
+_WHAT_FOR: Final = "where you want it: uvloop is a faster event loop, cramjam reads and writes LZ4 and SNAPPY"
 _NETWORK_DISKS: Final = ("nfs", "cifs", "smb", "fuse", "9p")
 
 
@@ -98,10 +99,12 @@ def packages(_: Patient) -> Iterator[Check]:
             "packages", FAIL, f"missing: {', '.join(missing)}", "`pip install pulsarbox`, or in a checkout `make`"
         )
         return
-    slow = [*(f"{name} is not installed" for name in optional), *_without_their_compiled_half()]
-    advice = "it works, but slower: `pip install uvloop`, or wheels with compiled code for this system"
-    text = "all there" + "".join(f", but {each}" for each in slow)
-    yield Check("packages", WARN if slow else OK, text, advice if slow else "")
+    slow = list(_without_their_compiled_half())
+    advice = [f"`pip install {' '.join(optional)}` {_WHAT_FOR}"] if optional else []
+    advice += ["install wheels with compiled code for this system: it is much faster"] if slow else []
+    without = [*slow, *([f"{', '.join(optional)} not installed"] if optional else [])]
+    text = "all that is needed is there" + "".join(f"; {each}" for each in without)
+    yield Check("packages", WARN if without else OK, text, "; ".join(advice))
 
 
 def _requirements() -> list[str]:

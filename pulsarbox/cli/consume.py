@@ -42,7 +42,7 @@ from pulsarbox.client.places import SUBSCRIPTION_TYPES
     type=click.Choice(["after", "before", "none"]),
     default="after",
     show_default=True,
-    help="Acknowledge once a message is written, before it is, or not at all.",
+    help="Acknowledge once a message is written (to a pipe: read), before it is, or not at all.",
 )
 @click.option("--ack-filtered", is_flag=True, help="Acknowledge what --filter leaves out, too.")
 @click.option("--exec", "command", metavar="CMD", help="Run CMD for each message, the payload on its stdin.")
@@ -58,8 +58,8 @@ def consume(service: Target, topics: tuple[str, ...], **options: Any) -> None:
     """Write the messages of TOPICs to stdout, one payload a line.
 
     Without a subscription it reads from the earliest message, and leaves nothing behind. With one it goes on where the
-    subscription is (a new one begins with the earliest message), and acknowledges what was written: a message whose
-    output could not be, because of a broken pipe or Ctrl-C, comes again.
+    subscription is (a new one begins with the earliest message), and acknowledges what was written, or read from the
+    pipe that it was written to. The rest comes again after a broken pipe or Ctrl-C.
 
     --exec runs CMD with the shell, one message at a time; exit code 0 acknowledges, any other gives the message back
     after a second. $PULSARBOX_MESSAGE_ID, _TOPIC, _KEY, _PUBLISH_TIME, _REDELIVERY and _PROPERTY_name tell of it.

@@ -5,6 +5,7 @@ from typing import Any
 from pulsarbox.cli.ending import Ending
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.meant import suggesting
 from pulsarbox.cli.outputs import form_of
 from pulsarbox.cli.positions import End, From
 from pulsarbox.cli.reading import Manner, Reading
@@ -64,7 +65,8 @@ def _opened(client: Client, topics: tuple[str, ...], options: dict[str, Any]) ->
         begin = begin or From(Start(EARLIEST))
         consumer = Consumer(client, reader(begin.start, queue))
         for topic in topics:
-            consumer.add(topic, start_of(client, begin))
+            with suggesting(client, topic):
+                consumer.add(topic, start_of(client, begin))
         check_place(begin, len(consumer.parts))
         return consumer
     consumer = Consumer(client, Subscribing(options["subscription"], TYPES[options["kind"]], queue=queue))

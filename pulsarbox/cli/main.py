@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from pulsarbox import __version__
-from pulsarbox.cli.lazy import LazyCommand, LazyGroup
+from pulsarbox.cli.lazy import LazyCommand
+from pulsarbox.cli.root import Root
 
 COMMANDS: Final = {
     "admin": LazyCommand("pulsarbox.cli.pulsar_admin.admin:admin", "The words of pulsar-admin, for any Pulsar."),
@@ -24,6 +25,7 @@ COMMANDS: Final = {
     "topic": LazyCommand("pulsarbox.cli.topic:topic", "Create, delete, list and look at topics."),
     "sub": LazyCommand("pulsarbox.cli.sub:sub", "Create, delete, list, move and clear subscriptions."),
     "ns": LazyCommand("pulsarbox.cli.ns:ns", "Create, delete, list and look at namespaces."),
+    "quota": LazyCommand("pulsarbox.cli.quota:quota", "Limit how large a backlog may become, and how old."),
     "tenant": LazyCommand("pulsarbox.cli.tenant:tenant", "Create, delete, list and look at tenants."),
     "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker, in the foreground or in the background."),
     "completion": LazyCommand("pulsarbox.cli.completion:completion", "Print what makes a shell complete our commands."),
@@ -34,7 +36,7 @@ COMMANDS: Final = {
 }
 
 
-@click.group(cls=LazyGroup, lazy_commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Root, lazy_commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s", prog_name="pulsarbox")
 def main() -> None:
     """Apache Pulsar in a box: one process, one data directory, one command.

@@ -7,6 +7,7 @@ from typing import Any
 from pulsarbox.cli.consuming import manner_of
 from pulsarbox.cli.ending import Ending
 from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.meant import suggesting
 from pulsarbox.cli.positions import From
 from pulsarbox.cli.reading import Manner, Reading
 from pulsarbox.cli.reading_options import END_SECONDS
@@ -29,7 +30,8 @@ def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options
                 manner = _through_subscription(consumer, admin(), topic, options["subscription"], manner)
             else:
                 begin = options["begin"] or From(Start(EARLIEST))
-                consumer.add(topic, start_of(client, begin))
+                with suggesting(client, topic):
+                    consumer.add(topic, start_of(client, begin))
                 check_place(begin, len(consumer.parts))
             ending = Ending(consumer, options["until"], options["count"])
             Reading(client, consumer, interruption, ending, manner).run()

@@ -13,12 +13,15 @@ from pulsarbox.cli.interruption import Interruption
 from pulsarbox.cli.outputs import Form
 from pulsarbox.cli.progress import Progress, messages
 from pulsarbox.cli.stdout import NotWritten, Stdout
+from pulsarbox.cli.unread import Unread
 from pulsarbox.client.client import Client
 from pulsarbox.client.consumer import Consumer
 from pulsarbox.client.incoming import Message
 
 AT_ONCE: Final = 1000
 """Messages that are written in one go."""
+_UNREAD_SECONDS: Final = 0.05
+"""How often it is looked whether what is written has been read."""
 _LOOK_SECONDS: Final = 0.25
 """Of silence, after which it is looked whether the end is behind us."""
 
@@ -31,7 +34,7 @@ class Manner:
     wanted: Callable[[Message], bool] | None = None
     """The filter."""
     ack: str = "none"
-    """``after``: once they are written. ``before``: before they are. ``none``: not at all."""
+    """``after``: once they are written, and read where that is a pipe. ``before``: before; ``none``: not at all."""
     in_order: bool = False
     """Whether everything goes to one consumer in its order, so that the last acknowledgement covers those before."""
     ack_filtered: bool = False
@@ -57,7 +60,9 @@ class Reading:
         self._ending = ending
         self._manner = manner
         self._stdout = Stdout(client, interruption)
+        self._unread = Unread(self._acknowledge)
         self._progress = Progress("read", manner.progress and not self._stdout.is_terminal)
+        client.tell = self._progress.say
         self._executing: Executing | None = None
         if manner.command is not None:
             self._executing = Executing(client, consumer, manner.command, give_back=manner.ack == "after")
@@ -69,10 +74,16 @@ class Reading:
         gc.set_threshold(200_000, 20, 20)
         try:
             self._read()
+            self._wait_for_the_reader()
         except NotWritten:
             pass
+        except (BrokenPipeError, TimedOut):
+            self._wait_for_the_reader()
+            self._consumer.settle()
+            raise
         finally:
             self._progress.clear()
+        self._release()
         if self._executing is not None:
             self._executing.give_back_due(all_of_them=True)
         self._consumer.settle()
@@ -103,6 +114,20 @@ class Reading:
             if timeout is not None and now - quiet_since >= timeout:
                 raise TimedOut(f"no message for {timeout:g} s; {messages(self._ending.count)} before")
 
+    def _release(self) -> None:
+        """Acknowledge what was read meanwhile."""
+        if self._unread:
+            self._unread.release(self._stdout.read())
+
+    def _wait_for_the_reader(self) -> None:
+        """Return when all that is written is read, or nobody reads it any more."""
+        pause = 0.001
+        self._release()
+        while self._unread and not self._interruption.is_asked() and not self._stdout.is_left():
+            self._client.turn(pause)
+            pause = min(2 * pause, _UNREAD_SECONDS)
+            self._release()
+
     def _take(self) -> Sequence[Message]:
         limit = 1 if self._executing is not None else max(1, min(AT_ONCE, self._ending.wanted))
         # Never longer than until the next look: a signal wakes the loop, but ends no waiting by itself.
@@ -110,6 +135,9 @@ class Reading:
         if self._executing is not None:
             self._executing.give_back_due()
             seconds = min(seconds, self._executing.seconds_left)
+        if self._unread:
+            self._release()
+            seconds = min(seconds, _UNREAD_SECONDS)
         return self._consumer.take(limit, seconds)
 
     def _handle(self, found: Sequence[Message]) -> None:
@@ -123,13 +151,25 @@ class Reading:
             failed = {id(each) for each in chosen if not self._executing.run(each)}
             acknowledged = [each for each in acknowledged if id(each) not in failed]
         else:
-            data = b"".join(map(manner.form, chosen))
-            self._stdout.write(data)
-            self._progress.add(len(chosen), len(data))
+            self._write(chosen, acknowledged)
+            return
         if manner.ack == "after":
             self._acknowledge(acknowledged)
-            if self._executing is not None:
-                self._consumer.send_partial()  # what was done is not to be done again
+            self._consumer.send_partial()  # what was done is not to be done again
+
+    def _write(self, chosen: Sequence[Message], acknowledged: Sequence[Message]) -> None:
+        """Write those that are chosen; the others are acknowledged with them, in the order of all."""
+        pieces = list(map(self._manner.form, chosen))
+        data = b"".join(pieces)
+        if self._manner.ack == "after":
+            sizes = [*map(len, pieces)]
+            if acknowledged is not chosen:
+                own = dict(zip(map(id, chosen), sizes, strict=True))
+                sizes = [own.get(id(each), 0) for each in acknowledged]
+            self._unread.add(self._stdout.written, acknowledged, sizes)
+        self._stdout.write(data, self._release)
+        self._progress.add(len(chosen), len(data))
+        self._release()
 
     def _acknowledge(self, messages: Sequence[Message]) -> None:
         manner = self._manner

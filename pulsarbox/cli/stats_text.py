@@ -69,6 +69,7 @@ def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
         "rate_acked": stats["messageAckRate"],
         "ranges": stats["nonContiguousDeletedMessagesRanges"],
         "expired": stats["totalMsgExpired"],
+        "seconds_to_drain": stats.get("secondsToDrain"),
         "why": why.get("reason"),
         "properties": stats["subscriptionProperties"],
     }
@@ -92,6 +93,8 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
         facts["active"] = stats["activeConsumerName"]
     if stats["nonContiguousDeletedMessagesRanges"]:
         facts["acknowledged ranges"] = f"{stats['nonContiguousDeletedMessagesRanges']:,} beyond the first gap"
+    if stats.get("secondsToDrain"):
+        facts["drained in"] = _drained_in(stats["secondsToDrain"])
     if stats["lastAckedTimestamp"]:
         facts["last acknowledged"] = since(stats["lastAckedTimestamp"])
     if why:
@@ -117,11 +120,15 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
 
 def since(wall: int) -> str:
     """How long ago an instant was (ms since 1970), for the eye."""
-    seconds = max(time.time() - wall / 1000, 0)
+    return f"{duration(max(time.time() - wall / 1000, 0))} ago"
+
+
+def duration(seconds: float) -> str:
+    """A length of time, for the eye."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
-            return f"{seconds / size:.1f} {unit} ago"
-    return f"{seconds:.0f} s ago"
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def document_lines(document: Row) -> list[str]:
@@ -129,3 +136,10 @@ def document_lines(document: Row) -> list[str]:
     told = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
     width = max(map(len, told))
     return [f"{clean(name):<{width}}  {cell(value)}" for name, value in told.items()]
+
+
+def _drained_in(seconds: int) -> str:
+    """When a backlog is gone at present rates; a negative number of seconds is never."""
+    if seconds < 0:
+        return "never: no more is acknowledged than published"
+    return f"{duration(seconds)}, at the rates of the last minute"

@@ -56,6 +56,11 @@ def status(
     """
     directory = directory_of(config_file, data_dir, memory, pid)
     document = look(directory, memory)
+    if document["state"] == "not running" and not memory and data_dir is None:
+        from pulsarbox.server.memory_entry import entries
+
+        if entries():
+            say("a box runs in memory: `pulsarbox status --memory` tells of it")
     try:
         _show(document, output, watch)
         while watch is not None:

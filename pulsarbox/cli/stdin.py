@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.interruption import Interruption
 from pulsarbox.client.client import Client
 from pulsarbox.client.loop import READ
@@ -19,8 +20,11 @@ class Stdin:
     """Bytes of stdin."""
 
     def __init__(self, client: Client, interruption: Interruption) -> None:
+        """Raises Misused where there is none."""
         self._client = client
         self._interruption = interruption
+        if sys.stdin is None:  # Python's way to say that the process was started without one
+            raise Misused("stdin is closed: give a payload, or something to read messages from")
         try:
             self._number = sys.stdin.fileno()
         except (io.UnsupportedOperation, AttributeError):  # a test's

@@ -6,9 +6,13 @@ While whoever reads is slow, the client goes on: keep-alives are answered, and C
 import io
 import os
 import select
+import stat
 import sys
+from array import array
+from collections.abc import Callable
 from typing import Final
 
+from pulsarbox.cli.exits import Failed
 from pulsarbox.cli.interruption import Interruption
 from pulsarbox.cli.text import clean
 from pulsarbox.client.client import Client
@@ -25,6 +29,8 @@ class Stdout:
     """Where messages go."""
 
     def __init__(self, client: Client, interruption: Interruption) -> None:
+        if sys.stdout is None:  # Python's way to say that the process was started without one
+            raise Failed("stdout is closed: there is nowhere to write to")
         self.is_terminal = sys.stdout.isatty()
         self._client = client
         self._interruption = interruption
@@ -33,16 +39,46 @@ class Stdout:
         except (io.UnsupportedOperation, AttributeError):  # a test's
             self._number = -1
         self._poll = select.poll()
+        self._written = 0
+        self._is_pipe = False
         if self._number >= 0:
             sys.stdout.flush()
             self._poll.register(self._number, select.POLLOUT)
+            # Elsewhere the writing end of a pipe does not tell what is in it.
+            self._is_pipe = sys.platform == "linux" and stat.S_ISFIFO(os.fstat(self._number).st_mode)
 
-    def write(self, data: bytes) -> None:
-        """Return when all is written. Raises BrokenPipeError where nobody reads any more, and NotWritten."""
+    @property
+    def written(self) -> int:
+        """Bytes in all."""
+        return self._written
+
+    def read(self) -> int:
+        """How many of the bytes somebody has read at least. Only a pipe tells: a file or a terminal takes all at once.
+
+        Where others write to the same pipe, what is in it counts as ours.
+        """
+        if not self._is_pipe:
+            return self._written
+        import fcntl
+        import termios
+
+        inside = array("i", [0])
+        fcntl.ioctl(self._number, termios.FIONREAD, inside)
+        return self._written - inside[0]
+
+    def is_left(self) -> bool:
+        """Whether nobody reads it any more."""
+        return self._number >= 0 and any(mask & select.POLLERR for _, mask in self._poll.poll(0))
+
+    def write(self, data: bytes, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Return when all is written; ``meanwhile`` is called now and then while whoever reads is slow.
+
+        Raises BrokenPipeError where nobody reads any more, NotWritten, Failed."""
         if self.is_terminal:
             data = cleaned(data)
         if self._number < 0:
             sys.stdout.buffer.write(data)
+            self._written += len(data)
             return
         view = memoryview(data)
         while view:
@@ -50,11 +86,22 @@ class Stdout:
             while not ready:
                 if self._interruption.is_asked():
                     raise NotWritten
+                meanwhile()
                 self._client.turn(0.05)
                 ready = self._poll.poll(0)
             if ready[0][1] & select.POLLERR:
                 raise BrokenPipeError
-            view = view[os.write(self._number, view[:_PIECE]) :]
+            view = view[self._write(view[:_PIECE]) :]
+
+    def _write(self, piece: memoryview) -> int:
+        try:
+            size = os.write(self._number, piece)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Failed(f"the output cannot be written: {error.strerror}") from error
+        self._written += size
+        return size
 
 
 def cleaned(data: bytes) -> bytes:

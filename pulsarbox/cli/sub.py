@@ -137,8 +137,8 @@ def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
     """List the subscriptions of TOPIC.
 
     Fields: name, topic, type, durable, consumers, backlog (entries), backlog_bytes, unacked, rate_out and rate_acked
-    (messages a second), ranges (acknowledged beyond the first gap), expired, why (the reason why nothing is being sent:
-    of a box, and not of a partitioned topic), properties.
+    (messages a second), ranges (acknowledged beyond the first gap), expired, seconds_to_drain (at present rates; -1:
+    never), why (the reason why nothing is being sent: both of a box; why not of a partitioned topic), properties.
 
     \b
     Examples:

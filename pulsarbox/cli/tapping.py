@@ -8,6 +8,7 @@ from typing import Any, Final
 from pulsarbox.cli.consuming import manner_of
 from pulsarbox.cli.ending import Ending
 from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.meant import suggesting
 from pulsarbox.cli.reading import Reading
 from pulsarbox.cli.starting import reader
 from pulsarbox.cli.target import Target
@@ -33,7 +34,8 @@ def tap_topics(service: Target, topic: str, options: dict[str, Any]) -> None:
             if _WILD.search(topic):
                 topics = Topics(client, consumer, topic)
             else:
-                consumer.add(topic)
+                with suggesting(client, topic):
+                    consumer.add(topic)
             reading = Reading(
                 client, consumer, interruption, Ending(consumer, options["until"], options["count"]), manner
             )

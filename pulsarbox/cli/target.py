@@ -1,7 +1,8 @@
 """Which broker a command talks to: ``--url`` and ``--admin-url``, and what stands in for them.
 
 The first that there is: the option; PULSARBOX_SERVICE_URL or PULSARBOX_ADMIN_URL; the context in use; the box that runs
-on the data directory; the ports of a Pulsar broker on this machine. Any broker will do, a box or Apache Pulsar.
+on the data directory; this user's box with --memory; the ports of a Pulsar broker on this machine. Any broker
+will do, a box or Apache Pulsar.
 """
 
 import functools
@@ -9,13 +10,16 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from pulsarbox.cli.directory import CONFIG
 from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
 from pulsarbox.client.errors import NotConnected
+
+if TYPE_CHECKING:
+    from pulsarbox.server.running import Running
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
 ADMIN_VARIABLE: Final = "PULSARBOX_ADMIN_URL"
@@ -129,12 +133,7 @@ def service_target(
     environ: Mapping[str, str] = os.environ,
 ) -> Target:
     """The broker for the Pulsar protocol. Raises Misused for a URL that cannot be one."""
-    given = _given(url, "--url", SERVICE_VARIABLE, environ, data_dir)
-    if given is None and data_dir is None:
-        given = _of_the_context("url", environ)
-    if given is None:
-        given = _of_the_box(config_file, data_dir, web=False) or (DEFAULT_SERVICE, "the default")
-    return _target(*given, scheme="pulsar", port=6650, secure="pulsar+ssl")
+    return _find(_SERVICE, url, config_file, data_dir, environ)
 
 
 def admin_target(
@@ -144,12 +143,38 @@ def admin_target(
     environ: Mapping[str, str] = os.environ,
 ) -> Target:
     """The broker for the Admin API. Raises Misused for a URL that cannot be one."""
-    given = _given(url, "--admin-url", ADMIN_VARIABLE, environ, data_dir)
+    return _find(_ADMIN, url, config_file, data_dir, environ)
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """One of the two ports of a broker, and what names it."""
+
+    option: str
+    variable: str
+    field: str
+    """Of a context."""
+    default: str
+    scheme: str
+    secure: str
+    """The scheme over TLS."""
+    port: int
+
+
+_SERVICE: Final = _Door("--url", SERVICE_VARIABLE, "url", DEFAULT_SERVICE, "pulsar", "pulsar+ssl", 6650)
+_ADMIN: Final = _Door("--admin-url", ADMIN_VARIABLE, "admin_url", DEFAULT_ADMIN, "http", "https", 8080)
+
+
+def _find(
+    door: _Door, url: str | None, config_file: Path | None, data_dir: str | None, environ: Mapping[str, str]
+) -> Target:
+    given = _given(url, door.option, door.variable, environ, data_dir)
     if given is None and data_dir is None:
-        given = _of_the_context("admin_url", environ)
+        given = _of_the_context(door.field, environ)
     if given is None:
-        given = _of_the_box(config_file, data_dir, web=True) or (DEFAULT_ADMIN, "the default")
-    return _target(*given, scheme="http", port=8080, secure="https")
+        web = door is _ADMIN
+        given = _of_the_box(config_file, data_dir, web) or _in_memory(web) or (door.default, "the default")
+    return _target(door, *given)
 
 
 def _given(
@@ -176,10 +201,9 @@ def current_context(environ: Mapping[str, str] = os.environ) -> dict[str, Any] |
 
 def checked_urls(context: Mapping[str, str]) -> None:
     """Raises Misused for a URL of a context that cannot be one."""
-    if context.get("url"):
-        _target(context["url"], "--url", scheme="pulsar", port=6650, secure="pulsar+ssl")
-    if context.get("admin_url"):
-        _target(context["admin_url"], "--admin-url", scheme="http", port=8080, secure="https")
+    for door in (_SERVICE, _ADMIN):
+        if context.get(door.field):
+            _target(door, context[door.field], door.option)
 
 
 def _of_the_context(field: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
@@ -202,19 +226,38 @@ def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tu
     running = read(directory, found.pid)
     if running is None:
         raise Unreachable(f"the box on {directory} (process {found.pid or 'unknown'}) does not serve yet: try again")
+    return _url(running, web), f"the box on {directory}"
+
+
+def _in_memory(web: bool) -> tuple[str, str] | None:
+    """This user's box with --memory. Where several run: the one on the default port, else Misused, which names them."""
+    from pulsarbox.server.memory_entry import entries, pid_of
+    from pulsarbox.server.running import read
+
+    found = [running for path in entries() if (running := read(path, pid_of(path))) is not None]
+    if len(found) > 1:
+        usual = [running for running in found if running.port == _SERVICE.port]
+        if not usual:
+            told = "; ".join(f"process {each.pid}: {_url(each, False)}, {_url(each, True)}" for each in found)
+            raise Misused(f"several boxes run in memory ({told}): name one with --url or --admin-url")
+        found = usual
+    return (_url(found[0], web), f"the box in memory, process {found[0].pid}") if found else None
+
+
+def _url(running: "Running", web: bool) -> str:
     host = f"[{running.host}]" if ":" in running.host else running.host
-    origin = f"the box on {directory}"
-    return (f"http://{host}:{running.web_port}", origin) if web else (f"pulsar://{host}:{running.port}", origin)
+    return f"http://{host}:{running.web_port}" if web else f"pulsar://{host}:{running.port}"
 
 
-def _target(url: str, origin: str, scheme: str, port: int, secure: str) -> Target:
+def _target(door: _Door, url: str, origin: str) -> Target:
+    scheme, port = door.scheme, door.port
     found, mark, rest = url.strip().partition("://")
     looks = f"it looks like {scheme}://localhost:{port}"
     if not mark:
         raise Misused(f"{origin}: '{url}' is no URL: {looks}")
-    if found == secure and secure == "https":
-        scheme, port = secure, 443
-    elif found == secure:
+    if found == "https" and door is _ADMIN:
+        scheme, port = found, 443
+    elif found == door.secure:
         raise Misused(f"{origin}: '{url}': TLS is not supported yet; {looks}")
     if found != scheme:
         raise Misused(f"{origin}: '{url}' has the scheme {found}: {looks}")

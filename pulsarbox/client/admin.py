@@ -3,8 +3,6 @@
 It knows the paths that our commands use. What a broker refuses is a ``Refused`` with its status and its own words.
 """
 
-import contextlib
-import http.client
 import json
 from collections.abc import Sequence
 from types import TracebackType
@@ -12,14 +10,12 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from pulsarbox.client.errors import NoAnswer, NotConnected
+from pulsarbox.client.web import Credentials, TooSlow, Unanswered, Web
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName
 
-ANSWER_BYTES_MAX: Final = 256 << 20
 EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
-_TEXT_MAX: Final = 500
-"""Characters of an answer that is no JSON, in an error."""
 
 
 class Refused(PulsarBoxError):
@@ -34,11 +30,16 @@ class Refused(PulsarBoxError):
 class Admin:
     """The Admin API at one of some hosts and ports, the first that answers."""
 
-    def __init__(self, hosts: Sequence[tuple[str, int]], seconds: float = 30.0) -> None:
-        """``seconds``: how long an answer is waited for."""
-        self._hosts = tuple(hosts)
-        self._seconds = seconds
-        self._connection: http.client.HTTPConnection | None = None
+    def __init__(
+        self,
+        hosts: Sequence[tuple[str, int]],
+        seconds: float = 30.0,
+        *,
+        secure: bool = False,
+        credentials: Credentials = Credentials(),  # noqa: B008  # it is frozen
+    ) -> None:
+        """``seconds``: how long an answer is waited for. ``secure``: over HTTPS."""
+        self._web = Web(hosts, secure=secure, credentials=credentials, seconds=seconds)
 
     def __enter__(self) -> "Admin":
         return self
@@ -50,9 +51,7 @@ class Admin:
 
     def close(self) -> None:
         """Let the connection go."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._web.close()
 
     # Asking
 
@@ -63,72 +62,23 @@ class Admin:
 
         Raises Refused, NotConnected, NoAnswer.
         """
-        target = f"/admin/v2{path}" + (f"?{urlencode(query)}" if query else "")
+        return self._ask(method, f"/admin/v2{path}" + (f"?{urlencode(query)}" if query else ""), body, content_type)
+
+    def _ask(self, method: str, target: str, body: Any = None, content_type: str = "application/json") -> Any:
         data = None if body is None else json.dumps(body).encode()
-        kept = self._connection is not None
         try:
-            status, answer = self._exchange(method, target, data, content_type)
-        except (ConnectionError, http.client.RemoteDisconnected, http.client.BadStatusLine) as error:
-            self.close()
-            if not kept or method not in ("GET", "PUT", "DELETE"):
-                raise NotConnected(str(error) or type(error).__name__) from error
-            # The broker closes connections that were idle for a while: these requests may be repeated.
-            status, answer = self._again(method, target, data, content_type)
-        if status >= 400:
-            raise Refused(status, _reason(status, answer), method)
-        if not answer.strip():
-            return None
+            reply = self._web.exchange(method, target, data, content_type)
+        except TooSlow as error:
+            raise NoAnswer(f"{method} {target}: {error}") from error
+        except Unanswered as error:
+            raise NotConnected(str(error)) from error
+        if reply.status >= 400:
+            raise Refused(reply.status, reply.reason, method)
         try:
-            return json.loads(answer)
+            return json.loads(reply.text) if reply.text else None
         except ValueError:
-            raise Refused(
-                status, f"The answer to {method} {target} is not JSON: is this the Admin API?", method
-            ) from None
-
-    def _again(self, method: str, target: str, data: bytes | None, content_type: str) -> tuple[int, bytes]:
-        try:
-            return self._exchange(method, target, data, content_type)
-        except (ConnectionError, http.client.HTTPException) as error:
-            self.close()
-            raise NotConnected(str(error) or type(error).__name__) from error
-
-    def _exchange(self, method: str, target: str, data: bytes | None, content_type: str) -> tuple[int, bytes]:
-        connection = self._connected()
-        headers = {"Content-Type": content_type} if data is not None else {}
-        try:
-            connection.request(method, target, data, headers)
-            response = connection.getresponse()
-            answer = response.read(ANSWER_BYTES_MAX)
-        except TimeoutError as error:
-            self.close()
-            raise NoAnswer(f"{method} {target} was not answered within {self._seconds:g} s") from error
-        except http.client.HTTPException as error:
-            self.close()
-            if isinstance(error, ConnectionError | http.client.BadStatusLine):
-                raise
-            raise NotConnected(f"what answers is not HTTP: {error}") from error
-        if response.will_close:
-            self.close()
-        return response.status, answer
-
-    def _connected(self) -> http.client.HTTPConnection:
-        if self._connection is not None:
-            return self._connection
-        errors = []
-        for host, port in self._hosts:
-            connection = http.client.HTTPConnection(host, port, timeout=self._seconds)
-            try:
-                connection.connect()
-            except TimeoutError:
-                errors.append(f"{host}:{port} does not answer")
-            except OSError as error:
-                errors.append(f"{host}:{port}: {error.strerror or error}")
-            else:
-                self._connection = connection
-                return connection
-            with contextlib.suppress(OSError):
-                connection.close()
-        raise NotConnected("; ".join(errors))
+            said = f"The answer to {method} {target} is not JSON: is this the Admin API?"
+            raise Refused(reply.status, said, method) from None
 
     # Names
 
@@ -167,6 +117,12 @@ class Admin:
         """The subscriptions of a topic, those of all its partitions."""
         return sorted(self.ask("GET", f"{path_of(topic)}/subscriptions"))
 
+    def policies(self, of: TopicName | str) -> dict[str, dict[str, Any]]:
+        """The policies of a topic, or of ``tenant/namespace``, by name: value, level, meaning. Of a box only."""
+        path = path_of(of) if isinstance(of, TopicName) else f"/{quoted(*of.split('/'))}"
+        found: dict[str, dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/policies{path}")
+        return found
+
     # Statistics
 
     def stats(self, topic: TopicName, partitions: int) -> dict[str, Any]:
@@ -189,21 +145,3 @@ def quoted(*parts: str) -> str:
 def path_of(topic: TopicName, *more: str) -> str:
     """Where a topic is, and what there is below it."""
     return "/" + quoted(topic.domain, topic.tenant, topic.namespace_local, topic.local, *more)
-
-
-def _reason(status: int, answer: bytes) -> str:
-    """Why a broker refuses, in its words where it has any."""
-    text = answer.decode(errors="replace").strip()
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    if isinstance(found, dict) and isinstance(found.get("reason"), str):
-        reason: str = found["reason"].strip()
-        if "Stacktrace:" in reason:  # of a Java broker, which says in one line what it means
-            said = reason.partition("Message: ")[2].partition("\n")[0]
-            return said or reason[:_TEXT_MAX]
-        return reason
-    if not text or text.startswith("<"):
-        return f"HTTP {status} {http.client.responses.get(status, '')}".strip()
-    return text[:_TEXT_MAX]

@@ -32,16 +32,9 @@ def ask(web_url: str, method: str, path: str, body: object = None, seconds: floa
         raise OSError(str(error)) from error
     finally:
         web.close()
-    text = reply.body.decode(errors="replace")
-    value = _value(text)
     if reply.status >= 400:
-        reason = value.get("reason") if isinstance(value, dict) else None
-        raise WebRefused(reply.status, str(reason or text or f"HTTP {reply.status}"))
-    return value
-
-
-def _value(text: str) -> Any:
+        raise WebRefused(reply.status, reply.reason)
     try:
-        return json.loads(text) if text else None
+        return json.loads(reply.text) if reply.text else None
     except ValueError:
-        return text
+        return reply.text

@@ -1,124 +1,30 @@
-"""The codecs of message bodies, by their numbers on the wire: ZLIB and ZSTD always, LZ4 and SNAPPY where cramjam is.
-
-Wire forms (Pulsar's CompressionType): LZ4 is a raw block without a size before it, ZLIB has its header, ZSTD is a
-frame, SNAPPY is raw. The metadata tells the uncompressed size; nothing longer is ever unpacked.
-"""
+"""The codecs of message bodies, with the errors of the client."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Final, Protocol
-
 from pulsarbox.client.errors import Unusable
+from pulsarbox.protocol import compression
+from pulsarbox.protocol.compression import CODECS, UNCOMPRESSED_MAX, Codec
 
-CODECS: Final = {"none": 0, "lz4": 1, "zlib": 2, "zstd": 3, "snappy": 4}
-_NAMES: Final = {number: name for name, number in CODECS.items()}
-
-UNCOMPRESSED_MAX: Final = 1 << 28
-"""Bytes of a body that is unpacked at most, whatever its metadata says."""
+__all__ = ["CODECS", "UNCOMPRESSED_MAX", "codec", "compress", "decompress"]
 
 
-class Codec(Protocol):
-    """Bytes to fewer bytes and back."""
-
-    def compress(self, data: bytes) -> bytes:
-        """``data`` in fewer bytes, or a few more."""
-
-    def decompress(self, data: bytes, size: int) -> bytes:
-        """``size`` bytes at most; any exception where the data is something else."""
-
-
-class _Zlib:
-    def compress(self, data: bytes) -> bytes:
-        import zlib
-
-        return zlib.compress(data)
-
-    def decompress(self, data: bytes, size: int) -> bytes:
-        import zlib
-
-        unpacked = zlib.decompressobj()
-        return unpacked.decompress(data, max(1, size)) + unpacked.flush()
-
-
-class _Zstd:
-    def __init__(self) -> None:
-        import zstandard
-
-        self._frame_size = zstandard.frame_content_size
-        self._compressor = zstandard.ZstdCompressor()  # one each for all: making them costs more than small bodies
-        self._decompressor = zstandard.ZstdDecompressor()
-
-    def compress(self, data: bytes) -> bytes:
-        return self._compressor.compress(data)
-
-    def decompress(self, data: bytes, size: int) -> bytes:
-        told = self._frame_size(data)
-        if told > size:
-            raise ValueError(f"the frame has {told} bytes")
-        return self._decompressor.decompress(data, max_output_size=size)
-
-
-class _Lz4:
-    def __init__(self, library: Any) -> None:
-        self._lz4 = library.lz4
-
-    def compress(self, data: bytes) -> bytes:
-        return bytes(self._lz4.compress_block(data, store_size=False))
-
-    def decompress(self, data: bytes, size: int) -> bytes:
-        unpacked = bytearray(size)  # decompress_block gives as many bytes as it is told, with zeros at the end
-        written = self._lz4.decompress_block_into(data, unpacked, output_len=size)
-        return bytes(unpacked[:written])
-
-
-class _Snappy:
-    def __init__(self, library: Any) -> None:
-        self._snappy = library.snappy
-
-    def compress(self, data: bytes) -> bytes:
-        return bytes(self._snappy.compress_raw(data))
-
-    def decompress(self, data: bytes, size: int) -> bytes:
-        told = self._snappy.decompress_raw_len(data)
-        if told > size:
-            raise ValueError(f"the block has {told} bytes")
-        return bytes(self._snappy.decompress_raw(data))
-
-
-@cache
 def codec(number: int) -> Codec:
-    """The codec of a CompressionType other than NONE. Raises Unusable where it is not there."""
-    name = _NAMES.get(number)
-    if name == "zlib":
-        return _Zlib()
-    if name == "zstd":
-        return _Zstd()
-    if name not in ("lz4", "snappy"):
-        raise Unusable(f"compression {number} is not known: a newer client sent this")
+    """See protocol.compression. Raises Unusable where it is not there."""
     try:
-        import cramjam
-    except ImportError:
-        raise Unusable(f"{name.upper()} needs the package cramjam: pip install 'pulsarbox[codecs]'") from None
-    return _Lz4(cramjam) if name == "lz4" else _Snappy(cramjam)
+        return compression.codec(number)
+    except compression.CodecMissing as error:
+        raise Unusable(str(error)) from None
 
 
 def compress(number: int, data: bytes) -> bytes:
-    """``data``, compressed as CompressionType ``number`` says."""
+    """See protocol.compression. Raises Unusable where the codec is not there."""
     return codec(number).compress(data) if number else data
 
 
 def decompress(number: int, data: bytes, size: int) -> bytes:
-    """The ``size`` bytes that were compressed. Raises Unusable where that cannot be."""
-    if not number:
-        return data
-    if size > UNCOMPRESSED_MAX:
-        raise Unusable(f"a body of {size} bytes is more than {UNCOMPRESSED_MAX} bytes")
-    found = codec(number)
+    """See protocol.compression. Raises Unusable where that cannot be."""
     try:
-        unpacked = found.decompress(data, size)
-    except Exception as error:  # each library has its own
-        raise Unusable(f"a body cannot be decompressed ({_NAMES[number]}): {error}") from None
-    if len(unpacked) != size:
-        raise Unusable(f"a body of {len(unpacked)} bytes says that it has {size} ({_NAMES[number]})")
-    return unpacked
+        return compression.decompress(number, data, size)
+    except (compression.CodecMissing, compression.NotUnpacked) as error:
+        raise Unusable(str(error)) from None

@@ -38,6 +38,11 @@ KEEP_ALIVE_SECONDS: Final = 30.0
 _SEND_SIZE: Final = 256 * 1024
 """Bytes to be sent that are not kept waiting for more."""
 
+_OTHERS: Final = {
+    b"HT": "what answers there is HTTP: it may be the port of the Admin API",
+    b"\x15\x03": "what answers there is TLS, which is not supported yet",
+}
+"""What is no Pulsar protocol, by the first two bytes of its answer: the size of a frame begins with zeros."""
 _MESSAGE_START = b"\x08\x09\x4a"
 _RECEIPT_START = b"\x08\x07\x3a"
 """The number of the command and the tag of its part: how every broker begins these two."""
@@ -161,8 +166,9 @@ class Connection:
 
     def _read(self) -> None:
         decoder = self._decoder
+        space = decoder.get_buffer()
         try:
-            size = self._socket.recv_into(decoder.get_buffer())
+            size = self._socket.recv_into(space)
         except BlockingIOError:
             return
         except OSError as error:
@@ -170,6 +176,9 @@ class Connection:
             return
         if not size:
             self.close("the broker closed the connection")
+            return
+        if self._connected is None and size > 1 and (other := _OTHERS.get(bytes(space[:2]))):
+            self.close(other)
             return
         self._heard = time.monotonic()
         try:

@@ -5,15 +5,19 @@ the broker that has the topic, is followed; credentials go along to brokers of t
 """
 
 import http.client
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 
 if TYPE_CHECKING:
     import ssl
 
 REDIRECTS_MAX: Final = 20
+ANSWER_BYTES_MAX: Final = 256 << 20
+_REASON_MAX: Final = 2000
+"""Characters of an answer that is no JSON, in an error."""
 _REDIRECTED: Final = frozenset({301, 302, 307, 308})
 
 
@@ -75,6 +79,28 @@ class Reply:
     """By name in lower case."""
     body: bytes
 
+    @property
+    def text(self) -> str:
+        """The body as text, whatever it holds."""
+        return self.body.decode("utf-8", "replace").strip()
+
+    @property
+    def reason(self) -> str:
+        """Why a broker refuses, in its own words where it has any."""
+        text = self.text
+        try:
+            found: Any = json.loads(text)
+        except ValueError:
+            found = None
+        if isinstance(found, dict) and isinstance(found.get("reason"), str):
+            found = found["reason"]
+            if "Stacktrace:" in found:  # of a Java broker, which says in one line what it means
+                found = found.partition("Message: ")[2].partition("\n")[0] or found
+        reason = (found if isinstance(found, str) else text).strip()
+        if not reason or reason.startswith("<"):
+            return f"HTTP {self.status} {http.client.responses.get(self.status, '')}".strip()
+        return reason[:_REASON_MAX]
+
 
 class Web:
     """A broker's web service: requests one after the other, on a connection that is kept."""
@@ -84,7 +110,7 @@ class Web:
         hosts: Sequence[tuple[str, int]],
         *,
         secure: bool = False,
-        credentials: Credentials = Credentials(),  # noqa: B008: it is frozen
+        credentials: Credentials = Credentials(),  # it is frozen
         seconds: float = 60.0,
     ) -> None:
         """``hosts``: the first that answers is taken. ``seconds``: how long an answer is waited for."""
@@ -135,20 +161,22 @@ class Web:
         except (ConnectionError, http.client.BadStatusLine) as error:
             self.close()
             if not kept or method == "POST":
-                raise Unanswered(str(error) or type(error).__name__) from error
+                raise Unanswered(_in_words(error)) from error
         # The connection was idle for too long: GET, PUT and DELETE may be repeated.
         try:
             return self._once(method, target, body, headers)
         except (ConnectionError, http.client.BadStatusLine) as error:
             self.close()
-            raise Unanswered(str(error) or type(error).__name__) from error
+            raise Unanswered(_in_words(error)) from error
 
     def _once(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         connection = self._connected()
         try:
             connection.request(method, target, body, headers)
             response = connection.getresponse()
-            answer = response.read()
+            answer = response.read(ANSWER_BYTES_MAX)
+            if response.length:  # a read with a bound does not say itself that the rest is missing
+                raise http.client.IncompleteRead(answer, response.length)
         except TimeoutError as error:
             self.close()
             raise TooSlow(f"no answer within {self._seconds:g} s") from error
@@ -188,3 +216,9 @@ class Web:
         except OSError as error:
             raise Unanswered(f"the certificates cannot be used: {error}") from error
         return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=context)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "the connection ended without an answer: is it the port of the Admin API?"
+    return str(error) or type(error).__name__

@@ -1,7 +1,8 @@
 """The settings table: every setting once, with its type, default, limits and meaning.
 
 Names are those of Pulsar's broker.conf where it has the setting; the others are ours and say so. The order is that of
-pulsarbox.toml and docs/configuration.md, which ``make generate`` writes. To add a setting, add a field, nothing else.
+pulsarbox.toml and docs/configuration.md, which ``make generate`` writes. To add a setting, add a field, nothing else
+(what is about the HTTP port in ``web_settings``).
 """
 
 import dataclasses
@@ -9,15 +10,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
+from pulsarbox.config.client_policy_settings import ClientPolicySettings
+from pulsarbox.config.keep_settings import KeepSettings
+from pulsarbox.config.policy_settings import PolicySettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
 from pulsarbox.config.tables import TABLES
+from pulsarbox.config.throttle_settings import ThrottleSettings
 from pulsarbox.config.together import check_together
+from pulsarbox.config.web_settings import WebSettings
 
 MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, ClientPolicySettings):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network
@@ -272,24 +278,6 @@ class Settings:
         table="topics",
         minimum=1,
     )
-    defaultRetentionTimeInMinutes: int = setting(
-        0,
-        "How long messages that all subscriptions have acknowledged are kept; -1: for ever. A namespace's retention "
-        "policy wins over it.",
-        table="topics",
-        unit="minutes",
-        minimum=-1,
-        dynamic=True,
-    )
-    defaultRetentionSizeInMB: int = setting(
-        0,
-        "How large a topic may be before such messages are removed; -1: any size. Only whole ledgers go, and never "
-        "the one that grows.",
-        table="topics",
-        unit="MiB",
-        minimum=-1,
-        dynamic=True,
-    )
 
     # ------------------------------------------------------------------------------------------------- dispatcher
     dispatcherMaxReadBatchSize: int = setting(
@@ -502,39 +490,6 @@ class Settings:
     )
 
     # ---------------------------------------------------------------------------------------------------- logging
-    exposeTopicLevelMetricsInPrometheus: bool = setting(
-        True,
-        "Whether /metrics tells of each topic and subscription. If not, what they sum up to in each namespace.",
-        table="metrics",
-    )
-    exposeProducerLevelMetricsInPrometheus: bool = setting(
-        False,
-        "Whether /metrics tells of each producer too, where it tells of topics.",
-        table="metrics",
-    )
-    exposeConsumerLevelMetricsInPrometheus: bool = setting(
-        False,
-        "Whether /metrics tells of each consumer too, where it tells of topics.",
-        table="metrics",
-    )
-    splitTopicAndPartitionLabelInPrometheus: bool = setting(
-        False,
-        "Whether a partition's label `topic` is the partitioned topic, with its number in a label `partition` (-1 for "
-        "a topic that is none), instead of the partition's own name.",
-        table="metrics",
-    )
-    authenticateMetricsEndpoint: bool = setting(
-        False,
-        "Whether /metrics asks for a superuser. Nobody can be asked as long as there is no authentication: then true "
-        "closes /metrics.",
-        table="metrics",
-    )
-    statusFilePath: str = setting(
-        "",
-        "File that decides about /status.html: 200 while it exists, else 404, so that a load balancer can be told to "
-        "stop sending clients. Empty: always 404.",
-        table="metrics",
-    )
     logLevel: str = setting(
         "info",
         "Own setting. The least serious messages that are logged.",
@@ -582,8 +537,9 @@ class Settings:
 
 @cache
 def settings_table() -> tuple[Setting, ...]:
-    """Every setting as a row, in the order of the declarations above."""
-    return tuple(_row(field) for field in dataclasses.fields(Settings))
+    """Every setting as a row, table by table, in the order of their declarations."""
+    order = list(TABLES)
+    return tuple(sorted(map(_row, dataclasses.fields(Settings)), key=lambda row: order.index(row.table)))
 
 
 @cache

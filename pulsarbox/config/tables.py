@@ -6,9 +6,12 @@ TABLES: Final = {
     "network": "Ports, connections and what a connection may hold",
     "broker": "The process as a whole",
     "topics": "Which topics there may be and who may bring them into being",
+    "policies": "What holds for topics where neither they nor their namespaces say otherwise",
+    "throttling": "How much may be published and dispatched, and how often consumers may subscribe",
     "dispatcher": "How messages go to consumers",
     "managedLedger": "How a topic's messages are cut into ledgers, and the cache in front of them",
     "journal": "The log on disk",
+    "admin": "The Admin REST API",
     "metrics": "What is told at /metrics and /status.html",
     "logging": "What the broker says about itself",
 }

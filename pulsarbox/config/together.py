@@ -21,6 +21,12 @@ def check_together(settings: "Settings") -> None:
     if settings.maxMessageSize > settings.journalVolumeSizeMbytes << 20:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
         raise ConfigError("", "maxMessageSize", f"a message must fit into a volume ({limit})")
+    if settings.preciseDispatcherFlowControl and settings.dispatchThrottlingOnBatchMessageEnabled:
+        problem = (
+            "not together with dispatchThrottlingOnBatchMessageEnabled, which counts a batch as one message where this "
+            "looks at the messages in it: set one of them to false"
+        )
+        raise ConfigError("", "preciseDispatcherFlowControl", problem)
     _check_listeners(settings)
     for name in settings.subscriptionTypesEnabled.split(","):
         if name.strip() not in SUBSCRIPTION_TYPES:

@@ -229,6 +229,7 @@ class PulsarBox:
         Expected are bytes, a text, any other value as JSON, ``having(...)``, or a function of the payload. Raises
         AssertionError, which shows the difference.
         """
+        __tracebackhide__ = True
 
         def look() -> tuple[list[Seen], str]:
             try:

@@ -91,7 +91,9 @@ async def _take_orders(box: HostedBox, reader: asyncio.StreamReader, writer: asy
         await writer.drain()
 
 
-async def _carry_out(box: HostedBox, order: dict[str, Any]) -> dict[str, Any] | None:
+async def _carry_out(box: HostedBox, order: dict[str, Any]) -> dict[str, Any] | float | None:
+    if order["do"] == "tell-shutdown-seconds":
+        return box.shutdown_seconds
     if order["do"] == "snapshot":
         await box.snapshot(Path(order["to"]))
         return None

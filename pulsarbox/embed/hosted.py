@@ -71,6 +71,12 @@ class HostedBox:
         if self._http is not None:
             await self._http
 
+    @property
+    def shutdown_seconds(self) -> float:
+        """How long its end may take; it may have been changed while the box ran."""
+        serving = self._serving
+        return serving.shutdown_seconds if serving is not None else self._settings.brokerShutdownTimeoutMs / 1000
+
     async def close(self) -> None:
         """End it in order; again is no harm."""
         serving, self._serving = self._serving, None

@@ -72,13 +72,13 @@ class ProcessRunner:
         """End it in order; again is no harm. Raises BoxError where it does not end so."""
         if self._process is None:
             return
+        seconds = self._patience()
         if self._control is not None:
             with contextlib.suppress(OSError):
                 # Which is an order too; a mere close is not heard where a forked process has the socket as well.
                 self._control.shutdown(socket.SHUT_RDWR)
             self._control.close()
             self._control = None
-        seconds = self._settings.brokerShutdownTimeoutMs / 1000 + _GRACE_SECONDS
         try:
             code = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -87,6 +87,13 @@ class ProcessRunner:
         self._process = None
         if code:
             raise BoxError(f"the box has ended with exit code {code}{self._tail()}")
+
+    def _patience(self) -> float:
+        """How long its end may take: it knows whether that was changed while it ran."""
+        seconds = self._settings.brokerShutdownTimeoutMs / 1000
+        with contextlib.suppress(BoxError):
+            seconds = self._ask({"do": "tell-shutdown-seconds"}, _GRACE_SECONDS)
+        return seconds + _GRACE_SECONDS
 
     def kill(self) -> None:
         """End it at once, as ``kill -9`` does."""

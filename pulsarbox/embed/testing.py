@@ -107,6 +107,7 @@ def wait_until_as_expected(
 
     ``look`` gives what is there, and a remark.
     """
+    __tracebackhide__ = True  # of pytest: what counts is the line of the test
     deadline = time.monotonic() + within
     while True:
         seen, remark = look()
@@ -114,7 +115,8 @@ def wait_until_as_expected(
         if not lines:
             return
         if time.monotonic() >= deadline:
-            head = f"{what}: {len(seen)} messages, {len(expected)} expected, not the same after {within:g} s{remark}"
+            there = f"{len(seen)} message{'' if len(seen) == 1 else 's'}"
+            head = f"{what}: {there}, {len(expected)} expected, not the same after {within:g} s{remark}"
             raise AssertionError("\n".join([head, *lines]))
         time.sleep(_POLL_SECONDS)
 
@@ -133,6 +135,7 @@ class Expecting:
         Expected are bytes, a text, any other value as JSON, ``having(...)``, or a function of the payload. Raises
         AssertionError, which shows what came, where they are not there within so many seconds.
         """
+        __tracebackhide__ = True
         received: list[Any] = []
         deadline = time.monotonic() + within
         while len(received) < len(expected):
@@ -150,6 +153,7 @@ class Expecting:
 
     def receives_nothing(self, within: float = 0.3) -> None:
         """Nothing comes for so many seconds. Raises AssertionError, which shows the message."""
+        __tracebackhide__ = True
         message = self._next(within)
         if message is not None:
             raise AssertionError(f"{self._name()} received {_shown_message(_seen(message))}, and nothing was expected")

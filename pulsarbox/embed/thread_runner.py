@@ -97,11 +97,11 @@ class ThreadRunner:
         thread = self._thread
         if thread is None or not thread.is_alive():
             return
+        seconds = self._box.shutdown_seconds + _GRACE_SECONDS
         with contextlib.suppress(RuntimeError):  # the loop has just ended
             self._loop.call_soon_threadsafe(self._stopped.set)
         if thread is threading.current_thread():  # the collector runs anywhere
             return
-        seconds = self._settings.brokerShutdownTimeoutMs / 1000 + _GRACE_SECONDS
         thread.join(seconds)
         if thread.is_alive():
             raise BoxError(f"the box does not end within {seconds:g} s")

@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 LATER: Final = {
-    "admin": "this part of the Admin API",
     "compaction": "compaction",
-    "deduplication": "deduplication of one namespace or topic",
-    "delayed-delivery": "delayed delivery",
     "offload": "offloading to other storage",
-    "policies": "policies of namespaces and topics",
     "schemas": "compatibility of schemas",
-    "security": "authentication and encryption",
-    "topic-life": "terminating topics",
     "transactions": "transactions",
 }
 """What a later version of pulsarbox brings, by its word in the table."""

@@ -22,6 +22,16 @@ SERVER_VERSION: Final = "Pulsar Server" + COMPATIBLE_PULSAR_VERSION
 DEFAULT_MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
 """Bytes of one message's metadata and body that clients may send, unless configured otherwise."""
 
+END_OF_TOPIC_SINCE: Final = 9
+"""Clients below this protocol version do not know REACHED_END_OF_TOPIC."""
+
+END_OF_TOPIC_CLIENTS: Final = ("Pulsar-Java", "pulsar-rs", "DotPulsar", "pulsarbox")
+"""How the names of clients begin that take REACHED_END_OF_TOPIC.
+
+The C++, Python, Node and Go clients drop the connection at it, whatever protocol version they tell; of others it is not
+known, and silence harms nobody. A Pulsar broker sends it to all.
+"""
+
 ACTIVE_CONSUMER_CHANGE_SINCE: Final = 12
 """Clients below this protocol version do not know ACTIVE_CONSUMER_CHANGE."""
 
@@ -35,6 +45,11 @@ TC_CLIENT_CONNECT_SINCE: Final = 19
 def negotiated_version(client_version: int) -> int:
     """The protocol version of a connection: the smaller of both sides'."""
     return min(PROTOCOL_VERSION, client_version)
+
+
+def takes_end_of_topic(client_version: str, protocol_version: int) -> bool:
+    """Whether a client may be sent REACHED_END_OF_TOPIC."""
+    return protocol_version >= END_OF_TOPIC_SINCE and client_version.startswith(END_OF_TOPIC_CLIENTS)
 
 
 def broker_features(

@@ -107,9 +107,10 @@ async def _serve(
     settings: Settings, engine: Engine, began: float, report: Report, memory: bool, log_file: Path | None
 ) -> int:
     """Startup, serve, shutdown."""
-    stopped = heed(None if log_file is None else log_file_of(settings, log_file))
+    ending = heed(None if log_file is None else log_file_of(settings, log_file))
     serving = Serving(settings, engine, memory=memory)
     running = await serving.open()
+    serving.broker.on_shutdown = ending.ask
     log.info("serving %s after %.0f ms", running.broker_url, (time.monotonic() - began) * 1000)
     await serving.open_http()
     settle_memory()
@@ -126,7 +127,7 @@ async def _serve(
     report.serving(running)
     if not memory:
         await measure_disk(Path(settings.dataDirectory))
-    reason = await stopped
+    reason = await ending.reason
     log.info("stopping (%s): no new connections, finishing what is under way", reason)
     asked = time.monotonic()
     await serving.close()

@@ -155,10 +155,15 @@ class Serving:
             except OSError as error:
                 log.warning("`pulsarbox status` will not know the ports: %s", error)
 
+    @property
+    def shutdown_seconds(self) -> float:
+        """How long closing may take, by the settings as they are now."""
+        return self.broker.core.settings.brokerShutdownTimeoutMs / 1000
+
     async def close(self) -> None:
         """No new connections, finish what is under way, let the clients go, write the checkpoint."""
         shell, broker = self.shell, self.broker
-        deadline = time.monotonic() + self._settings.brokerShutdownTimeoutMs / 1000
+        deadline = time.monotonic() + self.shutdown_seconds
         for server in self._servers:
             server.close()
         for connection in list(shell.connections.values()):

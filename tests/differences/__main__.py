@@ -32,6 +32,7 @@ THEMES: Final = (
     "rest",
     "admin",
     "goclient",
+    "terminated",
 )
 LOOKS: Final = (1.0, 2.5)
 """How patient the looks at one scenario are: what differs is looked at again, because a broker may have been slow."""

@@ -29,7 +29,7 @@ _NUMBERS: Final = re.compile(
 _NOT_NUMBERS: Final = {"storageSize", "backlogSize", "entryId", "msgInCounter", "msgOutCounter", "batchSize"}
 _ID: Final = re.compile(r"-?\d+:-?\d+")
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
-_OURS: Final = {"why", "backlogMessages"}
+_OURS: Final = {"why", "backlogMessages", "secondsToDrain"}
 """What statistics have beyond those of Pulsar."""
 _ADDRESS: Final = re.compile(r"(pulsar|http)://[\w.:-]+|\b(localhost|127\.0\.0\.1)(:\d+)?\b")
 

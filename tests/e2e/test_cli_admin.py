@@ -59,12 +59,12 @@ def comes_back_to(consumer: Any, payloads: list[bytes]) -> None:
 
 
 def when_connected(run: Run, topic: str) -> Any:
-    """The list of subscriptions once each has a consumer: a move sends them away, and the client needs a moment to be back."""
+    """The subscriptions once each has a consumer: a move sends them away, and the client needs a moment to be back."""
     for _ in range(50):
         rows = data(run("sub", "list", topic, "-o", "json"))
         if all(row["consumers"] for row in rows):
             return rows
-    raise AssertionError(f"the consumer did not come back: {rows}")
+    raise AssertionError("the consumer did not come back")
 
 
 def test_a_subscription_is_moved_skipped_cleared_and_seen_by_the_client(client: Any, topic: str, run: Run) -> None:
@@ -135,6 +135,26 @@ def test_unloading_loses_nothing(client: Any, topic: str, run: Run) -> None:
     assert pending == [pulsar.Result.Ok] * 200
     got = list(dict.fromkeys(take(consumer, 200)))
     assert got == numbered(200)[: len(got)]
+
+
+def test_a_topic_ends(client: Any, topic: str, run: Run) -> None:
+    consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
+    published(client, topic, 2)
+    refused = run("topic", "terminate", topic)
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True), refused.stderr
+    done = run("topic", "terminate", topic, "--yes")
+    assert (done.returncode, done.stdout.startswith("terminated topic")) == (0, True), done
+    with pytest.raises(pulsar.TopicTerminated):
+        client.create_producer(topic)
+    assert take(consumer, 2) == numbered(2)
+    assert run("topic", "terminate", topic, "--yes").returncode == 0
+    said = run("admin", "topics", "terminate", topic)
+    assert said.stdout.startswith("Topic successfully terminated at "), said.stderr
+    parts = f"{topic}-parts"
+    assert run("topic", "create", parts, "--partitions", "2").returncode == 0
+    assert run("topic", "terminate", parts, "--yes").returncode == 0
+    with pytest.raises(pulsar.TopicTerminated):
+        client.create_producer(parts)
 
 
 def test_the_life_of_topics_of_a_tenant(run: Run) -> None:

@@ -188,7 +188,11 @@ def test_boxes_in_memory_are_found_and_stopped(
     document = json.loads(place.call("status", "--memory", "-o", "json").stdout)
     assert (document["state"], document["pid"], document["health"]) == ("running", int(rows["process"]), "ok")
     assert (document["broker_url"], document["data"], document["data_bytes"]) == (rows["pulsar"], None, None)
+    assert "status --memory` tells of it" in place.call("status").stderr
+    assert place.call("produce", "t", "x").returncode == 0
+    assert place.call("topic", "list", "-o", "name").stdout == "persistent://public/default/t\n"
     other = place.start("--memory")
+    assert rows["http"] in place.call("clock", "show").stderr  # which of them is meant is not guessed
     done = place.call("stop", "--memory")
     assert done.returncode == 2
     assert rows["process"] in done.stderr and other["process"] in done.stderr and "--pid" in done.stderr
@@ -281,6 +285,23 @@ def test_stopped_while_messages_are_published_nothing_receipted_is_lost(own_box:
     kept = read_to_end(client.create_reader(topic, pulsar.MessageId.earliest))
     client.close()
     assert kept[: len(receipted)] == receipted
+
+
+def test_shut_down_by_a_request_it_ends_in_order(own_box: Box) -> None:
+    own_box.start()
+    topic = "persistent://public/default/t"
+    client = connect(own_box.url, operation_timeout_seconds=5)
+    ids = [client.create_producer(topic).send(b"%d" % number) for number in range(3)]
+    admin(own_box.web_url, "POST", "brokers/configuration/brokerShutdownTimeoutMs/20000")
+    assert admin(own_box.web_url, "POST", "brokers/shutdown") == ""
+    assert own_box.process is not None and own_box.process.wait(30) == 0, own_box.said()
+    client.close()
+    own_box.process = None
+    own_box.start()
+    client = connect(own_box.url)
+    assert read_to_end(client.create_reader(topic, pulsar.MessageId.earliest)) == [b"0", b"1", b"2"]
+    assert len(ids) == 3
+    client.close()
 
 
 def test_a_box_that_does_not_end_in_time_is_exit_code_7(place: Place) -> None:

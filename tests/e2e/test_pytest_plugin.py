@@ -188,6 +188,14 @@ def test_a_failure_can_be_read(pulsarbox: PulsarBox, pulsarbox_namespace: Namesp
         pulsarbox.assert_messages(pulsarbox_namespace.topic("none"), [b"x"], within=0)
 
 
+def test_a_failure_shows_the_line_of_the_test_and_none_of_ours(runs: Runs) -> None:
+    tests = "def test_it(pulsarbox):\n    pulsarbox.assert_messages('t', [b'x'], within=0)\n"
+    said = runs.run(tests, outcome="1 failed", code=1)
+    assert "test_it.py:2: AssertionError" in said
+    assert "1 expected, not the same after 0 s" in said
+    assert "embed" not in said
+
+
 def test_the_messages_of_a_topic(pulsarbox: PulsarBox, pulsarbox_namespace: Namespace) -> None:
     topic, parts = pulsarbox_namespace.topic("many"), pulsarbox_namespace.topic("parts")
     client = connect(pulsarbox.service_url)

@@ -24,12 +24,10 @@ from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.dispatch.sticky_hash import KEY, sticky_hash
+from pulsarbox.broker.limits.dispatch import ALL, ANY, Grant, Throttle
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry
-
-ANY = 1 << 31
-"""More messages than one read brings."""
 
 
 class Waiting(NamedTuple):
@@ -82,11 +80,12 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         cursor: ManagedCursor,
         source: EntrySource,
         core: Core,
+        throttle: Throttle,
         selector: StickyKeySelector[Consumer],
         *,
         draining: bool,
     ) -> None:
-        super().__init__(cursor, source, core)
+        super().__init__(cursor, source, core, throttle)
         settings = core.settings
         self.selector = selector
         self._draining = draining
@@ -281,29 +280,57 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self.dispatch(now)
 
     def _send_all(self, now: Now) -> str:
-        unacked = self._unacked
+        unacked, grant = self._unacked, ALL
         while not unacked.at_limit():
+            if self._throttle.limiters:
+                if not self._anybody():
+                    return Reason.NO_PERMITS
+                granted = self._granted(self._bounds.read_entries, now)
+                if granted is None:
+                    return self._held_back(now)
+                grant = granted
             if self._stirred:
-                consumer, _ = self._stirred.popitem()
-                while consumer.ready and self._send_waiting(consumer):
-                    if unacked.at_limit():
-                        self._stirred[consumer] = None  # others may release the limit
-                        break
+                self._send_stirred(grant)
                 continue
             if not self._anybody():
                 return Reason.NO_PERMITS
-            ahead = min(self._per_consumer * len(self._consumers), self._per_subscription) - self._waiting
+            ahead = self._look_ahead()
             if ahead <= 0:
                 if self._drop_acknowledged():
                     continue
                 return Reason.KEY_BLOCKED
-            entries = self._source.take(min(self._bounds.read_entries, ahead), ANY, now)
+            entries = self._take(ahead, grant, now)
             if not entries:
                 if self._drop_acknowledged():
                     continue
                 return Reason.KEY_BLOCKED if self._waiting else Reason.END_OF_LOG
             self._share(entries)
         return Reason.UNACKED_LIMIT
+
+    def _take(self, ahead: int, grant: Grant, now: Now) -> list[Entry]:
+        """The next entries, no more than may wait behind their keys."""
+        if grant is ALL:
+            return self._source.take(min(self._bounds.read_entries, ahead), ANY, now)
+        return self._source.take(min(grant.entries, ahead), grant.messages, now, grant.bytes)
+
+    def _send_stirred(self, grant: Grant) -> None:
+        """Send what waits for one of the consumers that may be able to take it; once where rates hold."""
+        consumer, _ = self._stirred.popitem()
+        while consumer.ready and self._send_waiting(consumer, grant):
+            if self._unacked.at_limit() or grant is not ALL:
+                self._stirred[consumer] = None  # others may release the limit
+                break
+
+    def _look_ahead(self) -> int:
+        """How many more entries may wait behind their keys."""
+        return min(self._per_consumer * len(self._consumers), self._per_subscription) - self._waiting
+
+    def _held_back(self, now: Now) -> str:
+        """Why nothing more is sent: there is nothing, only what waits for its keys, or a dispatch rate is used up."""
+        if not self._stirred and not self._unheld and (self._source.exhausted or self._look_ahead() <= 0):
+            return Reason.KEY_BLOCKED if self._waiting else Reason.END_OF_LOG
+        self._throttle.wait(now)
+        return Reason.THROTTLED
 
     def _anybody(self) -> bool:
         """Whether somebody can be sent to."""
@@ -340,13 +367,17 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             else:
                 self._send(owner, parcel)
 
-    def _send_waiting(self, consumer: Consumer) -> bool:
+    def _send_waiting(self, consumer: Consumer, grant: Grant) -> bool:
         """Send what waits for a consumer, as far as it is at hand; asks for the others. Whether any was sent."""
         queue = self._queues.get(consumer)
         parcel = Parcel(self._unacked.room(consumer))
         entries, mark = parcel.entries, self._cursor.mark_delete
         size = 0
-        while queue and len(entries) < self._bounds.read_entries and parcel.room > 0 and size < self._bounds.read_bytes:
+        most, enough = self._bounds.read_entries, self._bounds.read_bytes
+        if grant is not ALL:
+            most, enough = min(most, grant.entries), min(enough, grant.bytes)
+            parcel.room = min(parcel.room, grant.messages)
+        while queue and len(entries) < most and parcel.room > 0 and size < enough:
             waiting = queue[0]
             at, slot, entry = waiting
             # What is at hand was not acknowledged when it came. To ask of each costs as much as to send it.

@@ -13,6 +13,7 @@ from pulsarbox.broker.dispatch.replay import At, Replay
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason, Standstill
 from pulsarbox.broker.dispatch.unacked import Unacked
+from pulsarbox.broker.limits.dispatch import ANY, Grant, Throttle
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry
@@ -21,11 +22,12 @@ from pulsarbox.storage.record import Entry
 class MultipleConsumersDispatcher:
     """Base of the dispatchers that have several active consumers."""
 
-    def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core) -> None:
+    def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core, throttle: Throttle) -> None:
         settings = core.settings
         self._cursor = cursor
         self._source = source
         self._bounds = core.bounds
+        self._throttle = throttle
         self._count_lost = settings.redeliveryCountOnConnectionLoss
         self._unacked = Unacked(settings, core.unacked, self.dispatch)
         self._replay = Replay(cursor, core, self._reread)
@@ -141,14 +143,28 @@ class MultipleConsumersDispatcher:
     def acknowledged_unheld(self, at: At) -> None:
         """See Dispatcher.acknowledged_unheld. What waits is looked at when it is sent."""
 
+    def limit_unacked(self, per_consumer: int, per_subscription: int, now: Now) -> None:
+        """Hold back at so many unacknowledged messages from now on; 0 is no limit."""
+        self._unacked.limit(per_consumer, per_subscription, self._consumers)
+        for consumer in self._consumers:
+            self._freed(consumer)
+        self.dispatch(now)
+
     def _freed(self, consumer: Consumer) -> None:
         """A limit that was reached is so no longer."""
         if consumer.ready:
             self._may_be_ready(consumer)
 
+    def _granted(self, entries: int, now: Now) -> Grant | None:
+        """What the dispatch rates allow of so many entries and the bytes of a read; None for nothing."""
+        return self._throttle.allowed(Grant(entries, ANY, self._bounds.read_bytes), now)
+
     def _deliver(self, consumer: Consumer, entries: list[Entry], slots: Iterable[int]) -> None:
         cursor = self._cursor
+        messages, size = consumer.messages_out, consumer.bytes_out
         consumer.deliver(entries, cursor.batch_acks, cursor.redeliveries, consumer.cnx.body_of, slots)
+        if self._throttle.limiters:
+            self._throttle.sent(len(entries), consumer.messages_out - messages, consumer.bytes_out - size)
         consumer.sent(self._now)
         self._unacked.sent(consumer)
         self._parcels += 1

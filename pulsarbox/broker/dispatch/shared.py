@@ -17,6 +17,7 @@ from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.replay import At, Positions
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.broker.limits.dispatch import ALL, Grant, Throttle
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
@@ -30,8 +31,10 @@ NO_TURN: Final = -(1 << 62)
 class SharedDispatcher(MultipleConsumersDispatcher):
     """Dispatcher of a Shared subscription."""
 
-    def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core, choose: Choose) -> None:
-        super().__init__(cursor, source, core)
+    def __init__(
+        self, cursor: ManagedCursor, source: EntrySource, core: Core, throttle: Throttle, choose: Choose
+    ) -> None:
+        super().__init__(cursor, source, core, throttle)
         self._choose = choose
         self._levels: dict[int, OrderedDict[Consumer, None]] = {}
         """Consumers that can be sent to, as far as is known, by priority level; in each in the order of their turns."""
@@ -91,13 +94,21 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._chunks.clear()
 
     def _send_all(self, now: Now) -> str:
+        grant = ALL
         while not self._unacked.at_limit():
-            if self._pinned and self._send_pinned():
+            if self._throttle.limiters:
+                if self._next() is None:
+                    return Reason.NO_PERMITS
+                granted = self._granted(self._bounds.turn_entries, now)
+                if granted is None:
+                    return self._held_back(now)
+                grant = granted
+            if self._pinned and self._send_pinned(grant):
                 continue
             consumer = self._next()
             if consumer is None:
                 return Reason.NO_PERMITS
-            entries = self._take(consumer, now)
+            entries = self._take(consumer, grant, now)
             if entries is None:
                 return Reason.CHUNKS if self._pinned else Reason.END_OF_LOG
             if entries:
@@ -107,11 +118,18 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             self._last_turn[consumer] = self._turns
         return Reason.UNACKED_LIMIT
 
-    def _send_pinned(self) -> bool:
+    def _held_back(self, now: Now) -> str:
+        """Why nothing more is sent: there is nothing, or a dispatch rate is used up."""
+        if not self._waiting and not self._pinned and self._source.exhausted:
+            return Reason.END_OF_LOG
+        self._throttle.wait(now)
+        return Reason.THROTTLED
+
+    def _send_pinned(self, grant: Grant) -> bool:
         """Send chunks to a consumer that has the chunks before them; whether that changed anything."""
         for consumer, pinned in self._pinned.items():
             if consumer.ready:
-                entries = self._again(pinned, self._unacked.room(consumer))
+                entries = self._again(pinned, self._unacked.room(consumer), grant)
                 if not pinned:
                     del self._pinned[consumer]
                 if entries:
@@ -129,27 +147,33 @@ class SharedDispatcher(MultipleConsumersDispatcher):
                 del level[consumer]  # it comes back with its permits, acknowledgements, or its connection
         return None
 
-    def _take(self, consumer: Consumer, now: Now) -> list[Entry] | None:
+    def _take(self, consumer: Consumer, grant: Grant, now: Now) -> list[Entry] | None:
         """What the consumer gets at this turn; none where all that was found belongs to others. None where there is
         nothing to take."""
         room = self._unacked.room(consumer)
         if self._waiting:
-            entries = self._again(self._waiting, room)
+            entries = self._again(self._waiting, room, grant)
             if not entries and self._waiting:
                 return None  # it is being read
             if entries:
                 return self._own(consumer, entries)
-        entries = self._source.take(self._bounds.turn_entries, room, now)
+        if grant is ALL:
+            entries = self._source.take(self._bounds.turn_entries, room, now)
+        else:
+            entries = self._source.take(grant.entries, min(room, grant.messages), now, grant.bytes)
         return self._own(consumer, entries) if entries else None
 
-    def _again(self, waiting: Positions, room: int) -> list[Entry]:
+    def _again(self, waiting: Positions, room: int, grant: Grant) -> list[Entry]:
         """The oldest entries that wait to be sent again, as far as they are at hand; asks for the others.
 
-        No more of them once ``room`` messages or the bytes of one read are reached.
+        No more of them once ``room`` messages, the bytes of one read or what is granted are reached.
         """
         entries: list[Entry] = []
         size = 0
-        while waiting and len(entries) < self._bounds.turn_entries and room > 0 and size < self._bounds.read_bytes:
+        most, enough = self._bounds.turn_entries, self._bounds.read_bytes
+        if grant is not ALL:
+            most, room, enough = min(most, grant.entries), min(room, grant.messages), min(enough, grant.bytes)
+        while waiting and len(entries) < most and room > 0 and size < enough:
             at = waiting.first
             if not self._replay.is_gone(at):
                 entry = self._replay.take(at)

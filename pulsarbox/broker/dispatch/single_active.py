@@ -14,6 +14,7 @@ from pulsarbox.broker.dispatch.compatibility import refuse_second
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason, Standstill
+from pulsarbox.broker.limits.dispatch import ANY, Grant, Throttle
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
 from pulsarbox.names import TopicName
@@ -32,13 +33,21 @@ class SingleActiveDispatcher:
     """Dispatcher of an Exclusive or a Failover subscription."""
 
     def __init__(
-        self, cursor: ManagedCursor, source: EntrySource, core: Core, *, failover: bool, topic: TopicName
+        self,
+        cursor: ManagedCursor,
+        source: EntrySource,
+        core: Core,
+        throttle: Throttle,
+        *,
+        failover: bool,
+        topic: TopicName,
     ) -> None:
         settings = core.settings
         self._cursor = cursor
         self._source = source
         self._timers = core.timers
         self._bounds = core.bounds
+        self._throttle = throttle
         self._failover = failover
         self._delay = settings.activeConsumerFailoverDelayTimeMillis / 1000 if failover else 0.0
         self._consistent_hashing = settings.activeConsumerFailoverConsistentHashing
@@ -92,13 +101,18 @@ class SingleActiveDispatcher:
             return
         outbox = consumer.outbox
         body_of: BodyOf | None = consumer.cnx.body_of
-        reason, sent = Reason.NO_PERMITS, False
+        reason, sent, limited = Reason.NO_PERMITS, False, bool(self._throttle.limiters)
         while consumer.permits > 0 and not outbox.full:
-            entries = self._source.take(self._bounds.read_entries, consumer.permits, now)
-            if not entries:
-                reason = Reason.END_OF_LOG
-                break
-            consumer.deliver(entries, self._cursor.batch_acks, {}, body_of)
+            if limited:
+                if not self._send_limited(consumer, now):
+                    reason = self._held_back(now)
+                    break
+            else:
+                entries = self._source.take(self._bounds.read_entries, consumer.permits, now)
+                if not entries:
+                    reason = Reason.END_OF_LOG
+                    break
+                consumer.deliver(entries, self._cursor.batch_acks, {}, body_of)
             consumer.sent(now)
             sent = True
             excess = len(consumer.held) - MAX_HELD
@@ -107,6 +121,26 @@ class SingleActiveDispatcher:
                     dropped = consumer.release(position)
                     consumer.forgotten += dropped.messages if dropped is not None else 0
         self.standstill.stopped(reason, now, sent=sent)
+
+    def _send_limited(self, consumer: Consumer, now: Now) -> bool:
+        """Send what the dispatch rates allow at once; whether anything was."""
+        grant = self._throttle.allowed(Grant(self._bounds.read_entries, consumer.permits, ANY), now)
+        if grant is None:
+            return False
+        entries = self._source.take(grant.entries, grant.messages, now, grant.bytes)
+        if not entries:
+            return False
+        messages, size = consumer.messages_out, consumer.bytes_out
+        consumer.deliver(entries, self._cursor.batch_acks, {}, consumer.cnx.body_of)
+        self._throttle.sent(len(entries), consumer.messages_out - messages, consumer.bytes_out - size)
+        return True
+
+    def _held_back(self, now: Now) -> str:
+        """Why nothing more was sent: there is nothing, or a dispatch rate is used up."""
+        if self._throttle.refusing is None or self._source.exhausted:
+            return Reason.END_OF_LOG
+        self._throttle.wait(now)
+        return Reason.THROTTLED
 
     def flow(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.flow."""

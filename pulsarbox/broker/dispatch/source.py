@@ -77,9 +77,9 @@ class EntrySource:
         self._generation += 1
         self.reading = self._starved = False
 
-    def take(self, max_entries: int, max_messages: int, now: Now) -> list[Entry]:
-        """The next entries: up to ``max_entries`` of them, and no more once ``max_messages`` or the bytes of one read
-        are reached.
+    def take(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None = None) -> list[Entry]:
+        """The next entries: up to ``max_entries`` of them, and no more once ``max_messages``, ``max_bytes`` or the
+        bytes of one read are reached.
 
         An empty list where there is none, or none yet.
         """
@@ -108,6 +108,8 @@ class EntrySource:
                 continue
             if not taken:
                 enough = entry[5] + self._bounds.read_bytes
+                if max_bytes is not None:
+                    enough = min(enough, entry[5] + max_bytes - len(entry[11]))
             taken.append(entry)
             max_messages -= entry[3]
             if entry[5] >= enough:
@@ -116,6 +118,26 @@ class EntrySource:
         if not self.reading and len(ahead) < self._bounds.read_entries // 2:
             self._read_ahead()
         return taken
+
+    def has_more_than(self, entries: int) -> bool:
+        """Whether more than so many entries are still to be taken; acknowledged ones that are not passed yet count."""
+        ledger_id, entry_id = self.position
+        left = 0
+        for info in reversed(self._ledger.ledgers.values()):
+            if info.ledger_id < ledger_id:
+                break
+            left += info.confirmed - (entry_id if info.ledger_id == ledger_id else 0)
+            if left > entries:
+                return True
+        return False
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing to be taken."""
+        if self._ahead:
+            return False
+        ledger_id, entry_id = self.position
+        return self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1)) > self._ledger.last_confirmed
 
     def _missing(self, ledger_id: int, entry_id: int, some: bool) -> Position | None:
         """The entry is not in memory: where to go on, None where there is nothing to go on with."""

@@ -52,6 +52,7 @@ class Unacked:
     def __init__(self, settings: Settings, broker: BrokerUnacked, go_on: Callable[[Now], None]) -> None:
         self._max = settings.maxUnackedMessagesPerSubscription
         self._max_consumer = settings.maxUnackedMessagesPerConsumer
+        """0: no limit."""
         self._broker = broker
         self._go_on = go_on
         self.blocked = False
@@ -59,6 +60,13 @@ class Unacked:
         self._broker_holds = False
         """The broker's limit has held this subscription back, and it may do so still."""
         self.messages = 0
+
+    def limit(self, per_consumer: int, per_subscription: int, consumers: Iterable[Consumer]) -> None:
+        """The limits are these from now on; whoever is held back by them is so at once, and others no longer."""
+        self._max_consumer, self._max = per_consumer, per_subscription
+        for consumer in consumers:
+            consumer.blocked = 0 < per_consumer <= consumer.unacked
+        self.blocked = 0 < per_subscription <= self.messages
 
     def _count(self, consumer: Consumer) -> None:
         """The consumer holds more or less than it did. Once a command, not once a message."""

@@ -1,6 +1,7 @@
 """PRODUCER and CLOSE_PRODUCER. SEND, the hot one, is in ``cnx``."""
 
 from pulsarbox.broker.cnx import ServerCnx, State
+from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.producer import Access, Producer
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.topic import PersistentTopic, Topic
@@ -30,11 +31,16 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
         # Told to come back: a client that were let in would send again what was refused, at once and for ever.
         raise ServiceNotReady(f"Nothing can be published right now: {refusal}")
     topic = broker.topics.open(name, now)
+    topic.check_takes()
+    topic.admission.check_producer(encrypted=command.encrypted)
+    again = command.epoch > 0
+    if isinstance(topic, PersistentTopic):
+        topic.backlog.check(again=again)
     opening = _Opening(cnx, command.request_id, _producer(cnx, command, topic, now))
     _prepare(cnx, command, name, opening.producer, now)
     cnx.coming[command.producer_id] = opening.producer
     try:
-        topic.producers.add(opening, now)
+        topic.admit(opening, now, again=again)
     except PulsarBoxError:
         cnx.coming.pop(command.producer_id, None)
         raise
@@ -50,6 +56,7 @@ def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) 
         now=now,
     )
     made.metadata = key_values(command.metadata)
+    made.encrypted = command.encrypted
     return made
 
 
@@ -57,11 +64,14 @@ def _prepare(cnx: ServerCnx, command: CommandProducer, name: TopicName, opened: 
     """What a producer brings with it: its schema, and a subscription that is to miss nothing of what it sends."""
     broker, topic = cnx.broker, opened.topic
     if command.HasField("schema") and is_schema(command.schema):
-        opened.schema_version = broker.schemas.put(name, command.schema, now.wall).version_bytes
+        opened.schema_version = broker.schemas.bring(name, command.schema, now.wall).version_bytes
+    else:
+        broker.schemas.check_none(name)
     if command.initial_subscription_name and isinstance(topic, PersistentTopic):
         if command.initial_subscription_name not in topic.subscriptions:
-            if not broker.core.settings.allowAutoSubscriptionCreation:
+            if not topic.policies.get(AUTO_SUBSCRIPTIONS):
                 raise NotAllowed("Could not create the initial subscription: it may not be created by clients")
+            topic.admission.check_subscription(len(topic.subscriptions))
             topic.subscribe(command.initial_subscription_name, earliest=True, properties={}, now=now)
 
 

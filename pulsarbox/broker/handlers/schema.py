@@ -27,7 +27,7 @@ def get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchema, now:
         name = parse_topic(command.topic)
         if not cnx.broker.topics.exists(name):
             raise TopicNotFound(f"Topic {name} not found")
-        stored = cnx.broker.schemas.put(name, command.schema, now.wall)
+        stored = cnx.broker.schemas.bring(name, command.schema, now.wall)
     except PulsarBoxError as error:
         cnx.outbox.send(replies.get_or_create_schema_failed(command.request_id, error.server_error, str(error)))
         return

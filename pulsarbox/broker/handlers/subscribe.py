@@ -2,14 +2,16 @@
 
 import logging
 
+from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.non_persistent import NonPersistentTopic
+from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
+from pulsarbox.broker.policies.subscription_types import check_type_enabled
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.subscription_types import check_type_enabled
-from pulsarbox.broker.topic import AnySubscription, PersistentTopic
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import NamingError, NotAllowed, PulsarBoxError, ServiceNotReady, SubscriptionNotFound
 from pulsarbox.names import parse_topic
@@ -39,18 +41,24 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     name = parse_topic(command.topic)
     _check(command)
     topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
+    topic.admission.check_consumer()
     if command.HasField("schema") and is_schema(command.schema):
-        cnx.broker.schemas.put(name, command.schema, now.wall)
+        cnx.broker.schemas.bring(name, command.schema, now.wall)
     cnx.opening[key] = command.request_id
     try:
         if isinstance(topic, NonPersistentTopic):
+            present = topic.subscriptions.get(command.subscription)
+            if present is not None:
+                topic.admission.check_consumer_of(present, command.subType)
             subscription = topic.subscribe(command.subscription)
             consumer = _consumer(cnx, command, subscription, -1, now)
             subscription.add_consumer(consumer, command.subType, now)
             _opened(cnx, command, consumer, now)
             return
         assert isinstance(topic, PersistentTopic)
-        check_type_enabled(cnx.broker.core.settings, name, command.subType)
+        check_type_enabled(topic.policies, cnx.broker.core.settings, command.subType)
+        host = cnx.address.rpartition(":")[0]
+        topic.limits.check_subscribe((host, command.consumer_name, command.consumer_id), now)
         existing = topic.subscriptions.get(command.subscription)
         if existing is not None or command.durable:
             _join(cnx, command, _durable(cnx, command, topic, existing, now), now)
@@ -79,8 +87,9 @@ def _durable(
             kind = "Durable" if existing.durable else "NonDurable"
             raise NotAllowed(f"{kind} subscription with the same name already exists.")
         return existing
-    if not cnx.broker.core.settings.allowAutoSubscriptionCreation:
+    if not topic.policies.get(AUTO_SUBSCRIPTIONS):
         raise SubscriptionNotFound(f"Subscription {command.subscription} does not exist, and clients may not create it")
+    topic.admission.check_subscription(len(topic.subscriptions))
     return topic.subscribe(
         command.subscription,
         earliest=command.initialPosition == CommandSubscribe.Earliest,
@@ -98,6 +107,7 @@ def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic
         try:
             subscription = topic.subscriptions.get(command.subscription)
             if subscription is None:
+                topic.admission.check_subscription(len(topic.subscriptions))
                 subscription = topic.read_from(command.subscription, mark, messages, size)
             _join(cnx, command, subscription, when)
         except PulsarBoxError as error:
@@ -180,6 +190,8 @@ def _join(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription,
 def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
     consumer = _consumer(cnx, command, subscription, subscription.topic.name.partition_index, now)
     try:
+        subscription.topic.admission.check_consumer()
+        subscription.topic.admission.check_consumer_of(subscription, command.subType)
         subscription.add_consumer(consumer, command.subType, now)
     except PulsarBoxError:
         _leave(subscription, now)

@@ -1,6 +1,7 @@
 """The rows of the tables as click commands: parsed with pulsar-admin's spellings, then asked of the broker."""
 
 import importlib
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,8 @@ from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.printing import show
 from pulsarbox.cli.pulsar_admin.table import Command, Parameter
 from pulsarbox.cli.pulsar_admin.values import REPEATED, Value, collected
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -68,7 +71,13 @@ class AdminCommand(click.Command):
         }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, _as_click_reads(self, args))
+        try:
+            return super().parse_args(ctx, _as_click_reads(self, args))
+        except click.BadParameter as error:
+            hint = _for_topics(self.command, args) if error.param and error.param.name == "namespace" else ""
+            if not hint:
+                raise
+            raise click.BadParameter(f"{error.message}\nFor a topic: {hint}", ctx, error.param) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """Its own options and values; the common options, which its help does not list, once two dashes are there."""
@@ -112,6 +121,24 @@ class AdminCommand(click.Command):
             if values[one] == values[other]:
                 spelled = [_long(parameter) for parameter in self.command.parameters if parameter.name in (one, other)]
                 raise Misused(f"give {' or '.join(spelled)}, one of the two")
+
+
+def _for_topics(command: Command, args: list[str]) -> str:
+    """The same call for a topic, where a topic stands in the place of the namespace and there is such a command."""
+    if command.group != "namespaces" or not any(_is_topic(arg) for arg in args):
+        return ""
+    for group in ("topicPolicies", "topics"):
+        if table.named(group, command.name) is not None:
+            return shlex.join(["pulsarbox", "admin", group, command.name, *args])
+    return ""
+
+
+def _is_topic(text: str) -> bool:
+    try:
+        parse_topic(text)
+    except PulsarBoxError:
+        return False
+    return "://" in text or text.count("/") == 2
 
 
 def _step(run: str) -> Callable[..., Any]:

@@ -1,7 +1,6 @@
 """From the values of a command line to a request, and from the answer to a value or the end of the command."""
 
-from http.client import responses
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote, quote_plus, urlencode
 
 from pulsarbox.cli.exits import ending_of_status
@@ -11,9 +10,6 @@ from pulsarbox.cli.pulsar_admin.values import UNITS
 from pulsarbox.cli.target import Target
 from pulsarbox.client.web import Reply, TooSlow, Unanswered, Web
 from pulsarbox.names import TopicName
-
-_REASON_MAX: Final = 2000
-"""Characters of an answer that is no JSON, in an error."""
 
 
 class Session:
@@ -43,7 +39,7 @@ class Session:
         except Unanswered as error:
             raise self._target.unreachable(str(error)) from error
         if reply.status >= 400:
-            raise ending_of_status(reply.status, reason_of(reply))
+            raise ending_of_status(reply.status, reply.reason)
         return reply
 
 
@@ -135,15 +131,3 @@ def value_of(reply: Reply) -> Any:
         except ValueError:
             return text
     return text
-
-
-def reason_of(reply: Reply) -> str:
-    """Why a broker refuses, in its own words where it has any."""
-    answer = value_of(reply)
-    reason = answer.get("reason") if isinstance(answer, dict) else answer
-    status = f"HTTP {reply.status} {responses.get(reply.status, '')}".strip()
-    if not isinstance(reason, str) or not reason.strip() or reason.lstrip().startswith("<"):
-        return status
-    if "Stacktrace:" in reason:  # of a Java broker, which says in one line what it means
-        reason = reason.partition("Message: ")[2].partition("\n")[0] or reason
-    return reason.strip()[:_REASON_MAX]

@@ -1,12 +1,13 @@
 """Brokers and clusters, of which there is one each; its configuration."""
 
+import re
 from typing import Any, Final
 
 from pulsarbox.config.settings import settings_table
-from pulsarbox.errors import NotFound, PreconditionFailed
+from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
 from pulsarbox.server.http.bundles import bundle_of
-from pulsarbox.server.http.call import Answer, Call, answer, plain
+from pulsarbox.server.http.call import DONE, Answer, Call, answer, plain
 from pulsarbox.server.http.routes import Permission, Route
 
 
@@ -40,6 +41,24 @@ def _broker_id(call: Call) -> str:
     return call.broker.endpoints.web_url.partition("://")[2]
 
 
+def shut_down(call: Call) -> Answer:
+    """End the process as SIGTERM does: what is on its way is finished, everything is stored, clients are let go.
+
+    The answer comes first. ``maxConcurrentUnloadPerSec`` and ``forcedTerminateTopic`` are for brokers that hand their
+    topics to others; a box lets all go at once, and brokerShutdownTimeoutMs bounds how long that may take.
+    """
+    pace = call.query.get("maxConcurrentUnloadPerSec", "0")
+    if not _INT.fullmatch(pace):
+        raise BadRequest(f"maxConcurrentUnloadPerSec must be a whole number, not {pace[:40]!r}")
+    if call.broker.on_shutdown is None:
+        raise NotAllowed("This box lives in another program, which alone can close it")
+    call.broker.on_shutdown("POST /admin/v2/brokers/shutdown")
+    return DONE
+
+
+_INT: Final = re.compile(r"-?[0-9]{1,10}")
+
+
 # Configuration
 
 
@@ -55,13 +74,13 @@ def dynamic_values(call: Call) -> Answer:
 
 def update_dynamic(call: Call) -> Answer:
     """Change a setting, now and at every start."""
-    call.broker.configuration.update(call.path["name"], call.path["value"])
+    call.broker.configuration.update(call.path["name"], call.path["value"], call.now)
     return plain("")
 
 
 def delete_dynamic(call: Call) -> Answer:
     """Go by the configuration file again."""
-    call.broker.configuration.delete(call.path["name"])
+    call.broker.configuration.delete(call.path["name"], call.now)
     return plain("")
 
 
@@ -118,6 +137,7 @@ ROUTES = (
     Route("GET", "/admin/v2/brokers/ready", Permission.ANYONE, health),
     Route("GET", "/admin/v2/brokers/version", Permission.ANYONE, version),
     Route("GET", "/admin/v2/brokers/leaderBroker", Permission.SUPERUSER, leader),
+    Route("POST", "/admin/v2/brokers/shutdown", Permission.SUPERUSER, shut_down),
     Route("GET", "/admin/v2/brokers/{cluster}/{broker}/ownedNamespaces", Permission.SUPERUSER, owned),
     Route("GET", "/admin/v2/brokers/configuration", Permission.SUPERUSER, dynamic_names),
     Route("GET", "/admin/v2/brokers/configuration/values", Permission.SUPERUSER, dynamic_values),

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +16,9 @@ from pulsarbox.names import TopicName, check_entity_name, parse_topic
 log = logging.getLogger(__name__)
 
 JSON = "application/json"
+
+DEPTH_MAX: Final = 100
+"""Lists and objects within each other in a body; nothing in the API needs more than a few."""
 
 
 class Answer(NamedTuple):
@@ -98,11 +102,13 @@ class Call:
         if not self.body.strip():
             return None
         try:
-            return json.loads(self.body)
-        except ValueError as error:
-            raise BadRequest(f"The body is not JSON: {error}") from None
+            value = json.loads(self.body, parse_constant=_no_number, parse_float=_number)
+        except ValueError as error:  # of bytes that are no UTF-8 as well
+            raise BadRequest(f"The body is not JSON: {str(error)[:200]}") from None
         except RecursionError:
             raise BadRequest("The body is nested too deep") from None
+        _check(self.body, value)
+        return value
 
     def json_object(self) -> dict[str, Any] | None:
         """The body where it must be a JSON object; None for an empty one and for null. Raises BadRequest."""
@@ -139,6 +145,36 @@ class Call:
             return parse_topic(f"{domain}://{namespace}/{self.path['topic']}")
         except InvalidTopicName as error:
             raise PreconditionFailed(f"Topic name is not valid: {error}") from None
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text[:40]} is too large")
+    return number
+
+
+def _check(body: bytes, value: object) -> None:
+    """Raises BadRequest for what could be read, and neither be kept nor told again."""
+    if body.count(b"[") + body.count(b"{") > DEPTH_MAX and _is_deep(value):
+        raise BadRequest(f"The body is nested too deep: more than {DEPTH_MAX} levels")
+    if b"\\ud" in body.lower():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise BadRequest("The body is not JSON: it has half of a surrogate pair, which is no character") from None
+
+
+def _is_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        parts = [each for each in level if isinstance(each, dict | list)]
+        level = [each for part in parts for each in (part.values() if isinstance(part, dict) else part)]
+    return any(isinstance(each, dict | list) for each in level)
 
 
 compact: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode

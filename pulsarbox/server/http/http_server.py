@@ -8,13 +8,16 @@ import asyncio
 import json
 import logging
 import socket
+from types import MappingProxyType
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from pulsarbox.clock import Now
-from pulsarbox.errors import NotAllowed, NotFound, PulsarBoxError, ServiceNotReady
+from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
+from pulsarbox.server.http.http_connections import Server
 from pulsarbox.server.http.routes import Match, split_path
 from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
@@ -23,16 +26,17 @@ from pulsarbox.server.shell import Shell
 
 log = logging.getLogger(__name__)
 
-BODY_BYTES_MAX = 1 << 20
 DURABLE_SECONDS_MAX = 30.0
 """How long an answer waits for the disk: as long as clients wait for an answer."""
 ANSWER_SECONDS_MAX = 60.0
 """How long an answer waits for what a request asks for: as long as Pulsar's clients of the Admin API wait."""
 SHUTDOWN_SECONDS_MAX = 1.0
+BACKLOG = 1024
+"""Connections that the system holds until the loop takes them; further ones try again after a second."""
 
 SERVER: Final = {"Server": "pulsarbox"}
 
-_METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
+_METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
 
 
 class HttpServer:
@@ -42,16 +46,22 @@ class HttpServer:
         self._shell = shell
         self._routes = all_routes()
         self._runner: web.ServerRunner | None = None
+        self._body_seconds = 0.0
+        """How long a body may take to come."""
+        self._body_max = 0
         self._sampling = Sampling(shell)
 
     async def start(self, sockets: list[socket.socket]) -> None:
         """Serve on sockets that listen."""
         # The library's own access log is off: what is worth a line is a change, and `_serve` writes it.
-        server = web.Server(self._serve, access_log=None, handler_cancellation=False)
+        settings = self._shell.broker.core.settings
+        server = Server(self._serve, settings)
+        self._body_seconds = server.idle_seconds
+        self._body_max = settings.httpMaxRequestSize
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS_MAX)
         await self._runner.setup()
         for each in sockets:
-            await web.SockSite(self._runner, each).start()
+            await web.SockSite(self._runner, each, backlog=BACKLOG).start()
         self._sampling.start()
 
     async def stop(self) -> None:
@@ -63,18 +73,14 @@ class HttpServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
-        try:
-            body = await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            given = refusal(413, f"The body is larger than {BODY_BYTES_MAX} bytes")
-        except web.RequestPayloadError as error:
-            given = refusal(400, f"The body cannot be read: {error}")
-        else:
-            found = self._given(request, body)
-            if isinstance(found, Pieces):
-                return await stream(request, found, SERVER)
-            given = await self._durable(await self._there(found))
-        if request.method not in ("GET", "HEAD") and not request.raw_path.startswith("/topics/"):
+        body = await self._body(request)
+        if isinstance(body, Answer):
+            return _unread(request, body)
+        found = self._given(request, body)
+        if isinstance(found, Pieces):
+            return await stream(request, found, SERVER)
+        given = await self._durable(await self._there(found))
+        if request.method not in ("GET", "HEAD", "OPTIONS") and not request.raw_path.startswith("/topics/"):
             _tell(request, given)
         # 204 has no body, and so no type of one.
         headers = {**SERVER, **given.headers}
@@ -82,10 +88,30 @@ class HttpServer:
             headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)
 
+    async def _body(self, request: web.BaseRequest) -> bytes | Answer:
+        """All of the body, or why it is not read to its end."""
+        too_large = refusal(413, f"The body is larger than {self._body_max} bytes (httpMaxRequestSize)")
+        if (request.content_length or 0) > self._body_max:
+            return too_large
+        packed = request.headers.get("Content-Encoding", "identity")
+        if packed != "identity":
+            return refusal(415, f"A body cannot be packed ({packed[:40]}): send it as it is")
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return too_large
+        except TimeoutError:
+            return refusal(408, f"The body has not come within {self._body_seconds:g} s (httpServerIdleTimeout)")
+        except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
+            return refusal(400, f"The body cannot be read: {error}")
+
     def _given(self, request: web.BaseRequest, body: bytes) -> Answer | Later | Pieces:
         """The handler's answer, there or not yet, or what its failure means to the client."""
         try:
             match = self._match(request.method, request.rel_url.raw_path)
+            if isinstance(match, Answer):
+                return match
             call = Call(
                 self._shell.broker,
                 self._shell.now(),
@@ -104,17 +130,25 @@ class HttpServer:
         finally:
             self._shell.kick()
 
-    def _match(self, method: str, raw_path: str) -> Match:
-        if method not in _METHODS:
-            raise NotAllowed(f"{method} is not a method of this API")
+    def _match(self, method: str, raw_path: str) -> Match | Answer:
+        """The route of a request; the answer where there is none, and to OPTIONS."""
         segments = split_path(raw_path)
         match = self._routes.find("GET" if method == "HEAD" else method, segments)
-        if match is None:
-            others = self._routes.methods(segments)
-            if others:
-                raise NotAllowed(f"{_printable(raw_path)} is there for {', '.join(others)}, not for {method}")
+        if match is not None:
+            return match
+        others = self._routes.methods(segments)
+        if not others:
             raise NotFound(f"There is nothing at {_printable(raw_path)}")
-        return match
+        allowed = [*(["HEAD"] if "GET" in others else []), *others, "OPTIONS"]
+        headers = MappingProxyType({"Allow": ",".join(allowed)})
+        if method == "OPTIONS":
+            return Answer(200, ", ".join(allowed).encode(), "text/plain", headers)
+        reason = (
+            f"{_printable(raw_path)} is there for {', '.join(others)}, not for {method}"
+            if method in _METHODS
+            else f"{method} is not a method of this API"
+        )
+        return refusal(405, reason)._replace(headers=headers)
 
     async def _there(self, given: Answer | Later) -> Answer:
         """The answer once it is there."""
@@ -151,6 +185,16 @@ class HttpServer:
             except TimeoutError:
                 return refusal(ServiceNotReady.http_status, "The store did not take the change in time; it may yet")
         return given
+
+
+def _unread(request: web.BaseRequest, given: Answer) -> web.Response:
+    """The answer to a request whose body was not read to its end: after it nothing else can be read."""
+    headers = {**SERVER, "Content-Type": given.content_type}
+    response = web.Response(status=given.status, body=given.body, headers=headers)
+    response.force_close()
+    path = _printable(request.raw_path)
+    log.info("%s: %s %s: refused with %d", request.remote, request.method, path, given.status)
+    return response
 
 
 def _tell(request: web.BaseRequest, given: Answer) -> None:

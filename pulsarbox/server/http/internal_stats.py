@@ -34,7 +34,7 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
         "waitingCursorsCount": waiting,
         "pendingAddEntriesCount": sum(each.entries - each.confirmed for each in ledger.ledgers.values()),
         "lastConfirmedEntry": f"{last.ledger_id}:{last.entry_id}",
-        "state": "LedgerOpened",
+        "state": "Terminated" if topic.termination.ended else "LedgerOpened",
         "ledgers": [
             {
                 "ledgerId": each.ledger_id,

@@ -92,10 +92,13 @@ def _info(topic: PersistentTopic) -> dict[str, Any]:
     ledger = topic.ledger
     created = (topic.core.catalog.get(topic_key(str(topic.name))) or {}).get("created", 0)
     changed = max([created, *(info.closed for info in ledger.ledgers.values())])
+    ended = topic.termination.at if topic.termination.ended else None
+    terminated = {"terminatedPosition": {"ledgerId": ended.ledger_id, "entryId": ended.entry_id}} if ended else {}
     return {
         "version": 1,
         "creationDate": timestamp(created),
         "modificationDate": timestamp(changed),
+        **terminated,
         "ledgers": [
             {"ledgerId": info.ledger_id, "timestamp": info.created, "isOffloaded": False}
             if info is ledger.current

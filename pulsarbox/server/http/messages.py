@@ -1,18 +1,15 @@
 """Single messages: peeked at, found by id or by time. An entry comes as it is stored, so a batch comes as one."""
 
 import json
-import zlib
 from base64 import b64encode
-from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
-
-import zstandard
 
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, NotSupported, PersistenceError, PreconditionFailed
+from pulsarbox.protocol.compression import CodecMissing, NotUnpacked, decompress
 from pulsarbox.protocol.metadata import key_values, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageMetadata
 from pulsarbox.server.http.call import Answer, Call, Later, answer
@@ -188,32 +185,18 @@ def _text(value: object) -> str:
 
 
 def _expanded(payload: bytes, metadata: MessageMetadata) -> bytes:
-    expand = _EXPANDERS.get(metadata.compression)
-    if expand is None:
-        name = CompressionType.Name(metadata.compression)
-        raise NotSupported(f"The message is compressed with {name}, which the box cannot undo: consume it instead")
-    size = metadata.uncompressed_size
+    number, size = metadata.compression, metadata.uncompressed_size
+    if not number or not size:
+        return payload if not number else b""
     if size > EXPANDED_BYTES_MAX:
         raise NotSupported(f"The message has {size} bytes, no more than {EXPANDED_BYTES_MAX} are shown: consume it")
     try:
-        return expand(payload, size)
-    except (zlib.error, zstandard.ZstdError) as error:
+        return decompress(number, payload, size, EXPANDED_BYTES_MAX)
+    except CodecMissing as error:
+        raise NotSupported(f"The message cannot be shown: {error}, where the box runs. Or consume it") from None
+    except NotUnpacked as error:
         raise PersistenceError(f"The message cannot be unpacked: {error}") from None
 
-
-def _inflated(payload: bytes, size: int) -> bytes:
-    return zlib.decompressobj().decompress(payload, size) if size else b""
-
-
-def _unzstd(payload: bytes, size: int) -> bytes:
-    return zstandard.ZstdDecompressor().decompress(payload, max_output_size=size) if size else b""
-
-
-_EXPANDERS: Final[dict[CompressionType, Callable[[bytes, int], bytes]]] = {
-    CompressionType.NONE: lambda payload, size: payload,
-    CompressionType.ZLIB: _inflated,
-    CompressionType.ZSTD: _unzstd,
-}
 
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
-from pulsarbox.errors import NotFound, PreconditionFailed
+from pulsarbox.errors import Conflict, NotFound, PreconditionFailed
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http.bundles import bundle_of, check_bundle
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
@@ -39,6 +39,34 @@ def unload(call: Call) -> Later:
     return in_turns(
         call, wanted, lambda topic, now: call.broker.topics.unload(topic, count.begin(), now), count.finish, AT_ONCE
     )
+
+
+def delete_bundle(call: Call) -> Later:
+    """Let go of a bundle whose topics nobody needs. As with Pulsar nothing is deleted, whatever the word says: with
+    ``force`` the topics are unloaded, and without it a bundle that has topics is refused."""
+    namespace, tenants, topics = call.namespace(), call.broker.tenants, call.broker.topics
+    if not tenants.has_namespace(namespace):
+        raise NotFound("Namespace does not exist")
+    bundle = check_bundle(tenants, namespace, call.path["bundle"])
+    loaded = [
+        topic for topic in topics if topic.name.namespace == namespace and bundle_of(tenants, topic.name) == bundle
+    ]
+    count = _Count()
+    if call.flag("force") and loaded:
+        return in_turns(
+            call, loaded, lambda topic, now: topics.unload(topic, count.begin(), now), count.finish, AT_ONCE
+        )
+
+    def look(name: str, now: Now) -> None:
+        if not call.flag("force"):
+            raise Conflict("Cannot delete non empty bundle")
+
+    def free(now: Now, later: Later) -> None:
+        if not loaded:
+            raise PreconditionFailed(f"Failed to find ownership for ServiceUnit:{namespace}/{bundle}")
+        later.give(DONE)
+
+    return in_turns(call, _names(call), look, free, AT_ONCE)
 
 
 def clear_backlog(call: Call) -> Later:
@@ -132,6 +160,7 @@ ROUTES = (
     Route("GET", f"{_NAMESPACE}/bundles", Permission.NAMESPACE_USER, bundles),
     Route("GET", "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}", Permission.NAMESPACE_USER, in_bundle),
     Route("PUT", f"{_NAMESPACE}/unload", Permission.SUPERUSER, unload),
+    Route("DELETE", _BUNDLE, Permission.SUPERUSER, delete_bundle),
     Route("PUT", f"{_BUNDLE}/unload", Permission.SUPERUSER, unload),
     Route("POST", f"{_NAMESPACE}/clearBacklog", Permission.TENANT_ADMIN, clear_backlog),
     Route("POST", f"{_NAMESPACE}/clearBacklog/{{subscription}}", Permission.TENANT_ADMIN, clear_backlog),

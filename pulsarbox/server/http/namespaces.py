@@ -1,73 +1,13 @@
 """Namespaces: creating, deleting, showing, and the topics in one."""
 
-from typing import Any
-
-from pulsarbox.broker.permissions import EMPTY, checked
-from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, NotSupported, PreconditionFailed
+from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name
-from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, kind_of, plain, texts
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, kind_of, plain
+from pulsarbox.server.http.policies.whole import DEFAULTS, brought
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.topics import listed
 
 MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
-
-DEFAULTS: dict[str, Any] = {
-    "auth_policies": EMPTY,
-    "replication_clusters": [],
-    "allowed_clusters": [],
-    "bundles": {},
-    "backlog_quota_map": {},
-    "clusterDispatchRate": {},
-    "topicDispatchRate": {},
-    "subscriptionDispatchRate": {},
-    "replicatorDispatchRate": {},
-    "clusterSubscribeRate": {},
-    "publishMaxMessageRate": {},
-    "latency_stats_sample_rate": {},
-    "deleted": False,
-    "encryption_required": False,
-    "subscription_auth_mode": "None",
-    "offload_threshold": -1,
-    "offload_threshold_in_seconds": -1,
-    "schema_compatibility_strategy": "UNDEFINED",
-    "is_allow_auto_update_schema": True,
-    "schema_validation_enforced": False,
-    "subscription_types_enabled": [],
-    "properties": {},
-    "migrated": False,
-}
-"""The policies of a namespace for which nobody has set any."""
-
-KEPT = ("auth_policies", "replication_clusters", "allowed_clusters", "bundles", "properties")
-"""What a new namespace may bring. Every other policy must have its default, or nothing, as its value."""
-
-OTHERS = (
-    "persistence",
-    "retention_policies",
-    "message_ttl_in_seconds",
-    "subscription_expiration_time_minutes",
-    "deduplicationEnabled",
-    "deduplicationSnapshotIntervalSeconds",
-    "autoTopicCreationOverride",
-    "autoSubscriptionCreationOverride",
-    "delayed_delivery_policies",
-    "inactive_topic_policies",
-    "max_producers_per_topic",
-    "max_consumers_per_topic",
-    "max_consumers_per_subscription",
-    "max_unacked_messages_per_consumer",
-    "max_unacked_messages_per_subscription",
-    "max_subscriptions_per_topic",
-    "max_topics_per_namespace",
-    "compaction_threshold",
-    "offload_policies",
-    "offload_deletion_lag_ms",
-    "resource_group_name",
-    "entryFilters",
-    "allowed_topic_property_keys_for_metrics",
-    "dispatcherPauseOnAckStatePersistentEnabled",
-)
-"""Policies that are absent until they are set."""
 
 
 def namespaces(call: Call) -> Answer:
@@ -85,35 +25,8 @@ def get(call: Call) -> Answer:
 
 def create(call: Call) -> Answer:
     """Create a namespace."""
-    namespace = call.namespace()
-    policies = call.json_object() or {}
-    for name in (*DEFAULTS, *OTHERS):
-        if name not in KEPT and policies.get(name) and policies[name] != DEFAULTS.get(name):
-            raise NotSupported(f"This version does not apply the policy {name}: create the namespace without it")
-    kept = {name: policies[name] for name in KEPT if policies.get(name) is not None}
-    _check_clusters(call, kept)
-    if "properties" in kept:
-        kept["properties"] = texts(kept["properties"], "properties")
-    if "auth_policies" in kept:
-        kept["auth_policies"] = checked(kept["auth_policies"])
-    call.broker.tenants.create_namespace(namespace, kept)
+    call.broker.tenants.create_namespace(call.namespace(), brought(call, call.json_object() or {}))
     return DONE
-
-
-def _check_clusters(call: Call, policies: dict[str, Any]) -> None:
-    own = call.broker.core.settings.clusterName
-    for name in ("replication_clusters", "allowed_clusters"):
-        clusters = policies.get(name, [])
-        if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):
-            raise BadRequest(f"{name} must be a list of names")
-        strange = sorted(set(clusters) - {own})
-        if strange:
-            raise AuthorizationError(
-                f"Cluster [{strange[0]}] is not in the list of allowed clusters list for tenant"
-                f" [{call.path['tenant']}]: this box is '{own}'"
-            )
-        if not clusters:
-            policies.pop(name, None)
 
 
 def delete(call: Call) -> Answer:

@@ -21,7 +21,7 @@ def get(call: Call) -> Answer:
     topic, topics = call.topic(), call.broker.topics
     if not call.broker.tenants.has_namespace(topic.namespace):
         raise NotFound("Namespace not found")
-    allowed = call.flag("checkAllowAutoCreation") and call.broker.core.settings.allowAutoTopicCreation
+    allowed = call.flag("checkAllowAutoCreation") and call.broker.topics.auto_created(call.topic()).allowed
     metadata: dict[str, Any] = {"partitions": topics.metadata(topic, call.now, create=allowed), "deleted": False}
     properties = topics.partitioned_properties(topic)
     if properties:

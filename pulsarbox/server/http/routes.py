@@ -7,8 +7,9 @@ name comes as %2F and stays in the name. Where both fit, a word of the table win
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote, unquote_plus
 
 from pulsarbox.errors import BadRequest
@@ -93,8 +94,12 @@ class Routes:
         path = dict(zip(node.names, values, strict=True))
         if "{domain}" in node.route.path:
             path["domain"] = next(segment for segment in segments if segment in DOMAINS)
+        topic = path.get("topic")
+        if isinstance(topic, Segment):
+            path["topic"] = topic.form  # a plus is a space there, as in Pulsar: its clients write a topic's name so
         if "subscription" in path and "topic" in path:
             path["subscription"] = unquote_plus(path["subscription"])  # clients encode it twice, as Pulsar wants it
+            _check_nul(path["subscription"])
         return Match(node.route, path)
 
     def methods(self, segments: list[str]) -> list[str]:
@@ -112,12 +117,38 @@ def _walk(node: _Node, segments: list[str], i: int, values: tuple[str, ...]) -> 
     return found
 
 
+class Segment(str):
+    """One decoded segment of a path."""
+
+    __slots__ = ("form",)
+    form: str
+    """The same read as a form's value: a plus is a space."""
+
+
 def split_path(raw: str) -> list[str]:
     """The decoded segments of a path as it was sent; a slash at its end does not count. Raises BadRequest."""
-    try:
-        segments = [unquote(segment, errors="strict") for segment in raw.removeprefix("/").split("/")]
-    except UnicodeDecodeError:
-        raise BadRequest("The path is not UTF-8") from None
+    segments: list[str] = [_segment(text) for text in raw.removeprefix("/").split("/")]
     if len(segments) > 1 and not segments[-1]:
         segments.pop()
     return segments
+
+
+def _segment(text: str) -> Segment:
+    if "%" in text and _NO_ESCAPE.search(text):
+        raise BadRequest("The path has a % that is not followed by two hexadecimal digits: write it %25")
+    try:
+        decoded = unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise BadRequest("The path is not UTF-8") from None
+    _check_nul(decoded)
+    segment = Segment(decoded)
+    segment.form = unquote_plus(text, errors="strict") if "+" in text else decoded
+    return segment
+
+
+def _check_nul(text: str) -> None:
+    if "\0" in text:
+        raise BadRequest("The path has a NUL (%00): no name has one")
+
+
+_NO_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+from pulsarbox.broker.backlog_scan import BacklogScan, Counts
 from pulsarbox.broker.consumer import Held
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
@@ -34,6 +36,8 @@ from pulsarbox.storage.record import Position
 
 RESERVED = ("pulsar.dedup", "pulsar.repl")
 """Names, and beginnings of names, that Pulsar keeps for itself."""
+ANALYZE_MS_MAX = 50_000
+"""A backlog is looked at for no longer: clients wait a minute for the answer."""
 AT_ONCE = 50
 """Partitions that one turn sees to."""
 
@@ -57,6 +61,8 @@ def create(call: Call) -> Later:
         raise Conflict("Subscription already exists for topic")
     later = Later()
     missing = [topic for topic in topics if name not in topic.subscriptions]
+    for topic in missing:
+        topic.admission.check_subscription(len(topic.subscriptions))
     done, failed = when_all(later, len(missing), lambda: DONE)
     for topic in missing:
         _create_at(topic, name, place, done, failed, call.now)
@@ -286,6 +292,56 @@ def _required(place: Place | None) -> Place:
     return place
 
 
+# Counting
+
+
+def analyze(call: Call) -> Later:
+    """Count the entries and messages that are not acknowledged by looking at each, from a message id of the body on.
+
+    There are no entry filters, so all of them are accepted. Of a partitioned topic one partition at a time.
+    """
+    name, settings = call.topic(), call.broker.core.settings
+    require_namespace(call, name)
+    if call.broker.topics.partitions(name):
+        raise NotAllowed(
+            "Analyze backlog on a partitioned topic is not allowed, please try do it on specific topic partition"
+        )
+    topic = find_topic(call, name, call.now)
+    wanted = call.path["subscription"]
+    if not any(each.name == wanted for each in topic.all_subscriptions()):
+        raise NotFound(f"Subscription {wanted} not found for topic {name}")
+    subscription = subscription_of(persistent(topic, "Analyze backlog"), wanted)
+    place = place_of(call)
+    later = Later()
+    scan = BacklogScan(
+        subscription,
+        settings.subscriptionBacklogScanMaxEntries,
+        min(settings.subscriptionBacklogScanMaxTimeMs, ANALYZE_MS_MAX),
+        lambda counts: later.give(answer(_analyzed(counts))),
+        later.failed,
+    )
+    scan.begin(None if place is None else place.position, call.now)
+    return later
+
+
+def _analyzed(counts: Counts) -> dict[str, Any]:
+    """As Pulsar's AnalyzeSubscriptionBacklogResult."""
+    ends = {"firstMessageId": counts.first, "lastMessageId": counts.last}
+    return {
+        "entries": counts.entries,
+        "messages": counts.messages,
+        "markerMessages": counts.markers,
+        "filterRejectedEntries": 0,
+        "filterAcceptedEntries": counts.entries,
+        "filterRescheduledEntries": 0,
+        "filterRejectedMessages": 0,
+        "filterAcceptedMessages": counts.messages,
+        "filterRescheduledMessages": 0,
+        "aborted": counts.aborted,
+        **{name: f"{at.ledger_id}:{at.entry_id}" for name, at in ends.items() if at is not None},
+    }
+
+
 # Moving
 
 
@@ -346,4 +402,5 @@ ROUTES = (
     Route("POST", f"{_ALL}/expireMessages/{{seconds}}", Permission.TOPIC_USER, expire_everywhere),
     Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{timestamp}}", Permission.TOPIC_USER, reset_to_time),
     Route("POST", f"{_SUBSCRIPTION}/resetcursor", Permission.TOPIC_USER, reset),
+    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", Permission.TOPIC_USER, analyze),
 )

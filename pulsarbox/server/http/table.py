@@ -18,9 +18,11 @@ from pulsarbox.server.http import (
     stats,
     subscriptions,
     tenants,
+    termination,
     topics,
     unserved,
 )
+from pulsarbox.server.http.policies import levels, of_namespaces, of_topics, quotas, resource_groups
 from pulsarbox.server.http.routes import Routes
 
 ROOMS = (
@@ -37,6 +39,12 @@ ROOMS = (
     subscriptions,
     messages,
     maintenance,
+    levels,
+    of_namespaces,
+    of_topics,
+    quotas,
+    resource_groups,
+    termination,
     schemas,
     lookup,
     clock,

@@ -46,6 +46,7 @@ var scenarios = map[string]scenario{
 	"exclusive-producer":     exclusiveProducer,
 	"wait-for-exclusive":     waitForExclusive,
 	"growth":                 growth,
+	"terminated":             terminated,
 }
 
 var webURL = flag.String("web-url", "http://127.0.0.1:8080", "web service URL")

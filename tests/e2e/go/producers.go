@@ -103,6 +103,48 @@ func admin(method, topic, body string) error {
 	return nil
 }
 
+// A topic ends: producers are refused, a consumer gets the rest and keeps its connection.
+func terminated(client pulsar.Client, topic string) error {
+	consumer, err := subscribe(client, topic, pulsar.ConsumerOptions{})
+	if err != nil {
+		return err
+	}
+	producer, err := openAs(client, topic, pulsar.ProducerAccessModeShared)
+	if err != nil {
+		return err
+	}
+	for number := 0; number < 3; number++ {
+		if err := send(producer, number); err != nil {
+			return err
+		}
+	}
+	path := "/admin/v2/" + strings.Replace(topic, "://", "/", 1) + "/terminate"
+	answer, err := http.Post(*webURL+path, "application/json", nil)
+	if err != nil {
+		return err
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("POST %s: %s", path, answer.Status)
+	}
+	if err := send(producer, 3); err == nil {
+		return errors.New("a terminated topic takes a message")
+	}
+	if _, err := openAs(client, topic, pulsar.ProducerAccessModeShared); err == nil {
+		return errors.New("a terminated topic takes a producer")
+	}
+	messages, err := expect(consumer, 0, 1, 3)
+	if err != nil {
+		return err
+	}
+	for _, message := range messages {
+		if err := consumer.Ack(message); err != nil {
+			return err
+		}
+	}
+	return expectNothing(consumer)
+}
+
 // A topic gets more partitions while a producer and a consumer use it: both find them, and nothing is missed.
 func growth(client pulsar.Client, topic string) error {
 	if err := admin(http.MethodPut, topic, "2"); err != nil {

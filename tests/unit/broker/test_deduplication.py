@@ -355,8 +355,7 @@ def test_turning_deduplication_off_forgets_what_is_on_its_way_too() -> None:
     batch = take(box)
     client.send(1)
     topic = topic_of(box)
-    object.__setattr__(box.broker.core.settings, "brokerDeduplicationEnabled", False)
-    topic.update_deduplication()
+    box.broker.tenants.set_policy("public/default", "deduplicationEnabled", False, box.now)
     box.engine.commit(batch)
     box.broker.committed(batch, box.now)
     box.auto = True

@@ -1,11 +1,21 @@
 """Settings that are changed while the box runs."""
 
+import ast
+import asyncio
 import logging
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import pulsarbox
+from pulsarbox.config import Settings
+from pulsarbox.config.settings import settings_table
+from pulsarbox.embed.hosted import HostedBox
 from pulsarbox.errors import PreconditionFailed
 from tests.unit.broker.playbook import TOPIC, Box
+
+PACKAGE = Path(pulsarbox.__file__).parent
 
 
 def creates(box: Box) -> bool:
@@ -14,7 +24,7 @@ def creates(box: Box) -> bool:
 
 def test_a_change_holds_at_once_and_over_a_restart() -> None:
     box = Box(allowAutoTopicCreation=True)
-    box.broker.configuration.update("allowAutoTopicCreation", "false")
+    box.broker.configuration.update("allowAutoTopicCreation", "false", box.now)
     box.turn()
     assert not creates(box)
     client = box.client()
@@ -23,7 +33,7 @@ def test_a_change_holds_at_once_and_over_a_restart() -> None:
     box = box.restart()
     assert box.broker.configuration.values() == {"allowAutoTopicCreation": "false"}
     assert not creates(box)
-    box.broker.configuration.delete("allowAutoTopicCreation")
+    box.broker.configuration.delete("allowAutoTopicCreation", box.now)
     box.turn()
     assert creates(box)
     assert box.restart().broker.configuration.values() == {}
@@ -37,9 +47,9 @@ def test_subscriptions_that_are_there_go_by_the_new_bounds() -> None:
         ("dispatcherMaxReadSizeBytes", 70_000),
         ("dispatcherMaxRoundRobinBatchSize", 3),
     ):
-        box.broker.configuration.update(name, str(value))
+        box.broker.configuration.update(name, str(value), box.now)
     assert (core.bounds.read_entries, core.bounds.read_bytes, core.bounds.turn_entries) == (7, 70_000, 3)
-    box.broker.configuration.update("managedLedgerCacheSizeMB", "5")
+    box.broker.configuration.update("managedLedgerCacheSizeMB", "5", box.now)
     assert core.commits.tail_cache.limit == 5 << 20
 
 
@@ -58,17 +68,91 @@ def test_what_cannot_be_changed(name: str, text: str, reason: str) -> None:
     box = Box()
     before = box.broker.core.settings
     with pytest.raises(PreconditionFailed, match=reason):
-        box.broker.configuration.update(name, text)
+        box.broker.configuration.update(name, text, box.now)
     assert box.broker.configuration.values() == {}
     assert box.broker.core.settings == before
 
 
 def test_a_stored_value_that_does_not_do_any_more_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     box = Box()
-    box.broker.configuration.update("dispatcherMaxReadBatchSize", "7")
+    box.broker.configuration.update("dispatcherMaxReadBatchSize", "7", box.now)
     box.broker.core.commits.put_row("dynamic", box.broker.configuration.values() | {"gone": "1", "maxMessageSize": "x"})
     box.turn()
     with caplog.at_level(logging.WARNING):
         box = box.restart()
     assert box.broker.core.settings.dispatcherMaxReadBatchSize == 7
     assert [record.getMessage().split()[3] for record in caplog.records] == ["gone", "maxMessageSize"]
+
+
+# Where the code may read a dynamic setting from something that is not ``core.settings`` itself: each is handed the
+# settings as they are at that moment, or told of each change.
+TOLD = {
+    ("broker/core.py", "apply"),
+    ("broker/dispatch/bounds.py", "take"),
+    ("broker/ledgers.py", "retention_of"),
+}
+HANDED = "broker/policies/"
+"""Policies are asked for the broker's own value with the settings of that moment."""
+BEFORE_THE_FIRST = {
+    ("broker/group_commit.py", "__init__"),  # Core.apply follows before anything else
+    ("embed/hosted.py", "shutdown_seconds"),  # of a box that does not serve
+    ("embed/process_runner.py", "_patience"),  # of a child that does not answer
+}
+
+
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def dynamic_reads() -> Iterator[tuple[str, str, str, str]]:
+    """Every place that reads a dynamic setting: file, function, what it is read from, the setting."""
+    names = {row.name for row in settings_table() if row.dynamic}
+    for path in sorted(path for path in PACKAGE.rglob("*.py") if path.parent.name != "config"):
+        tree = ast.parse(path.read_text())
+        for function in (each for each in ast.walk(tree) if isinstance(each, FUNCTION)):
+            local = {
+                target.id: ast.unparse(each.value)
+                for each in ast.walk(function)
+                if isinstance(each, ast.Assign)
+                for target in each.targets
+                if isinstance(target, ast.Name)
+            }
+            for each in ast.walk(function):
+                if isinstance(each, ast.Attribute) and each.attr in names:
+                    source = ast.unparse(each.value)
+                    yield (
+                        path.relative_to(PACKAGE).as_posix(),
+                        getattr(function, "name", ""),
+                        local.get(source, source),
+                        each.attr,
+                    )
+
+
+def test_a_dynamic_setting_is_read_when_it_is_used() -> None:
+    """A copy that was made at the start would not know of a change."""
+    reads = list(dynamic_reads())
+    assert {name for *_, name in reads} == {row.name for row in settings_table() if row.dynamic}
+    stale = [
+        f"{file}: {function} reads {name} from {source}"
+        for file, function, source, name in reads
+        if (file, function) not in TOLD | BEFORE_THE_FIRST
+        and not file.startswith(HANDED)
+        and (function == "__init__" or not source.endswith("core.settings"))
+    ]
+    assert stale == []
+
+
+def test_how_long_a_shutdown_may_take_is_what_was_said_last() -> None:
+    async def scenario() -> None:
+        box = HostedBox(Settings(brokerServicePort=0, webServicePort=0), memory=True, embedded=True)
+        await box.open()
+        assert box._serving is not None
+        configuration = box._serving.broker.configuration
+        assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
+        configuration.update("brokerShutdownTimeoutMs", "1234", box._serving.shell.now())
+        assert box.shutdown_seconds == box._serving.shutdown_seconds == 1.234
+        configuration.delete("brokerShutdownTimeoutMs", box._serving.shell.now())
+        box._serving.shell.kick()
+        assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
+        await box.close()
+
+    asyncio.run(scenario())

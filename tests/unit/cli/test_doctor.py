@@ -173,10 +173,10 @@ def requires(*lines: str) -> Callable[[str], list[str]]:
 @pytest.mark.parametrize(
     ("line", "state", "words"),
     [
-        ("click>=8", "ok", "all there"),
+        ("click>=8", "ok", "all that is needed is there"),
         ("click>=99.1", "fail", "click 99.1 (there is"),
         ("no-such-thing>=1", "fail", "no-such-thing"),
-        ("no-such-thing>=1; extra == 'fast'", "warn", "no-such-thing is not installed"),
+        ("no-such-thing>=1; extra == 'fast'", "warn", "no-such-thing not installed"),
     ],
 )
 def test_packages(monkeypatch: pytest.MonkeyPatch, line: str, state: str, words: str) -> None:
@@ -184,6 +184,13 @@ def test_packages(monkeypatch: pytest.MonkeyPatch, line: str, state: str, words:
     seen = one("packages")
     assert seen[0] == state
     assert words in seen[1]
+
+
+def test_packages_that_are_wanted_by_some_are_named_with_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "requires", requires("no-one>=1; extra == 'a'", "no-two>=1; extra == 'b'"))
+    (seen,) = (check for check in found("packages") if check["name"] == "packages")
+    assert seen["text"] == "all that is needed is there; no-one, no-two not installed"
+    assert seen["advice"].startswith("`pip install no-one no-two` ")
 
 
 def test_an_encoding_that_cannot_show_everything() -> None:

@@ -1,8 +1,11 @@
 """Which broker a command talks to, and what it says where there is none."""
 
+import contextlib
 import fcntl
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,12 +22,15 @@ from pulsarbox.cli.target import (
     service_options,
     service_target,
 )
+from pulsarbox.server.running import Running, write
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Away from any pulsarbox.toml and from any data directory."""
+    """Away from any pulsarbox.toml, from any data directory, and from boxes in memory."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     for name in [name for name in os.environ if name.startswith("PULSARBOX_")]:
         monkeypatch.delenv(name)
 
@@ -64,6 +70,40 @@ def test_the_option_wins_over_the_environment_and_this_over_the_box(box: Path) -
 def test_without_anything_it_is_the_broker_of_this_machine() -> None:
     assert service_target(environ={}) == Target("pulsar://localhost:6650", "the default", (("localhost", 6650),))
     assert admin_target(environ={}) == Target("http://localhost:8080", "the default", (("localhost", 8080),))
+
+
+@contextlib.contextmanager
+def in_memory(pid: int, port: int) -> Iterator[None]:
+    """What tells of a box in memory, as another process would leave it."""
+    path = Path(tempfile.gettempdir()) / f"pulsarbox-{os.getuid()}" / f"memory-{pid}"
+    path.mkdir(mode=0o700, parents=True)
+    path.parent.chmod(0o700)
+    write(path, Running(pid, 1, "1", "pulsar://far:1", "http://far:2", "::1", port, port + 1, ""))
+    with (path / "LOCK").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(str(pid))
+        lock.flush()
+        yield
+    shutil.rmtree(path)
+
+
+def test_a_box_in_memory_is_found_where_none_has_the_directory(box: Path) -> None:
+    with in_memory(7, 16651):
+        assert service_target(environ={}).url == "pulsar://127.0.0.1:16650"
+        assert service_target("pulsar://one:1", environ={}).url == "pulsar://one:1"
+        (box / "LOCK").unlink()
+        found = service_target(environ={})
+        assert found == Target("pulsar://[::1]:16651", "the box in memory, process 7", (("::1", 16651),))
+        assert admin_target(environ={}).url == "http://[::1]:16652"
+    assert service_target(environ={}).origin == "the default"
+
+
+def test_of_several_boxes_in_memory_none_is_taken_by_chance() -> None:
+    with in_memory(7, 16651), in_memory(8, 16661):
+        with pytest.raises(Misused, match=r"several boxes run in memory \(process 7: pulsar://\[::1\]:16651, http://"):
+            service_target(environ={})
+        with in_memory(9, 6650):
+            assert admin_target(environ={}).url == "http://[::1]:6651"
 
 
 def test_a_directory_that_is_named_must_have_a_box() -> None:

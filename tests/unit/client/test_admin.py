@@ -155,17 +155,21 @@ def test_nobody_answers_in_time(server: Server) -> None:
         admin.tenants()
 
 
-def test_what_answers_is_not_http() -> None:
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(b"\x00\x00\x00\x01 what\r\n\r\n", "what"), (b"", "without an answer: is it the port of the Admin API?")],
+)
+def test_what_answers_is_not_http(answer: bytes, words: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def speak() -> None:
             with listening.accept()[0] as connection:
                 connection.recv(1000)
-                connection.sendall(b"\x00\x00\x00\x01 what\r\n\r\n")
+                connection.sendall(answer)
 
         thread = threading.Thread(target=speak)
         thread.start()
-        with pytest.raises(NotConnected):
+        with pytest.raises(NotConnected, match=words):
             Admin([listening.getsockname()], 5).tenants()
         thread.join()
 

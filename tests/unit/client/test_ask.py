@@ -53,7 +53,7 @@ def test_an_answer_is_a_value(answer: bytes, value: object) -> None:
     [
         (http("409 Conflict", b'{"reason": "in use"}'), 409, "in use"),
         (http("500 Oh", b"text"), 500, "text"),
-        (http("404 Not Found", b""), 404, "HTTP 404"),
+        (http("404 Not Found", b""), 404, "HTTP 404 Not Found"),
         (http("400 Bad Request", b"[]"), 400, "[]"),
     ],
 )

@@ -123,10 +123,18 @@ def test_a_connection_that_ends_while_it_is_asked() -> None:
         client.close()
 
 
-def test_what_is_no_pulsar_protocol() -> None:
-    with peer(lambda command, rest: [b"HTTP/1.1 400 Bad Request\r\n\r\n"]) as one:
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is HTTP: it may be the port of the Admin API"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "is TLS, which is not supported yet"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "broke the protocol"),
+    ],
+)
+def test_what_is_no_pulsar_protocol(answer: bytes, words: str) -> None:
+    with peer(lambda command, rest: [answer]) as one:
         client = Client([one.address])
-        with pytest.raises(NotConnected, match="broke the protocol"):
+        with pytest.raises(NotConnected, match=words):
             client.service()
         client.close()
 

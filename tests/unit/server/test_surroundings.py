@@ -11,7 +11,7 @@ from pulsarbox.config import Settings
 from pulsarbox.server import daemon, running
 from pulsarbox.server.disk_speed import percentile, slow, sync_times
 from pulsarbox.server.limits import FILES_MIN, FILES_OF_ITS_OWN, FILES_WANTED, too_few
-from pulsarbox.server.processes import described, listener
+from pulsarbox.server.processes import as_typed, described, listener
 from pulsarbox.storage.directory import DataDirectory, holder
 
 
@@ -88,6 +88,13 @@ def test_who_listens_on_a_port_is_found() -> None:
         assert listener(taken.getsockname()[1]) == os.getpid()
         port = taken.getsockname()[1]
     assert listener(port) == 0
+
+
+def test_a_box_is_described_as_it_was_started() -> None:
+    ours = [b"/x/python", b"-m", b"pulsarbox", b"start", b"--log-to", b"/a", b"--data-dir", b"x", b"--report-to", b"5"]
+    assert as_typed(ours) == [b"pulsarbox", b"start", b"--data-dir", b"x"]
+    other = [b"java", b"-m", b"pulsarbox", b"--log-to", b"x"]
+    assert as_typed(other) == other
 
 
 def test_a_process_is_described_by_its_command() -> None:

@@ -13,6 +13,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.endpoints import endpoints_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.server.http import HttpServer
 from pulsarbox.server.listening import listen
 from pulsarbox.storage.memory_engine import MemoryEngine
@@ -54,7 +55,11 @@ class InstantShell:
     def _read(self) -> bool:
         requests = self.broker.take_reads()
         for request in requests:
-            self.broker.read_done(request.token, self.engine.read(request), self.now())
+            try:
+                entries, error = self.engine.read(request), None
+            except PulsarBoxError as raised:
+                entries, error = [], raised
+            self.broker.read_done(request.token, entries, self.now(), error)
         return bool(requests)
 
     def _ring(self) -> bool:

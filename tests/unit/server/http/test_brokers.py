@@ -72,3 +72,25 @@ def test_dynamic_configuration() -> None:
         assert (await box.get("/brokers/internal-configuration")).value["metadataStoreUrl"].startswith("lmdb:")
 
     with_box(scenario)
+
+
+def test_a_box_that_lives_in_another_program_is_not_shut_down_from_outside() -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.post("/brokers/shutdown?maxConcurrentUnloadPerSec=0&forcedTerminateTopic=true")
+        assert (got.status, got.reason) == (405, "This box lives in another program, which alone can close it")
+
+    with_box(scenario)
+
+
+def test_one_that_is_a_process_ends_once_the_request_makes_sense() -> None:
+    async def scenario(box: Box) -> None:
+        reasons: list[str] = []
+        box.broker.on_shutdown = reasons.append
+        for pace in ("x", "1.5", "", "9" * 30):
+            got = await box.post(f"/brokers/shutdown?maxConcurrentUnloadPerSec={pace}")
+            assert (got.status, got.reason.startswith("maxConcurrentUnloadPerSec must be a whole")) == (400, True)
+        assert reasons == []
+        assert (await box.post("/brokers/shutdown?maxConcurrentUnloadPerSec=10")).status == 204
+        assert reasons == ["POST /admin/v2/brokers/shutdown"]
+
+    with_box(scenario)

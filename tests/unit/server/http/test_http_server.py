@@ -100,10 +100,10 @@ def test_head_is_get_without_the_body() -> None:
 
 def test_a_body_has_a_limit() -> None:
     async def scenario(box: Box) -> None:
-        fits, exceeds = b" " * http_server.BODY_BYTES_MAX, b" " * (http_server.BODY_BYTES_MAX + 1)
+        fits, exceeds = b" " * 1048576, b" " * 1048577
         assert (await box.put("/persistent/public/default/t", fits)).status == 204
         got = await box.put("/persistent/public/default/u", exceeds)
-        assert (got.status, got.reason) == (413, "The body is larger than 1048576 bytes")
+        assert (got.status, got.reason) == (413, "The body is larger than 1048576 bytes (httpMaxRequestSize)")
         assert len(list(box.broker.topics)) == 1
 
     with_box(scenario)

@@ -1,11 +1,14 @@
 """Single messages by the Admin API, and what the topics resource has beyond creating and deleting."""
 
+import sys
+import tracemalloc
 import zlib
 from typing import Any
 
 import pytest
 import zstandard
 
+from pulsarbox.protocol.compression import codec, compress
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
 
@@ -69,8 +72,16 @@ def test_a_batch_comes_as_one() -> None:
     [
         (2, zlib.compress(b"text" * 9), 200, "text" * 9),
         (3, zstandard.compress(b"text" * 9), 200, "text" * 9),
-        (1, b"\x00", 501, "LZ4"),
-        (4, b"\x00", 501, "SNAPPY"),
+        (1, compress(1, b"text" * 9), 200, "text" * 9),
+        (4, compress(4, b"text" * 9), 200, "text" * 9),
+        (1, b"no lz4", 500, "cannot be unpacked"),
+        (4, b"no snappy", 500, "cannot be unpacked"),
+        (1, compress(1, b"text" * 8), 500, "says that it has 36"),
+        (4, compress(4, b"text" * 1000), 500, "the block has 4000 bytes"),
+        (2, zlib.compress(b"text" * 1000), 500, "there are more than 36 bytes"),
+        (2, zlib.compress(bytes(1 << 28)), 500, "there are more than 36 bytes"),
+        (2, zlib.compress(b"text" * 9)[:-3], 500, "its end is missing"),
+        (3, zstandard.compress(b"text" * 1000), 500, "the frame has 4000 bytes"),
         (2, b"no zlib", 500, "cannot be unpacked"),
         (3, b"no zstd", 500, "cannot be unpacked"),
     ],
@@ -84,6 +95,42 @@ def test_what_is_compressed(compression: int, data: bytes, status: int, text: st
         assert text in got.text
 
     with_box(scenario)
+
+
+@pytest.mark.parametrize("compression", [1, 2, 3, 4])
+@pytest.mark.parametrize(("size", "status"), [(40 << 20, 500), (64 << 20, 500), ((64 << 20) + 1, 501)])
+def test_what_claims_to_be_large_takes_no_more_than_it_is(compression: int, size: int, status: int) -> None:
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        data = compress(compression, b"text" * 9)
+        client.send(client.producer(T), 0, data, compression=compression, uncompressed_size=size)
+        tracemalloc.start()
+        try:
+            got = await box.get(f"{PATH}/t/examinemessage")
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert got.status == status, got
+        assert peak < 4 << 20
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(("compression", "name"), [(1, "LZ4"), (4, "SNAPPY")])
+def test_a_codec_that_is_not_installed(compression: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        client.send(client.producer(T), 0, b"x", compression=compression, uncompressed_size=36)
+        got = await box.get(f"{PATH}/t/examinemessage")
+        assert got.status == 501
+        assert f"{name} needs the package cramjam: pip install 'pulsarbox[codecs]'" in got.reason
+
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    codec.cache_clear()
+    try:
+        with_box(scenario)
+    finally:
+        codec.cache_clear()
 
 
 def test_headers_cannot_be_broken_by_what_a_message_says() -> None:

@@ -4,6 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from pulsarbox.names import parse_topic
+from pulsarbox.server.http.bundles import bundle_of
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, Got, with_box
 
@@ -155,5 +157,54 @@ def test_topics_of_a_bundle_that_are_not_persistent() -> None:
             got = await box.get(f"/non-persistent/public/default/{lower}_{upper}")
             found += got.value if got.status == 200 else []
         assert sorted(found) == [f"non-persistent://public/default/{name}" for name in "abcdefgh"]
+
+    with_box(scenario)
+
+
+def test_letting_go_of_a_bundle_deletes_nothing() -> None:
+    async def scenario(box: Box) -> None:
+        await box.put("/namespaces/public/b", {"bundles": {"numBundles": 4}})
+        bundles = "/namespaces/public/b"
+        got = await box.delete(f"{bundles}/0x00000000_0x40000000")
+        assert (got.status, got.reason) == (
+            412,
+            "Failed to find ownership for ServiceUnit:public/b/0x00000000_0x40000000",
+        )
+        names = [f"persistent://public/b/t{i}" for i in range(8)]
+        for name in names:
+            await box.put(f"/persistent/{name.partition('://')[2]}")
+        mine = {bundle_of(box.broker.tenants, parse_topic(name)) for name in names}
+        for bundle in mine:
+            refused = await box.delete(f"{bundles}/{bundle}")
+            assert (refused.status, refused.reason) == (409, "Cannot delete non empty bundle")
+            assert (await box.delete(f"{bundles}/{bundle}?force=true")).status == 204
+            assert (await box.delete(f"{bundles}/{bundle}")).status == 409  # they are not gone
+        assert (await box.get("/persistent/public/b")).value == names
+        assert not list(box.broker.topics)
+        await box.put("/non-persistent/public/b/fleeting")
+        only = bundle_of(box.broker.tenants, parse_topic("non-persistent://public/b/fleeting"))
+        expected = 409 if only in mine else 204
+        assert (await box.delete(f"{bundles}/{only}")).status == expected
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason"),
+    [
+        (
+            "public/default/0x00000000_0x50000000",
+            412,
+            "Invalid upper boundary for bundle public/default/0x00000000_0x5",
+        ),
+        ("public/default/nonsense", 412, "Invalid bundle range: nonsense"),
+        ("public/none/0x00000000_0x40000000", 404, "Namespace does not exist"),
+        ("nobody/none/0x00000000_0x40000000", 404, "Namespace does not exist"),
+    ],
+)
+def test_no_such_bundle_to_let_go(path: str, status: int, reason: str) -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.delete(f"/namespaces/{path}")
+        assert (got.status, got.reason[: len(reason)]) == (status, reason)
 
     with_box(scenario)

@@ -12,7 +12,7 @@ from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
 
 RECORDED: Final = json.loads((Path(__file__).parents[3] / "data" / "admin-stats.json").read_text())
-OURS: Final = {"why", "backlogMessages"}
+OURS: Final = {"why", "backlogMessages", "secondsToDrain"}
 """Fields of a subscription that Pulsar does not have."""
 SHARED, FAILOVER, KEY_SHARED = 1, 2, 3
 T = "persistent://public/default/t"
@@ -175,6 +175,7 @@ def test_counters_and_the_backlog_are_what_was_done() -> None:
         assert (sub["msgOutCounter"], sub["bytesOutCounter"]) == (10, stats["bytesInCounter"])
         assert sub["nonContiguousDeletedMessagesRanges"] == 2
         assert sub["why"]["reason"] == "end-of-log"
+        assert sub["secondsToDrain"] == 2  # 3 were acknowledged in the last second, and nobody publishes any more
         assert (sub["lastAckedTimestamp"], sub["lastConsumedTimestamp"]) == (box.shell.now().wall,) * 2
         one = sub["consumers"][0]
         assert (one["consumerName"], one["metadata"], one["availablePermits"]) == ("c", {"k": "v"}, 90)
@@ -184,7 +185,7 @@ def test_counters_and_the_backlog_are_what_was_done() -> None:
         stats = (await box.get(f"{PATH}/t/stats?excludeConsumers=true")).value
         sub = stats["subscriptions"]["s"]
         assert (sub["msgOutCounter"], stats["msgOutCounter"], sub["consumers"]) == (10, 10, [])
-        assert (sub["type"], sub["why"]["reason"]) == ("Shared", "no-consumer")
+        assert (sub["type"], sub["why"]["reason"], sub["secondsToDrain"]) == ("Shared", "no-consumer", -1)
         cursor = (await box.get(f"{PATH}/t/internalStats")).value["cursors"]["s"]
         first = positions[0][0]
         ranges = f"[({first}:1..{first}:3],({first}:5..{first}:6]]"

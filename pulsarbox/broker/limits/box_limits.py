@@ -1,0 +1,85 @@
+"""What is limited beyond single topics: the box as a whole, and resource groups."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pulsarbox.broker.limits.dispatch import Rules
+from pulsarbox.broker.limits.limiter import Limiter, Scope
+from pulsarbox.broker.limits.step import Limit
+from pulsarbox.broker.policies import dispatch_rate, publish_rate
+from pulsarbox.broker.policies.dispatch_rate import DispatchRate
+from pulsarbox.broker.policies.publish_rate import PublishRate
+from pulsarbox.broker.policies.resource_group import group_key, group_rates
+from pulsarbox.broker.timers import Timers
+from pulsarbox.clock import BEGINNING, Now
+from pulsarbox.config import Settings
+from pulsarbox.storage.catalog import Catalog, Row
+
+
+def limit_of(rate: DispatchRate | PublishRate) -> Limit | None:
+    """The limit that a rate sets, None for none."""
+    period_s = rate.period_s if isinstance(rate, DispatchRate) else 1
+    return Limit(rate.messages, rate.bytes, period_s * 1000) if rate.limits else None
+
+
+class Group:
+    """The limiters of one resource group."""
+
+    __slots__ = ("dispatch", "publish")
+
+    def __init__(self, name: str, timers: Timers) -> None:
+        self.dispatch = Limiter(Scope.GROUP, name, timers)
+        self.publish = Limiter(Scope.GROUP, name, timers)
+
+
+class BoxLimits:
+    """The limiters of the box and of its resource groups."""
+
+    def __init__(
+        self, settings: Settings, catalog: Catalog, timers: Timers, put: Callable[[str, Row | None], None]
+    ) -> None:
+        """``put`` writes a row, durable with the open batch."""
+        self.timers = timers
+        self._catalog = catalog
+        self._put = put
+        self.rules = Rules(settings)
+        self.max_held_bytes = settings.maxThrottledPublishMbytesPerConnection << 20
+        self.dispatch = Limiter(Scope.BROKER, "", timers)
+        self.publish = Limiter(Scope.BROKER, "", timers)
+        self._groups: dict[str, Group] = {}
+        """Those that topics in memory have asked for."""
+        self.take(settings, BEGINNING)
+
+    def take(self, settings: Settings, now: Now) -> None:
+        """Go by these settings from now on. Topics are to be told afterwards."""
+        self.rules.take(settings)
+        self.max_held_bytes = settings.maxThrottledPublishMbytesPerConnection << 20
+        self.dispatch.set(limit_of(dispatch_rate.of_box(settings)), "broker", now)
+        self.publish.set(limit_of(publish_rate.of_box(settings)), "broker", now)
+
+    # Resource groups
+
+    def group(self, name: str, now: Now) -> Group | None:
+        """The limiters of a group, None where there is no such group."""
+        row = self._catalog.get(group_key(name))
+        if row is None:
+            return None
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = Group(name, self.timers)
+            self._set(group, row, now)
+        return group
+
+    def put_group(self, name: str, row: dict[str, Any] | None, now: Now) -> None:
+        """Write a group, durable with the open batch; None where it is deleted. Topics are to be told afterwards."""
+        self._put(group_key(name), row)
+        group = self._groups.get(name)
+        if group is not None:
+            self._set(group, row or {}, now)
+            if row is None:
+                del self._groups[name]
+
+    def _set(self, group: Group, row: dict[str, Any], now: Now) -> None:
+        rates = group_rates(row)
+        group.publish.set(limit_of(rates.publish), "resource group", now)
+        group.dispatch.set(limit_of(rates.dispatch), "resource group", now)

@@ -1,0 +1,47 @@
+"""How long something was held back during the last minute."""
+
+from collections import deque
+from typing import Final
+
+WINDOW_MS: Final = 60_000
+
+
+class HoldTimes:
+    """Spans of time, of which the last minute counts. Times are milliseconds that do not go back."""
+
+    __slots__ = ("_since", "_spans")
+
+    def __init__(self) -> None:
+        self._spans: deque[tuple[int, int]] = deque()
+        self._since: int | None = None
+
+    @property
+    def holding(self) -> bool:
+        """Whether something is held back now."""
+        return self._since is not None
+
+    def begin(self, at: int) -> None:
+        """Something is held back from now on."""
+        if self._since is None:
+            self._since = at
+
+    def end(self, at: int) -> None:
+        """Nothing is any more."""
+        if self._since is None:
+            return
+        if self._spans and self._since <= self._spans[-1][1]:
+            self._since = self._spans.pop()[0]
+        if at > self._since:
+            self._spans.append((self._since, at))
+        self._since = None
+        self._forget(at)
+
+    def last_minute(self, at: int) -> int:
+        """For how many milliseconds of the last minute something was held back."""
+        self._forget(at)
+        spans = [*self._spans, (self._since, at)] if self._since is not None else self._spans
+        return sum(max(0, end - max(start, at - WINDOW_MS)) for start, end in spans)
+
+    def _forget(self, at: int) -> None:
+        while self._spans and self._spans[0][1] <= at - WINDOW_MS:
+            self._spans.popleft()

@@ -1,0 +1,114 @@
+"""The step: an allowance of messages and bytes that is filled up once a period.
+
+What is taken is counted after the fact, so more may be taken than was left: that is debt, and periods pay it off before
+they give anything. What a period leaves over is not kept. So over any number of periods no more goes than the limit
+allows and the last that was taken, and over many it is the limit exactly.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+More = Callable[[], tuple[int, int]]
+"""Messages and bytes so far of what comes on top of a limit."""
+
+NO_MORE: Final = (0, 0)
+
+
+class Limit(NamedTuple):
+    """So many messages and bytes a period; 0: any number."""
+
+    messages: int
+    bytes: int
+    period_ms: int = 1000
+
+
+class Step:
+    """What is left of a limit. Times are milliseconds of a clock that never goes back; if it does, a period begins."""
+
+    __slots__ = ("_counted", "_more", "_start", "left_bytes", "left_messages", "limit", "on_top")
+
+    def __init__(self, limit: Limit, at: int, more: More | None = None) -> None:
+        """``more`` counts what comes on top: the allowance of a period has what was counted during the last one."""
+        self.limit = limit
+        self._start = at
+        self.left_messages = limit.messages
+        """Negative: debt. It says nothing where messages are not limited."""
+        self.left_bytes = limit.bytes
+        self._more = more
+        self._counted = more() if more is not None else NO_MORE
+        self.on_top = NO_MORE
+        """What this period has beyond the limit."""
+
+    def refill(self, at: int) -> None:
+        """Begin the periods that have begun."""
+        period = self.limit.period_ms
+        if at < self._start:
+            self._start = at
+        periods = (at - self._start) // period
+        if not periods:
+            return
+        self._start += periods * period
+        new = self._added()
+        self.on_top = new[0] // periods, new[1] // periods
+        most_messages, most_bytes = self.capacity
+        self.left_messages = min(self.left_messages + periods * self.limit.messages + new[0], most_messages)
+        self.left_bytes = min(self.left_bytes + periods * self.limit.bytes + new[1], most_bytes)
+
+    def _added(self) -> tuple[int, int]:
+        if self._more is None:
+            return NO_MORE
+        counted, before = self._more(), self._counted
+        self._counted = counted
+        return counted[0] - before[0], counted[1] - before[1]
+
+    @property
+    def capacity(self) -> tuple[int, int]:
+        """Messages and bytes that a period gives, at most."""
+        return self.limit.messages + self.on_top[0], self.limit.bytes + self.on_top[1]
+
+    @property
+    def begun(self) -> int:
+        """When the present period began."""
+        return self._start
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether something comes on top."""
+        return self._more is not None
+
+    @property
+    def used_up(self) -> bool:
+        """Whether nothing more may go before the next period that gives something."""
+        limit = self.limit
+        return (limit.messages > 0 and self.left_messages <= 0) or (limit.bytes > 0 and self.left_bytes <= 0)
+
+    def take(self, messages: int, size: int) -> None:
+        """So many messages and bytes went."""
+        self.left_messages -= messages
+        self.left_bytes -= size
+
+    def free_at(self) -> int:
+        """When something may go again, if nothing comes on top until then."""
+        limit = self.limit
+        periods = 1
+        if limit.messages > 0 and self.left_messages <= 0:
+            periods = max(periods, -self.left_messages // limit.messages + 1)
+        if limit.bytes > 0 and self.left_bytes <= 0:
+            periods = max(periods, -self.left_bytes // limit.bytes + 1)
+        if self._more is not None:
+            periods = 1
+        return self._start + periods * limit.period_ms
+
+    def change(self, limit: Limit, at: int, more: More | None = None) -> None:
+        """Another limit from now on. What was taken stays taken, so that setting a limit anew gives nothing away."""
+        self.refill(at)
+        before = self.limit
+        self.left_messages = limit.messages - (before.messages - self.left_messages if before.messages else 0)
+        self.left_bytes = limit.bytes - (before.bytes - self.left_bytes if before.bytes else 0)
+        if at - self._start >= limit.period_ms:
+            self._start = at
+        self.limit = limit
+        if (more is None) != (self._more is None):
+            self._counted = more() if more is not None else NO_MORE
+            self.on_top = NO_MORE
+        self._more = more

@@ -1,0 +1,169 @@
+"""The limits of one topic: which of them hold for its producers, its subscriptions, and for subscribing."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from pulsarbox.broker.limits.box_limits import BoxLimits, Group, limit_of
+from pulsarbox.broker.limits.dispatch import DispatchThrottle
+from pulsarbox.broker.limits.limiter import Limiter, Scope, time_of
+from pulsarbox.broker.limits.step import More
+from pulsarbox.broker.limits.subscribe import SubscribeLimiter, Who
+from pulsarbox.broker.policies.dispatch_rate import (
+    DISPATCH_RATE,
+    ONE_SUBSCRIPTION_DISPATCH_RATE,
+    SUBSCRIPTION_DISPATCH_RATE,
+    DispatchRate,
+)
+from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE
+from pulsarbox.broker.policies.resource_group import RESOURCE_GROUP
+from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
+from pulsarbox.broker.system_topics import is_system
+from pulsarbox.clock import BEGINNING, Now
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.dispatch.source import EntrySource
+
+
+class Throttled(Protocol):
+    """A subscription whose dispatch is limited."""
+
+    name: str
+    throttle: DispatchThrottle
+
+    def dispatch(self, now: Now) -> None:
+        """Send what can be sent."""
+
+
+class Held(Protocol):
+    """A producer whose receipts may be held back."""
+
+    def limits_changed(self, before: tuple[Limiter, ...], now: Now) -> None:
+        """Other publish rates hold than those of ``before``."""
+
+
+class Members(Protocol):
+    """Whom a topic's limits hold for."""
+
+    def producers_now(self) -> Iterable[Held]:
+        """The producers that are in."""
+
+    def throttled_subscriptions(self) -> Iterable[Throttled]:
+        """The subscriptions whose dispatch may be limited."""
+
+
+class TopicLimits:
+    """The limiters of a topic in memory. Whoever asks for them uses what holds at that moment."""
+
+    __slots__ = (
+        "_box", "_exempt", "_members", "_more", "_policies", "dispatch", "group", "publish", "publish_limited",
+        "publish_limiter", "shared", "subscribe", "subscribe_level", "topic",
+    )  # fmt: skip
+
+    def __init__(self, box: BoxLimits, policies: TopicPolicies, members: Members, more: More | None) -> None:
+        """``more`` counts the messages and bytes that were published; None for a topic that stores nothing, whose
+        dispatch is not limited."""
+        self._box = box
+        self._policies = policies
+        self._members = members
+        self._more = more
+        self.dispatch: Limiter | None = None
+        """The topic's own, once it has had one; as ``publish_limiter``."""
+        self.publish_limiter: Limiter | None = None
+        self.group: Group | None = None
+        self.topic = str(policies.name)
+        self.subscribe: SubscribeLimiter | None = None
+        self.subscribe_level = Level.BROKER
+        self.publish: tuple[Limiter, ...] = ()
+        """Those that hold for its producers."""
+        self.shared: tuple[Limiter, ...] = ()
+        """Those that hold for its subscriptions together."""
+        self.publish_limited = 0
+        """How often receipts of a producer began to be held back."""
+        self._exempt = is_system(str(policies.name))
+        """Topics that Pulsar keeps for itself are not limited."""
+        if not self._exempt:
+            self.update(BEGINNING)
+            policies.on_change(self.changed)
+
+    def changed(self, now: Now) -> None:
+        """A limit may be another one: it holds at once."""
+        self.update(now)
+        for subscription in self._members.throttled_subscriptions():
+            before = subscription.throttle.limiters
+            self.prepare(subscription.name, subscription.throttle, now)
+            if before:
+                subscription.dispatch(now)
+
+    def update(self, now: Now) -> None:
+        """Go by what the policies say now."""
+        get = self._policies.found
+        name = self._policies.get(RESOURCE_GROUP)
+        self.group = self._box.group(name, now) if name else None
+        self._update_publishing(now)
+        rate, self.subscribe_level = get(SUBSCRIBE_RATE)
+        if self.subscribe is None and rate.times > 0:
+            self.subscribe = SubscribeLimiter()
+        if self.subscribe is not None:
+            self.subscribe.set(rate, time_of(now))
+        if self._more is not None:
+            rate_out, level = get(DISPATCH_RATE)
+            self.dispatch = self._set(self.dispatch, Scope.TOPIC, rate_out, level, now)
+            group = (self.group.dispatch,) if self.group is not None else ()
+            own = (self.dispatch,) if self.dispatch is not None else ()
+            self.shared = (self._box.dispatch, *group, *own)
+
+    def _update_publishing(self, now: Now) -> None:
+        rate, level = self._policies.found(PUBLISH_RATE)
+        limit = limit_of(rate)
+        before = self.publish
+        if self.publish_limiter is None and limit is not None:
+            self.publish_limiter = Limiter(Scope.TOPIC, self.topic, self._box.timers)
+        chain = [self._box.publish]
+        if self.group is not None:
+            chain.append(self.group.publish)
+        if self.publish_limiter is not None:
+            self.publish_limiter.set(limit, level, now)
+            chain.append(self.publish_limiter)
+        self.publish = tuple(each for each in chain if each.step is not None)
+        if before and self.publish != before:
+            for producer in self._members.producers_now():
+                producer.limits_changed(before, now)
+
+    def _set(
+        self, limiter: Limiter | None, scope: Scope, rate: DispatchRate, level: Level, now: Now, name: str = ""
+    ) -> Limiter | None:
+        limit = limit_of(rate)
+        if limiter is None:
+            if limit is None:
+                return None
+            limiter = Limiter(scope, name or self.topic, self._box.timers)
+        limiter.set(limit, level, now, self._more if rate.relative else None)
+        return limiter
+
+    def throttle(self, name: str, source: "EntrySource", dispatch: Callable[[Now], None]) -> DispatchThrottle:
+        """The throttling of a subscription that has come into memory; ``dispatch`` goes on with it."""
+        throttle = DispatchThrottle(self._box.rules, source, dispatch)
+        if not self._exempt:
+            self.prepare(name, throttle, BEGINNING)
+        return throttle
+
+    def prepare(self, name: str, throttle: DispatchThrottle, now: Now) -> None:
+        """Let the throttling of a subscription go by what holds for it."""
+        rate, level = self._policies.found(SUBSCRIPTION_DISPATCH_RATE)
+        one = self._policies.get(ONE_SUBSCRIPTION_DISPATCH_RATE).get(name)
+        if one is not None:
+            rate, level = one, Level.TOPIC
+        throttle.own = self._set(throttle.own, Scope.SUBSCRIPTION, rate, level, now, name)
+        throttle.use(self.shared, now)
+
+    def end(self) -> None:
+        """The topic is no more, or leaves the memory: nobody of it waits any more."""
+        for subscription in self._members.throttled_subscriptions():
+            subscription.throttle.end(BEGINNING)
+
+    def check_subscribe(self, who: Who, now: Now) -> None:
+        """A consumer wants to subscribe. Raises NotAllowed where it has done so too often."""
+        if self.subscribe is not None:
+            self.subscribe.check(who, time_of(now))

@@ -1,0 +1,113 @@
+"""The broker's own values of policies, as the Admin API shows them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pulsarbox.broker.policies.delayed_delivery import OF_BROKER as DELAYED_DELIVERY
+from pulsarbox.broker.policies.persistence import OF_BROKER as PERSISTENCE
+from pulsarbox.broker.policies.schema import OF_BROKER as SCHEMA_COMPATIBILITY
+from pulsarbox.config import Settings
+from pulsarbox.protocol.policies.table import QUOTA_TYPES
+
+
+def broker_value(name: str, settings: Settings) -> Any:
+    """What holds where neither topic nor namespace says anything; None for a policy that is nothing then."""
+    made = _VALUES.get(name)
+    return made(settings) if made is not None else None
+
+
+def _dispatch_rate(level: str) -> Callable[[Settings], dict[str, Any]]:
+    def made(settings: Settings) -> dict[str, Any]:
+        return {
+            "dispatchThrottlingRateInMsg": getattr(settings, f"dispatchThrottlingRate{level}InMsg"),
+            "dispatchThrottlingRateInByte": getattr(settings, f"dispatchThrottlingRate{level}InByte"),
+            "relativeToPublishRate": settings.dispatchThrottlingRateRelativeToPublishRate,
+            "ratePeriodInSecond": 1,
+        }
+
+    return made
+
+
+def _inactive_seconds(settings: Settings) -> int:
+    own = int(getattr(settings, "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds", 0))
+    return own or int(getattr(settings, "brokerDeleteInactiveTopicsFrequencySeconds", 60))
+
+
+def _backlog_quotas(settings: Settings) -> dict[str, Any]:
+    gigabytes = getattr(settings, "backlogQuotaDefaultLimitGB", -1.0)
+    size = int(gigabytes * (1 << 30)) if gigabytes > 0 else getattr(settings, "backlogQuotaDefaultLimitBytes", -1)
+    quota = {
+        "limit": size,
+        "limitSize": size,
+        "limitTime": getattr(settings, "backlogQuotaDefaultLimitSecond", -1),
+        "policy": getattr(settings, "backlogQuotaDefaultRetentionPolicy", "producer_request_hold"),
+    }
+    return dict.fromkeys(QUOTA_TYPES, quota)
+
+
+_VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
+    "retention": lambda settings: {
+        "retentionTimeInMinutes": settings.defaultRetentionTimeInMinutes,
+        "retentionSizeInMB": settings.defaultRetentionSizeInMB,
+    },
+    "message-ttl": lambda settings: getattr(settings, "ttlDurationDefaultInSeconds", 0),
+    "subscription-expiration-time": lambda settings: getattr(settings, "subscriptionExpirationTimeMinutes", 0),
+    "inactive-topic-policies": lambda settings: {
+        "inactiveTopicDeleteMode": getattr(settings, "brokerDeleteInactiveTopicsMode", "delete_when_no_subscriptions"),
+        "maxInactiveDurationSeconds": _inactive_seconds(settings),
+        "deleteWhileInactive": getattr(settings, "brokerDeleteInactiveTopicsEnabled", True),
+    },
+    "backlog-quota": _backlog_quotas,
+    "compaction-threshold": lambda settings: 0,
+    "persistence": lambda settings: {
+        "bookkeeperEnsemble": PERSISTENCE.ensemble,
+        "bookkeeperWriteQuorum": PERSISTENCE.write_quorum,
+        "bookkeeperAckQuorum": PERSISTENCE.ack_quorum,
+        "managedLedgerMaxMarkDeleteRate": PERSISTENCE.mark_delete_rate,
+    },
+    "dispatch-rate": _dispatch_rate("PerTopic"),
+    "subscription-dispatch-rate": _dispatch_rate("PerSubscription"),
+    "publish-rate": lambda settings: {
+        "publishThrottlingRateInMsg": settings.maxPublishRatePerTopicInMessages,
+        "publishThrottlingRateInByte": settings.maxPublishRatePerTopicInBytes,
+    },
+    "subscribe-rate": lambda settings: {
+        "subscribeThrottlingRatePerConsumer": settings.subscribeThrottlingRatePerConsumer,
+        "ratePeriodInSecond": settings.subscribeRatePeriodPerConsumerInSecond,
+    },
+    "delayed-delivery": lambda settings: {
+        "tickTime": DELAYED_DELIVERY.tick_ms,
+        "active": DELAYED_DELIVERY.active,
+        "maxDeliveryDelayInMillis": DELAYED_DELIVERY.max_delay_ms,
+    },
+    "dispatcher-pause-on-ack-state-persistent": lambda settings: False,
+    "max-producers": lambda settings: settings.maxProducersPerTopic,
+    "max-consumers": lambda settings: settings.maxConsumersPerTopic,
+    "max-consumers-per-subscription": lambda settings: settings.maxConsumersPerSubscription,
+    "max-subscriptions-per-topic": lambda settings: settings.maxSubscriptionsPerTopic,
+    "max-topics-per-namespace": lambda settings: settings.maxTopicsPerNamespace,
+    "max-unacked-messages-per-consumer": lambda settings: settings.maxUnackedMessagesPerConsumer,
+    "max-unacked-messages-per-subscription": lambda settings: settings.maxUnackedMessagesPerSubscription,
+    "max-message-size": lambda settings: settings.maxMessageSize,
+    "deduplication": lambda settings: settings.brokerDeduplicationEnabled,
+    "subscription-types-enabled": lambda settings: sorted(
+        each.strip() for each in settings.subscriptionTypesEnabled.split(",")
+    ),
+    "auto-topic-creation": lambda settings: {
+        "allowAutoTopicCreation": settings.allowAutoTopicCreation,
+        "topicType": settings.allowAutoTopicCreationType,
+        **(
+            {"defaultNumPartitions": settings.defaultNumPartitions}
+            if settings.allowAutoTopicCreationType == "partitioned"
+            else {}
+        ),
+    },
+    "auto-subscription-creation": lambda settings: {
+        "allowAutoSubscriptionCreation": settings.allowAutoSubscriptionCreation
+    },
+    "encryption-required": lambda settings: settings.encryptionRequireOnProducer,
+    "subscription-auth-mode": lambda settings: "None",
+    "schema-compatibility-strategy": lambda settings: SCHEMA_COMPATIBILITY,
+    "is-allow-auto-update-schema": lambda settings: settings.isAllowAutoUpdateSchemaEnabled,
+    "schema-validation-enforced": lambda settings: settings.isSchemaValidationEnforced,
+}

@@ -1,0 +1,39 @@
+"""Whether clients make the topics and subscriptions that they name and that do not exist.
+
+Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, auto-creation of topics and subscriptions.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.config import Settings
+
+
+class AutoTopics(NamedTuple):
+    """Whether, and what kind of topic comes into being."""
+
+    allowed: bool
+    partitions: int
+    """0 for a topic that is not partitioned."""
+
+
+def _read_topics(value: dict[str, Any]) -> AutoTopics:
+    partitioned = value.get("topicType") == "partitioned"
+    return AutoTopics(
+        bool(value["allowAutoTopicCreation"]), value.get("defaultNumPartitions") or 1 if partitioned else 0
+    )
+
+
+def _topics_of_broker(settings: Settings) -> AutoTopics:
+    partitioned = settings.allowAutoTopicCreationType == "partitioned"
+    return AutoTopics(settings.allowAutoTopicCreation, settings.defaultNumPartitions if partitioned else 0)
+
+
+AUTO_TOPICS: Final = Policy("auto-topic-creation", "autoTopicCreationOverride", "", _read_topics, _topics_of_broker)
+AUTO_SUBSCRIPTIONS: Final = Policy(
+    "auto-subscription-creation",
+    "autoSubscriptionCreationOverride",
+    "autoSubscriptionCreationOverride",
+    lambda value: bool(value["allowAutoSubscriptionCreation"]),
+    lambda settings: settings.allowAutoSubscriptionCreation,
+)

@@ -1,0 +1,31 @@
+"""To how many data directories a message goes. A box has one, so the numbers are kept, and are 1 until they are set.
+
+Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, persistence.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.broker.policies.policy import Policy
+
+
+class Persistence(NamedTuple):
+    """Copies of a message: over how many directories, how many there are, how many must be safe."""
+
+    ensemble: int
+    write_quorum: int
+    ack_quorum: int
+    mark_delete_rate: float
+    """How often a second a cursor may be stored; a box stores it with every batch."""
+
+
+def _read(value: dict[str, Any]) -> Persistence:
+    return Persistence(
+        value["bookkeeperEnsemble"],
+        value["bookkeeperWriteQuorum"],
+        value["bookkeeperAckQuorum"],
+        value["managedLedgerMaxMarkDeleteRate"],
+    )
+
+
+OF_BROKER: Final = Persistence(1, 1, 1, 1.0)
+PERSISTENCE: Final = Policy("persistence", "persistence", "persistence", _read, lambda settings: OF_BROKER)

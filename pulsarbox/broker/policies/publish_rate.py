@@ -1,0 +1,51 @@
+"""Publish rates: how many messages and bytes a second a topic takes from all its producers.
+
+Sources: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/#set-publish-rate, PublishRate.normalize of Pulsar
+4.2: a rate that limits nothing says nothing, and the level below is asked.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.config import Settings
+
+
+class PublishRate(NamedTuple):
+    """A limit of what comes in in a second. 0: no such limit."""
+
+    messages: int
+    bytes: int
+
+    @property
+    def limits(self) -> bool:
+        """Whether there is any limit."""
+        return self.messages > 0 or self.bytes > 0
+
+
+UNLIMITED: Final = PublishRate(0, 0)
+
+
+def _read(value: dict[str, Any]) -> PublishRate | None:
+    rate = PublishRate(
+        max(value.get("publishThrottlingRateInMsg", -1), 0),
+        max(value.get("publishThrottlingRateInByte", -1), 0),
+    )
+    return rate if rate.limits else None
+
+
+def of_box(settings: Settings) -> PublishRate:
+    """What holds for everything that is published to the box."""
+    return PublishRate(
+        max(settings.brokerPublisherThrottlingMaxMessageRate, 0),
+        max(settings.brokerPublisherThrottlingMaxByteRate, 0),
+    )
+
+
+def _of_topics(settings: Settings) -> PublishRate:
+    return PublishRate(
+        max(settings.maxPublishRatePerTopicInMessages, 0), max(settings.maxPublishRatePerTopicInBytes, 0)
+    )
+
+
+PUBLISH_RATE: Final = Policy("publish-rate", "publishMaxMessageRate", "publishRate", _read, _of_topics, by_cluster=True)
+"""Of a topic (of each partition), shared by its producers."""

@@ -1,0 +1,102 @@
+"""What the members of one value must agree on, with Pulsar's texts."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pulsarbox.errors import BadRequest, PreconditionFailed
+from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.table import QUOTA_TYPES
+
+ENSEMBLE_MAX: Final = 5
+
+
+def check(row: PolicyRow, place: Place, value: Any) -> None:
+    """Raises BadRequest or PreconditionFailed where the policy cannot have this value."""
+    if place.minimum is not None and value < place.minimum:
+        raise PreconditionFailed(place.too_small)
+    of_its_own = _CHECKS.get(row.name)
+    if of_its_own is not None:
+        of_its_own(value)
+
+
+def _retention(value: dict[str, Any]) -> None:
+    minutes, megabytes = value["retentionTimeInMinutes"], value["retentionSizeInMB"]
+    wrong = "Invalid retention policy: "
+    if minutes < -1:
+        raise BadRequest(f"{wrong}time limit must be >= -1")
+    if megabytes < -1:
+        raise BadRequest(f"{wrong}size limit must be >= -1")
+    if (minutes == 0) != (megabytes == 0):
+        raise BadRequest(
+            f"{wrong}Setting a single time or size limit to 0 is invalid when one of the limits has a non-zero value."
+            " Use the value of -1 instead of 0 to ignore a specific limit. To disable retention both limits must be"
+            " set to 0."
+        )
+
+
+def _persistence(value: dict[str, Any]) -> None:
+    ensemble, write, ack = (value[f"bookkeeper{word}"] for word in ("Ensemble", "WriteQuorum", "AckQuorum"))
+    for name, number in (("Ensemble", ensemble), ("WriteQuorum", write), ("AckQuorum", ack)):
+        if not 0 < number <= ENSEMBLE_MAX:
+            raise BadRequest(f"Bookkeeper-{name} must be <= {ENSEMBLE_MAX} and > 0.")
+    if not ensemble >= write >= ack:
+        raise BadRequest(f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})")
+
+
+def _auto_topics(value: dict[str, Any]) -> None:
+    if not value["allowAutoTopicCreation"]:
+        return
+    kind, count = value.get("topicType"), value.get("defaultNumPartitions")
+    wrong = ""
+    if kind not in ("partitioned", "non-partitioned"):
+        wrong = f"Unknown topic type [{'null' if kind is None else kind}]"
+    elif kind == "partitioned" and count is None:
+        wrong = "[defaultNumPartitions] cannot be null when the type is partitioned."
+    elif kind == "partitioned" and count is not None and count < 1:
+        wrong = "[defaultNumPartitions] cannot be less than 1 for partition type."
+    elif kind == "non-partitioned" and count is not None:
+        wrong = "[defaultNumPartitions] is not allowed to be set when the type is non-partition."
+    if wrong:
+        raise PreconditionFailed(f"Invalid configuration for autoTopicCreationOverride. the detail is {wrong}")
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
+    "retention": _retention,
+    "persistence": _persistence,
+    "auto-topic-creation": _auto_topics,
+}
+
+
+# Backlog quotas
+
+
+def quota(value: dict[str, Any]) -> dict[str, Any]:
+    """A backlog quota as it is kept: its size under both of its names. Raises BadRequest where it says not what to do.
+
+    ``limit`` is the old name of ``limitSize``.
+    """
+    if "policy" not in value:
+        raise BadRequest("the attribute policy cannot be null")
+    size = value.get("limitSize", value.get("limit", 0))
+    kept = {"limit": size, "limitSize": size, "limitTime": value["limitTime"], "policy": value["policy"]}
+    if value.get("excludeDelayed"):
+        kept["excludeDelayed"] = True
+    return kept
+
+
+def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -> bool:
+    """Whether a backlog may become as large and as old as its quota says before retention takes from it."""
+    if quota is None or retention is None:
+        return True
+    megabytes, minutes = retention["retentionSizeInMB"], retention["retentionTimeInMinutes"]
+    too_large = megabytes > 0 and quota["limitSize"] >= megabytes << 20
+    too_old = minutes > 0 and quota["limitTime"] >= minutes * 60
+    return bool(not too_large and not too_old)
+
+
+def quota_map(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The quotas of a namespace by their type, checked. Raises BadRequest."""
+    strange = sorted(set(value) - set(QUOTA_TYPES))
+    if strange:
+        raise BadRequest(f"backlog_quota_map has {', '.join(QUOTA_TYPES)}, and no {strange[0]}")
+    return {kind: quota(each) for kind, each in value.items()}

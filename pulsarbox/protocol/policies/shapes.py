@@ -1,0 +1,237 @@
+"""What the value of a policy looks like as JSON, and what is wrong with one that cannot be.
+
+Values are read as Pulsar reads them: a number with a fraction loses it, members that are missing have their default,
+members that nobody knows are left out. Other than Pulsar, which takes an unknown word for no value at all, or answers
+500, every wrong value is refused with what is wrong with it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from pulsarbox.errors import BadRequest
+
+INT_BITS: Final = 32
+LONG_BITS: Final = 64
+
+
+class Shape(Protocol):
+    """How the value of a policy looks."""
+
+    @property
+    def zero(self) -> Any:
+        """What ``null`` is where Pulsar takes a primitive Java type; None elsewhere: no value."""
+
+    def read(self, value: Any, what: str) -> Any:
+        """The value as it is kept. ``what`` names it. Raises BadRequest."""
+
+    def parse(self, text: str) -> Any:
+        """The JSON that a word of a command line stands for. Raises ValueError, in words."""
+
+    @property
+    def expected(self) -> str:
+        """The values it takes, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number."""
+
+    bits: int = INT_BITS
+    zero: Any = None
+
+    def read(self, value: Any, what: str) -> int:
+        """See Shape.read."""
+        if isinstance(value, str):
+            try:
+                value = int(value.strip())
+            except ValueError:
+                raise BadRequest(f'{what} must be {self.expected}, not "{value}"') from None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise BadRequest(f"{what} must be {self.expected}, not {_kind(value)}")
+        if not -(1 << (self.bits - 1)) <= value < 1 << (self.bits - 1):
+            raise BadRequest(f"{what} must be {self.expected} of at most {self.bits} bits, not {value}")
+        return int(value)
+
+    def parse(self, text: str) -> int:
+        """See Shape.parse."""
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"expected {self.expected}, not '{text}'") from None
+
+    @property
+    def expected(self) -> str:
+        """See Shape.expected."""
+        return "a whole number"
+
+
+@dataclass(frozen=True, slots=True)
+class Fraction:
+    """A number."""
+
+    zero: Any = 0.0
+
+    def read(self, value: Any, what: str) -> float:
+        """See Shape.read."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise BadRequest(f"{what} must be a number, not {_kind(value)}")
+        return float(value)
+
+    def parse(self, text: str) -> float:
+        """See Shape.parse."""
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError(f"expected a number, not '{text}'") from None
+
+    @property
+    def expected(self) -> str:
+        """See Shape.expected."""
+        return "a number"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false."""
+
+    zero: Any = None
+
+    def read(self, value: Any, what: str) -> bool:
+        """See Shape.read."""
+        known = {"true": True, "false": False}
+        if isinstance(value, str) and value.strip().lower() in known:
+            return known[value.strip().lower()]
+        if not isinstance(value, bool):
+            raise BadRequest(f"{what} must be true or false, not {_kind(value)}")
+        return value
+
+    def parse(self, text: str) -> bool:
+        """See Shape.parse."""
+        known = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+        if text.lower() not in known:
+            raise ValueError(f"expected true or false, not '{text}'")
+        return known[text.lower()]
+
+    @property
+    def expected(self) -> str:
+        """See Shape.expected."""
+        return "true or false"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One of some words."""
+
+    words: tuple[str, ...]
+    zero: Any = None
+
+    def read(self, value: Any, what: str) -> str:
+        """See Shape.read."""
+        if not isinstance(value, str) or value not in self.words:
+            shown = f'"{value}"' if isinstance(value, str) else _kind(value)
+            raise BadRequest(f"{what} must be {self.expected}, not {shown}")
+        return value
+
+    def parse(self, text: str) -> str:
+        """See Shape.parse; case does not count."""
+        by_folded = {word.casefold(): word for word in self.words}
+        if text.casefold() not in by_folded:
+            raise ValueError(f"expected {self.expected}, not '{text}'")
+        return by_folded[text.casefold()]
+
+    @property
+    def expected(self) -> str:
+        """See Shape.expected."""
+        return f"one of {', '.join(self.words)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text."""
+
+    zero: Any = None
+
+    def read(self, value: Any, what: str) -> str:
+        """See Shape.read."""
+        if not isinstance(value, str):
+            raise BadRequest(f"{what} must be a text, not {_kind(value)}")
+        return value
+
+    def parse(self, text: str) -> str:
+        """See Shape.parse."""
+        return text
+
+    @property
+    def expected(self) -> str:
+        """See Shape.expected."""
+        return "a text"
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """A set of values, kept in order and each once."""
+
+    of: Word | Text
+    zero: Any = None
+
+    def read(self, value: Any, what: str) -> list[str]:
+        """See Shape.read."""
+        if not isinstance(value, list):
+            raise BadRequest(f"{what} must be a list, not {_kind(value)}")
+        return sorted({self.of.read(each, f"each of {what}") for each in value})
+
+    def parse(self, text: str) -> list[str]:
+        """See Shape.parse: words with commas between."""
+        return [self.of.parse(word.strip()) for word in text.split(",") if word.strip()]
+
+    @property
+    def expected(self) -> str:
+        """See Shape.expected."""
+        if isinstance(self.of, Text):
+            return "words with commas between"
+        return f"some of {', '.join(self.of.words)}, with commas between"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A JSON object. Each member: how it looks, and its value where it is missing; None leaves it out."""
+
+    members: Mapping[str, tuple[Shape, Any]]
+    zero: Any = field(default=None)
+
+    def read(self, value: Any, what: str) -> dict[str, Any]:
+        """See Shape.read."""
+        if not isinstance(value, dict):
+            raise BadRequest(f"{what} must be an object such as {{{', '.join(self.members)}}}, not {_kind(value)}")
+        found = {}
+        for name, (shape, default) in self.members.items():
+            given = value.get(name)
+            kept = default if given is None else shape.read(given, f"{name} of {what}")
+            if kept is not None:
+                found[name] = kept
+        return found
+
+    def parse(self, text: str) -> dict[str, Any]:
+        """See Shape.parse: ``name=value`` with commas between."""
+        found: dict[str, Any] = {}
+        for pair in text.split(","):
+            name, equals, value = pair.partition("=")
+            name = name.strip()
+            if not equals or name not in self.members:
+                raise ValueError(f"expected {self.expected}, not '{pair.strip()}'")
+            try:
+                found[name] = self.members[name][0].parse(value.strip())
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        return found
+
+    @property
+    def expected(self) -> str:
+        """See Shape.expected."""
+        return f"name=value with commas between, of {', '.join(self.members)}"
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "a number")

@@ -1,0 +1,545 @@
+"""The table of policies.
+
+Endpoints, `pulsarbox ns policy`, `pulsarbox topic policy` and docs/policies.md follow from its rows, so that none knows
+a policy that the others lack. Texts of refusals are those of Pulsar 4.2. Source:
+https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, https://pulsar.apache.org/docs/4.2.x/admin-api-topics/.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Place, PolicyRow
+from pulsarbox.protocol.policies.shapes import LONG_BITS, Flag, Fraction, Record, Several, Shape, Text, Whole, Word
+
+INT: Final = Whole(zero=0)
+"""Java's int; Whole() is its Integer."""
+LONG: Final = Whole(LONG_BITS, zero=0)
+BOOLEAN: Final = Flag(zero=False)
+
+SUBSCRIPTION_TYPES: Final = ("Exclusive", "Failover", "Key_Shared", "Shared")
+QUOTA_TYPES: Final = ("destination_storage", "message_age")
+QUOTA_POLICIES: Final = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
+INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
+SCHEMA_STRATEGIES: Final = (
+    *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
+    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
+)
+OLD_SCHEMA_STRATEGIES: Final = (
+    *("AutoUpdateDisabled", "Backward", "Forward", "Full", "AlwaysCompatible"),
+    *("BackwardTransitive", "ForwardTransitive", "FullTransitive"),
+)
+
+DISPATCH_RATE: Final = Record(
+    {
+        "dispatchThrottlingRateInMsg": (Whole(), 0),
+        "dispatchThrottlingRateInByte": (Whole(LONG_BITS), 0),
+        "relativeToPublishRate": (Flag(), False),
+        "ratePeriodInSecond": (Whole(), 0),
+    }
+)
+PUBLISH_RATE: Final = Record(
+    {"publishThrottlingRateInMsg": (Whole(), -1), "publishThrottlingRateInByte": (Whole(LONG_BITS), -1)}
+)
+SUBSCRIBE_RATE: Final = Record(
+    {"subscribeThrottlingRatePerConsumer": (Whole(), -1), "ratePeriodInSecond": (Whole(), 30)}
+)
+RETENTION: Final = Record({"retentionTimeInMinutes": (Whole(), 0), "retentionSizeInMB": (Whole(LONG_BITS), 0)})
+QUOTA: Final = Record(
+    {
+        "limit": (Whole(LONG_BITS), None),
+        "limitSize": (Whole(LONG_BITS), None),
+        "limitTime": (Whole(), 0),
+        "policy": (Word(QUOTA_POLICIES), None),
+        "excludeDelayed": (Flag(), None),
+    }
+)
+INACTIVE_TOPICS: Final = Record(
+    {
+        "inactiveTopicDeleteMode": (Word(INACTIVE_MODES), None),
+        "maxInactiveDurationSeconds": (Whole(), 0),
+        "deleteWhileInactive": (Flag(), False),
+    }
+)
+PERSISTENCE: Final = Record(
+    {
+        "bookkeeperEnsemble": (Whole(), 2),
+        "bookkeeperWriteQuorum": (Whole(), 2),
+        "bookkeeperAckQuorum": (Whole(), 2),
+        "managedLedgerMaxMarkDeleteRate": (Fraction(), -1.0),
+    }
+)
+DELAYED_DELIVERY: Final = Record(
+    {
+        "tickTime": (Whole(LONG_BITS), 0),
+        "active": (Flag(), False),
+        "maxDeliveryDelayInMillis": (Whole(LONG_BITS), 0),
+    }
+)
+AUTO_TOPIC: Final = Record(
+    {
+        "allowAutoTopicCreation": (Flag(), False),
+        "topicType": (Text(), None),
+        "defaultNumPartitions": (Whole(), None),
+    }
+)
+AUTO_SUBSCRIPTION: Final = Record({"allowAutoSubscriptionCreation": (Flag(), False)})
+RESOURCE_GROUP: Final = Record(
+    {
+        "publishRateInMsgs": (Whole(), None),
+        "publishRateInBytes": (Whole(LONG_BITS), None),
+        "dispatchRateInMsgs": (Whole(), None),
+        "dispatchRateInBytes": (Whole(LONG_BITS), None),
+    }
+)
+
+
+def _count(name: str, namespace: tuple[str, str], topic: Place | None, meaning: str, shape: Shape = INT) -> PolicyRow:
+    """A limit on how many there may be; 0 is no limit. ``namespace`` is its key and its path."""
+    key, path = namespace
+    at = Place(key, path, blank=Blank.ZERO, minimum=0, too_small=f"{path} must be 0 or more")
+    return PolicyRow(name, meaning, shape, at, topic)
+
+
+def _of_topic(key: str, path: str, too_small: str = "", **more: Any) -> Place:
+    """The place of such a limit in the policies of a topic."""
+    given: dict[str, Any] = {"blank": Blank.ZERO, "minimum": 0} | more
+    return Place(key, path, **given, too_small=too_small or f"{path} must be 0 or more")
+
+
+_STORAGE: Final = (
+    PolicyRow(
+        "retention",
+        "How long messages are kept that every subscription has acknowledged: minutes and MiB, -1 for no limit of the"
+        " one, 0 for both to keep none",
+        RETENTION,
+        Place("retention_policies", "retention"),
+        Place("retentionPolicies", "retention", blank=Blank.KEEPS, applied=True),
+    ),
+    PolicyRow(
+        "message-ttl",
+        "After how many seconds a message counts as acknowledged; 0 never",
+        INT,
+        Place(
+            "message_ttl_in_seconds",
+            "messageTTL",
+            blank=Blank.ZERO,
+            minimum=0,
+            too_small="Invalid value for message TTL, message TTL must >= 0",
+        ),
+        Place(
+            "messageTTLInSeconds",
+            "messageTTL",
+            applied=True,
+            query="messageTTL",
+            minimum=0,
+            too_small="Invalid value for message TTL",
+        ),
+    ),
+    PolicyRow(
+        "subscription-expiration-time",
+        "After how many minutes without a consumer and without an acknowledgement a subscription is deleted; 0 never",
+        INT,
+        Place(
+            "subscription_expiration_time_minutes",
+            "subscriptionExpirationTime",
+            blank=Blank.ZERO,
+            minimum=0,
+            too_small="Invalid value for subscription expiration time",
+        ),
+        Place(
+            "subscriptionExpirationTimeInMinutes",
+            "subscriptionExpirationTime",
+            applied=True,
+            query="subscriptionExpirationTime",
+            minimum=0,
+            too_small="Invalid value for subscription expiration time",
+        ),
+    ),
+    PolicyRow(
+        "inactive-topic-policies",
+        "Whether topics are deleted that nobody has used for some seconds, and which",
+        INACTIVE_TOPICS,
+        Place("inactive_topic_policies", "inactiveTopicPolicies"),
+        Place("inactiveTopicPolicies", "inactiveTopicPolicies", applied=True),
+    ),
+    PolicyRow(
+        "compaction-threshold",
+        "From how many bytes of backlog on a topic is compacted; 0 never",
+        LONG,
+        Place(
+            "compaction_threshold",
+            "compactionThreshold",
+            verb="PUT",
+            blank=Blank.ZERO,
+            minimum=0,
+            too_small="compactionThreshold must be 0 or more",
+        ),
+        Place(
+            "compactionThreshold",
+            "compactionThreshold",
+            blank=Blank.ZERO,
+            applied=True,
+            minimum=0,
+            too_small="Invalid value for compactionThreshold",
+        ),
+        stored_only="a later version compacts topics",
+    ),
+    PolicyRow(
+        "persistence",
+        "To how many of the data directories a message goes, and how many of them must have it",
+        PERSISTENCE,
+        Place("persistence", "persistence", blank=Blank.REFUSED, without="persistence policies should not be null"),
+        Place(
+            "persistence",
+            "persistence",
+            blank=Blank.REFUSED,
+            without="persistence policies should not be null",
+            applied=True,
+        ),
+        stored_only="a box has one data directory, which has every message",
+    ),
+)
+
+_DELIVERY: Final = (
+    PolicyRow(
+        "dispatch-rate",
+        "How much a topic gives to all its subscriptions together, in messages and bytes a period",
+        DISPATCH_RATE,
+        Place("topicDispatchRate", "dispatchRate", by_cluster=True),
+        Place("dispatchRate", "dispatchRate", blank=Blank.KEEPS, applied=True),
+    ),
+    PolicyRow(
+        "subscription-dispatch-rate",
+        "How much each subscription gets, in messages and bytes a period",
+        DISPATCH_RATE,
+        Place("subscriptionDispatchRate", "subscriptionDispatchRate", by_cluster=True),
+        Place("subscriptionDispatchRate", "subscriptionDispatchRate", blank=Blank.KEEPS, applied=True),
+    ),
+    PolicyRow(
+        "publish-rate",
+        "How much may be published on a topic, in messages and bytes a second",
+        PUBLISH_RATE,
+        Place("publishMaxMessageRate", "publishRate", by_cluster=True, superuser=True),
+        Place("publishRate", "publishRate", blank=Blank.KEEPS, unset=NO_CONTENT),
+    ),
+    PolicyRow(
+        "subscribe-rate",
+        "How often a consumer may subscribe, in a period of seconds",
+        SUBSCRIBE_RATE,
+        Place("clusterSubscribeRate", "subscribeRate", by_cluster=True),
+        Place("subscribeRate", "subscribeRate", blank=Blank.KEEPS, applied=True),
+    ),
+    PolicyRow(
+        "delayed-delivery",
+        "Whether messages may be delivered later than they are published, and how exactly",
+        DELAYED_DELIVERY,
+        Place("delayed_delivery_policies", "delayedDelivery", superuser=True),
+        Place("delayedDelivery", "delayedDelivery", applied=True),
+        stored_only="a later version delays messages",
+    ),
+    PolicyRow(
+        "dispatcher-pause-on-ack-state-persistent",
+        "Whether delivery stops while the acknowledgements of a subscription are too many to be stored",
+        BOOLEAN,
+        Place(
+            "dispatcherPauseOnAckStatePersistentEnabled",
+            "dispatcherPauseOnAckStatePersistent",
+            always=True,
+            unset=False,
+        ),
+        Place(
+            "dispatcherPauseOnAckStatePersistentEnabled",
+            "dispatcherPauseOnAckStatePersistent",
+            always=True,
+            unset=False,
+            applied=True,
+        ),
+        stored_only="a box stores every acknowledgement, however many",
+    ),
+)
+
+_LIMITS: Final = (
+    _count(
+        "max-producers",
+        ("max_producers_per_topic", "maxProducersPerTopic"),
+        _of_topic("maxProducerPerTopic", "maxProducers", applied=True),
+        "How many producers may be connected to a topic; 0 any number",
+    ),
+    _count(
+        "max-consumers",
+        ("max_consumers_per_topic", "maxConsumersPerTopic"),
+        _of_topic("maxConsumerPerTopic", "maxConsumers", applied=True),
+        "How many consumers may be connected to a topic; 0 any number",
+    ),
+    _count(
+        "max-consumers-per-subscription",
+        ("max_consumers_per_subscription", "maxConsumersPerSubscription"),
+        _of_topic(
+            "maxConsumersPerSubscription",
+            "maxConsumersPerSubscription",
+            "Invalid value for maxConsumersPerSubscription",
+            unset=NO_CONTENT,
+        ),
+        "How many consumers a subscription may have; 0 any number",
+    ),
+    _count(
+        "max-subscriptions-per-topic",
+        ("max_subscriptions_per_topic", "maxSubscriptionsPerTopic"),
+        _of_topic("maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic", unset=NO_CONTENT),
+        "How many subscriptions a topic may have; 0 any number",
+    ),
+    PolicyRow(
+        "max-topics-per-namespace",
+        "How many topics a namespace may have, partitions counted one by one; 0 any number",
+        INT,
+        Place(
+            "max_topics_per_namespace",
+            "maxTopicsPerNamespace",
+            blank=Blank.ZERO,
+            unset=0,
+            minimum=0,
+            too_small="maxTopicsPerNamespace must be 0 or more",
+        ),
+    ),
+    _count(
+        "max-unacked-messages-per-consumer",
+        ("max_unacked_messages_per_consumer", "maxUnackedMessagesPerConsumer"),
+        _of_topic(
+            "maxUnackedMessagesOnConsumer",
+            "maxUnackedMessagesOnConsumer",
+            "maxUnackedNum must be 0 or more",
+            blank=Blank.REMOVES,
+            applied=True,
+        ),
+        "How many messages a consumer may hold unacknowledged before it gets no more; 0 any number",
+    ),
+    _count(
+        "max-unacked-messages-per-subscription",
+        ("max_unacked_messages_per_subscription", "maxUnackedMessagesPerSubscription"),
+        _of_topic(
+            "maxUnackedMessagesOnSubscription",
+            "maxUnackedMessagesOnSubscription",
+            "maxUnackedNum must be 0 or more",
+            blank=Blank.REMOVES,
+            applied=True,
+        ),
+        "How many messages all consumers of a subscription may hold unacknowledged; 0 any number",
+    ),
+    PolicyRow(
+        "max-message-size",
+        "How many bytes a message may have, chunks of a larger one aside; 0 as many as the broker takes",
+        INT,
+        topic=_of_topic(
+            "maxMessageSize",
+            "maxMessageSize",
+            "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that in the"
+            " broker-level",
+            unset=NO_CONTENT,
+        ),
+    ),
+)
+
+_CLIENTS: Final = (
+    PolicyRow(
+        "deduplication",
+        "Whether messages that a producer sends again are stored once",
+        BOOLEAN,
+        Place("deduplicationEnabled", "deduplication", blank=Blank.ZERO),
+        Place("deduplicationEnabled", "deduplicationEnabled", applied=True),
+    ),
+    PolicyRow(
+        "deduplication-snapshot-interval",
+        "How often the sequence ids of producers are stored, in seconds",
+        Whole(),
+        Place(
+            "deduplicationSnapshotIntervalSeconds",
+            "deduplicationSnapshotInterval",
+            removed=False,
+            minimum=0,
+            too_small="interval must be greater than or equal to 0",
+        ),
+        Place(
+            "deduplicationSnapshotIntervalSeconds",
+            "deduplicationSnapshotInterval",
+            minimum=0,
+            too_small="interval must be 0 or more",
+        ),
+        stored_only="a box stores them with the messages themselves, each time",
+    ),
+    PolicyRow(
+        "subscription-types-enabled",
+        "Which types subscriptions may have",
+        Several(Word(SUBSCRIPTION_TYPES)),
+        Place("subscription_types_enabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
+        Place("subscriptionTypesEnabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
+    ),
+    PolicyRow(
+        "auto-topic-creation",
+        "Whether clients make the topics that they name and that do not exist, and with how many partitions",
+        AUTO_TOPIC,
+        Place("autoTopicCreationOverride", "autoTopicCreation"),
+    ),
+    PolicyRow(
+        "auto-subscription-creation",
+        "Whether clients make the subscriptions that they name and that do not exist",
+        AUTO_SUBSCRIPTION,
+        Place("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
+        Place("autoSubscriptionCreationOverride", "autoSubscriptionCreation", applied=True),
+    ),
+    PolicyRow(
+        "encryption-required",
+        "Whether only encrypted messages may be published",
+        BOOLEAN,
+        Place("encryption_required", "encryptionRequired", blank=Blank.ZERO, unset=False, removed=False),
+    ),
+    PolicyRow(
+        "subscription-auth-mode",
+        "Whether the name of a subscription must begin with the role that uses it",
+        Word(("None", "Prefix")),
+        Place("subscription_auth_mode", "subscriptionAuthMode", unset="None", removed=False),
+        stored_only="a later version knows roles",
+    ),
+)
+
+_SCHEMAS_LATER: Final = "a later version compares schemas by it"
+
+_SCHEMAS: Final = (
+    PolicyRow(
+        "schema-compatibility-strategy",
+        "Which schemas may follow one another",
+        Word(SCHEMA_STRATEGIES),
+        Place(
+            "schema_compatibility_strategy",
+            "schemaCompatibilityStrategy",
+            verb="PUT",
+            unset="UNDEFINED",
+            removed=False,
+        ),
+        Place(
+            "schemaCompatibilityStrategy",
+            "schemaCompatibilityStrategy",
+            verb="PUT",
+            nothing="UNDEFINED",
+            applied=True,
+        ),
+        stored_only=_SCHEMAS_LATER,
+    ),
+    PolicyRow(
+        "schema-auto-update-compatibility-strategy",
+        "The same by its old words",
+        Word(OLD_SCHEMA_STRATEGIES),
+        Place(
+            "schema_auto_update_compatibility_strategy",
+            "schemaAutoUpdateCompatibilityStrategy",
+            verb="PUT",
+            unset=NO_CONTENT,
+            removed=False,
+        ),
+        stored_only=_SCHEMAS_LATER,
+    ),
+    PolicyRow(
+        "is-allow-auto-update-schema",
+        "Whether clients bring new versions of schemas",
+        BOOLEAN,
+        Place("is_allow_auto_update_schema", "isAllowAutoUpdateSchema", blank=Blank.ZERO, unset=True, removed=False),
+    ),
+    PolicyRow(
+        "schema-validation-enforced",
+        "Whether producers without a schema are refused where the topic has one",
+        BOOLEAN,
+        Place("schema_validation_enforced", "schemaValidationEnforced", blank=Blank.ZERO, unset=False, removed=False),
+        Place(
+            "schemaValidationEnforced",
+            "schemaValidationEnforced",
+            blank=Blank.ZERO,
+            unset=False,
+            removed=False,
+            applied=True,
+        ),
+    ),
+)
+
+_OTHERS: Final = (
+    PolicyRow(
+        "allowed-topic-property-keys-for-metrics",
+        "Which properties of topics metrics carry as labels",
+        Several(Text()),
+        Place("allowed_topic_property_keys_for_metrics", "allowedTopicPropertyKeysForMetrics"),
+        stored_only="the metrics of a box have no custom labels",
+    ),
+)
+
+_SETTINGS: Final = {
+    "retention": ("defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"),
+    "message-ttl": ("ttlDurationDefaultInSeconds",),
+    "subscription-expiration-time": ("subscriptionExpirationTimeMinutes",),
+    "inactive-topic-policies": (
+        "brokerDeleteInactiveTopicsEnabled",
+        "brokerDeleteInactiveTopicsMode",
+        "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
+    ),
+    "dispatch-rate": ("dispatchThrottlingRatePerTopicInMsg", "dispatchThrottlingRatePerTopicInByte"),
+    "subscription-dispatch-rate": (
+        "dispatchThrottlingRatePerSubscriptionInMsg",
+        "dispatchThrottlingRatePerSubscriptionInByte",
+    ),
+    "publish-rate": ("maxPublishRatePerTopicInMessages", "maxPublishRatePerTopicInBytes"),
+    "subscribe-rate": ("subscribeThrottlingRatePerConsumer", "subscribeRatePeriodPerConsumerInSecond"),
+    "max-producers": ("maxProducersPerTopic",),
+    "max-consumers": ("maxConsumersPerTopic",),
+    "max-consumers-per-subscription": ("maxConsumersPerSubscription",),
+    "max-subscriptions-per-topic": ("maxSubscriptionsPerTopic",),
+    "max-topics-per-namespace": ("maxTopicsPerNamespace",),
+    "max-unacked-messages-per-consumer": ("maxUnackedMessagesPerConsumer",),
+    "max-unacked-messages-per-subscription": ("maxUnackedMessagesPerSubscription",),
+    "max-message-size": ("maxMessageSize",),
+    "deduplication": ("brokerDeduplicationEnabled",),
+    "subscription-types-enabled": ("subscriptionTypesEnabled",),
+    "auto-topic-creation": ("allowAutoTopicCreation", "allowAutoTopicCreationType", "defaultNumPartitions"),
+    "auto-subscription-creation": ("allowAutoSubscriptionCreation",),
+    "encryption-required": ("encryptionRequireOnProducer",),
+    "is-allow-auto-update-schema": ("isAllowAutoUpdateSchemaEnabled",),
+    "schema-validation-enforced": ("isSchemaValidationEnforced",),
+    "backlog-quota": (
+        "backlogQuotaDefaultLimitBytes",
+        "backlogQuotaDefaultLimitSecond",
+        "backlogQuotaDefaultRetentionPolicy",
+    ),
+}
+"""The broker's own values, by the name of the policy."""
+
+
+def _with_settings(row: PolicyRow) -> PolicyRow:
+    return replace(row, settings=_SETTINGS.get(row.name, ()))
+
+
+ROWS: Final = tuple(map(_with_settings, (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIENTS, *_SCHEMAS, *_OTHERS)))
+"""The policies whose endpoints take one value. Backlog quotas and resource groups have rooms of their own."""
+
+BACKLOG_QUOTA: Final = _with_settings(
+    PolicyRow(
+        "backlog-quota",
+        "How large, or how old, a backlog may become, and what is done then",
+        QUOTA,
+        Place("backlog_quota_map", "backlogQuota", unset={}, without="the attribute policy cannot be null"),
+        Place("backLogQuotaMap", "backlogQuota", unset={}, applied=True, without="the attribute policy cannot be null"),
+    )
+)
+"""One for each type; GET is ``backlogQuotaMap``."""
+
+RESOURCE_GROUP_NAME: Final = PolicyRow(
+    "resource-group",
+    "The resource group whose limits the namespace shares with others",
+    Text(),
+    Place("resource_group_name", "resourcegroup"),
+)
+"""Set by ``POST resourcegroup/{resourcegroup}``."""
+
+
+def row_of(name: str) -> PolicyRow:
+    """The row of that name. Raises KeyError."""
+    return _BY_NAME[name]
+
+
+_BY_NAME: Final = {row.name: row for row in (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME)}
+NAMES: Final = tuple(sorted(_BY_NAME))

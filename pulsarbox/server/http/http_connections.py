@@ -1,0 +1,155 @@
+"""The connections of the HTTP port, and what each may take: time without a request, long lines, large bodies.
+
+aiohttp reads and writes them. It leaves a connection alone that never sends a whole request, and tells errors of the
+wire in plain text and with a traceback in the log; here they have a bound, and a reason in JSON like all others.
+"""
+
+import asyncio
+import json
+import logging
+from typing import Any, Final
+
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+
+from pulsarbox.config import Settings
+from pulsarbox.server.logs import Sparing, and_more
+
+log = logging.getLogger(__name__)
+
+LINGER_SECONDS: Final = 1.0
+"""How long what is left of a body that nobody wants is read, so that the client gets to see the answer."""
+TAKEN_SECONDS_MAX: Final = 60.0
+"""How long a client may take to read an answer."""
+
+
+class Server(web.Server):
+    """All connections of the port."""
+
+    def __init__(self, handler: Any, settings: Settings) -> None:
+        self.idle_seconds = settings.httpServerIdleTimeout / 1000
+        self._most = settings.maxHttpServerConnections
+        self._max_body = settings.httpMaxRequestSize
+        self._refusals = Sparing()
+        super().__init__(
+            handler,
+            request_factory=self._request,
+            access_log=None,
+            handler_cancellation=False,
+            auto_decompress=False,
+            keepalive_timeout=self.idle_seconds,
+            lingering_time=LINGER_SECONDS,
+            max_line_size=settings.httpMaxRequestHeaderSize,
+            max_field_size=settings.httpMaxRequestHeaderSize,
+        )
+
+    def __call__(self) -> "HttpConnection":
+        """A new connection."""
+        return HttpConnection(self, loop=self._loop, **self._kwargs)
+
+    def _request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: "asyncio.Task[None]",
+    ) -> web.BaseRequest:
+        return web.BaseRequest(message, payload, protocol, writer, task, self._loop, client_max_size=self._max_body)
+
+    def is_too_many(self, address: str) -> bool:
+        """Whether the connection that has just come is one too many. Not each of them is a line of the log."""
+        if not self._most or len(self.connections) <= self._most:
+            return False
+        left_out = self._refusals.due()
+        if left_out is not None:
+            log.warning(
+                "closing the HTTP connection of %s: maxHttpServerConnections allows no more than %d%s",
+                address, self._most, and_more(left_out),
+            )  # fmt: skip
+        return True
+
+
+class HttpConnection(web.RequestHandler):
+    """One connection."""
+
+    __slots__ = ("_idle_since", "_idle_timer", "_server")
+
+    def __init__(self, server: Server, *, loop: asyncio.AbstractEventLoop, **more: Any) -> None:
+        super().__init__(server, loop=loop, **more)
+        self._server = server
+        self._idle_since = loop.time()
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        super().connection_made(transport)
+        if self._server.is_too_many(str((transport.get_extra_info("peername") or "?")[0])):
+            assert isinstance(transport, asyncio.Transport)
+            transport.abort()
+        else:
+            self._idle_timer = self._loop.call_later(self._server.idle_seconds, self._look)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """It is gone."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        """Close it if it has had no whole request for too long; what came of the next one does not count."""
+        now, seconds = self._loop.time(), self._server.idle_seconds
+        if self._request_in_progress:
+            self._idle_since = now
+        left = self._idle_since + seconds - now
+        if left <= 0:
+            self._idle_timer = None
+            self.force_close()
+        else:
+            self._idle_timer = self._loop.call_later(left, self._look)
+
+    async def finish_response(self, *parts: Any) -> tuple[web.StreamResponse, bool]:
+        """Send an answer; who does not read it in time is gone."""
+        try:
+            async with asyncio.timeout(TAKEN_SECONDS_MAX):
+                return await super().finish_response(*parts)
+        except TimeoutError:
+            log.warning("a client took more than %g s to read an answer", TAKEN_SECONDS_MAX)
+            transport = self.transport
+            if isinstance(transport, asyncio.Transport):
+                transport.abort()
+            raise ConnectionResetError from None
+        finally:
+            self._idle_since = self._loop.time()
+
+    def log_exception(self, *parts: Any, **more: Any) -> None:
+        """A body that breaks the protocol after its answer is given is the client's fault, not ours."""
+        if isinstance(more.get("exc_info"), HttpProcessingError | web.RequestPayloadError):
+            log.debug(*parts, exc_info=more["exc_info"])
+        else:
+            super().log_exception(*parts, **more)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What came is no request; or the library, or something of ours behind the handler, has failed."""
+        if status >= 500:
+            return super().handle_error(request, status, exc, message)
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer is under way already")
+        if isinstance(exc, LineTooLong):
+            status = 414 if "b'/" in (message or "") else 431
+        text = " ".join((message or "").split())[:200]
+        log.debug("from %s came what is no request: %s", request.remote, text)
+        body = json.dumps({"reason": f"The request cannot be read: {text}"}, separators=(",", ":"))
+        headers = {"Server": "pulsarbox"}
+        answer = web.Response(status=status, text=body, content_type="application/json", headers=headers)
+        answer.force_close()
+        return answer

@@ -1,0 +1,70 @@
+"""Policies of namespaces: the endpoints that the table gives them.
+
+Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/.
+"""
+
+from collections.abc import Iterator
+
+from pulsarbox.errors import PreconditionFailed
+from pulsarbox.protocol.policies.checks import fits
+from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.table import ROWS
+from pulsarbox.server.http.call import DONE, Answer, Call
+from pulsarbox.server.http.policies.values import UNCHANGED, given, kept, shown
+from pulsarbox.server.http.routes import Handler, Permission, Route
+
+NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+
+
+def _get(row: PolicyRow, place: Place) -> Handler:
+    def handler(call: Call) -> Answer:
+        policies = call.broker.tenants.policies(call.namespace())
+        return shown(kept(place, policies, call.broker.core.settings.clusterName), place.unset)
+
+    handler.__doc__ = row.meaning
+    return handler
+
+
+def _set(row: PolicyRow, place: Place) -> Handler:
+    def handler(call: Call) -> Answer:
+        namespace, tenants = call.namespace(), call.broker.tenants
+        policies = tenants.policies(namespace)
+        value = given(call, row, place)
+        if value is UNCHANGED:
+            return DONE
+        if row.name == "retention" and not fits(
+            policies.get("backlog_quota_map", {}).get("destination_storage"), value
+        ):
+            raise PreconditionFailed("Retention Quota must exceed configured backlog quota for namespace.")
+        if place.by_cluster and value is not None:
+            value = {call.broker.core.settings.clusterName: value}
+        tenants.set_policy(namespace, place.key, value, call.now)
+        return DONE
+
+    return handler
+
+
+def _remove(place: Place) -> Handler:
+    def handler(call: Call) -> Answer:
+        namespace, tenants = call.namespace(), call.broker.tenants
+        if place.key in tenants.policies(namespace):
+            tenants.set_policy(namespace, place.key, None, call.now)
+        return DONE
+
+    return handler
+
+
+def _routes() -> Iterator[Route]:
+    for row in ROWS:
+        place = row.namespace
+        if place is None:
+            continue
+        path, who = f"{NAMESPACE}/{place.path}", Permission.TENANT_ADMIN
+        changing = Permission.SUPERUSER if place.superuser else who
+        yield Route("GET", path, who, _get(row, place))
+        yield Route(place.verb, path, changing, _set(row, place))
+        if place.removed:
+            yield Route("DELETE", path, changing, _remove(place))
+
+
+ROUTES = tuple(_routes())

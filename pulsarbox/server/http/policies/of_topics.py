@@ -1,0 +1,181 @@
+"""Policies of topics: the endpoints that the table gives them.
+
+``?applied=true`` asks for what holds: topic, namespace, broker. ``?isGlobal=true`` is about values that would be for
+all clusters; a box keeps them apart as Pulsar does, and a topic goes by them where it has none of its own.
+Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, https://pulsar.apache.org/docs/4.2.x/topic-policies/.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulsarbox.broker.policies.as_json import broker_value
+from pulsarbox.broker.policies.policies import GLOBAL
+from pulsarbox.errors import NotAllowed, NotFound, PreconditionFailed
+from pulsarbox.names import TopicName
+from pulsarbox.protocol.policies.checks import fits
+from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS, row_of
+from pulsarbox.server.http.call import DONE, Answer, Call
+from pulsarbox.server.http.policies.values import UNCHANGED, given, kept, shown
+from pulsarbox.server.http.routes import Handler, Permission, Route
+from pulsarbox.server.http.targets import require_namespace
+from pulsarbox.storage.catalog import Row, policies_key
+
+TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+FALLBACK = row_of("subscription-dispatch-rate")
+"""What holds for a subscription that has no rate of its own."""
+
+
+def topic_of(call: Call) -> TopicName:
+    """The topic whose policies are meant. Raises NotFound; PreconditionFailed for a partition; NotAllowed."""
+    name, broker = call.topic(), call.broker
+    if not broker.core.settings.topicLevelPoliciesEnabled:
+        raise NotAllowed("Topic level policies is disabled, to enable the topic level policy and retry.")
+    require_namespace(call, name)
+    if name.base != name:
+        raise PreconditionFailed("Not allowed to set/get topic policy for a partition")
+    if not broker.topics.exists(name) and not broker.topics.partitions(name):
+        raise NotFound(f"Topic {name} not found")
+    return name
+
+
+def own(call: Call, name: TopicName) -> Row:
+    """What is set for the topic; with ``isGlobal`` for all clusters."""
+    row = call.broker.core.policies.row(policies_key(str(name)))
+    found: Row = row.get(GLOBAL, {}) if call.flag("isGlobal") else row
+    return found
+
+
+def keep(call: Call, name: TopicName, key: str, value: Any) -> Answer:
+    """Set it, or take it away with None."""
+    call.broker.core.policies.set_topic(name, key, value, call.now, everywhere=call.flag("isGlobal"))
+    return DONE
+
+
+def applied(call: Call, name: TopicName, row: PolicyRow) -> Any:
+    """What holds for a topic that has no value of its own, as JSON."""
+    settings = call.broker.core.settings
+    assert row.topic is not None
+    value = call.broker.core.policies.row(policies_key(str(name))).get(GLOBAL, {}).get(row.topic.key)
+    if value is None and row.namespace is not None:
+        value = kept(row.namespace, call.broker.tenants.policies(name.namespace), settings.clusterName)
+        if value == row.topic.nothing:
+            value = None
+    return broker_value(row.name, settings) if value is None else value
+
+
+def _get(row: PolicyRow, place: Place) -> Handler:
+    def handler(call: Call) -> Answer:
+        name = topic_of(call)
+        value = own(call, name).get(place.key)
+        if value is None and place.applied and call.flag("applied"):
+            value = applied(call, name, row)
+        return shown(value, place.unset)
+
+    handler.__doc__ = row.meaning
+    return handler
+
+
+def _set(row: PolicyRow, place: Place) -> Handler:
+    def handler(call: Call) -> Answer:
+        name = topic_of(call)
+        value = given(call, row, place)
+        if value is UNCHANGED:
+            return DONE
+        if row.name == "retention" and value is not None:
+            _check_quotas(own(call, name), value)
+        if row.name == "max-message-size" and value > call.broker.core.settings.maxMessageSize:
+            raise PreconditionFailed(place.too_small)
+        return keep(call, name, place.key, value)
+
+    return handler
+
+
+def _check_quotas(policies: Row, retention: Any) -> None:
+    assert BACKLOG_QUOTA.topic is not None
+    if not all(fits(quota, retention) for quota in policies.get(BACKLOG_QUOTA.topic.key, {}).values()):
+        raise PreconditionFailed(
+            "Retention Quota must exceed configured backlog quota for topic. Please increase retention quota and retry"
+        )
+
+
+def _remove(place: Place) -> Handler:
+    def handler(call: Call) -> Answer:
+        return keep(call, topic_of(call), place.key, None)
+
+    return handler
+
+
+# All at once
+
+
+def remove_all(call: Call) -> Answer:
+    """Take away all policies of a topic, those for all clusters too."""
+    call.broker.core.policies.put_topic(call.topic(), None, call.now)
+    return DONE
+
+
+# One subscription
+
+SUBSCRIPTIONS = "subscriptionPolicies"
+RATE = "dispatchRate"
+
+
+def get_subscription_rate(call: Call) -> Answer:
+    """The dispatch rate of one subscription, which need not exist."""
+    name = topic_of(call)
+    policies = own(call, name)
+    value = policies.get(SUBSCRIPTIONS, {}).get(call.path["subscription"], {}).get(RATE)
+    if value is None and call.flag("applied"):
+        assert FALLBACK.topic is not None
+        value = policies.get(FALLBACK.topic.key)
+        value = applied(call, name, FALLBACK) if value is None else value
+    assert FALLBACK.topic is not None
+    return shown(value, FALLBACK.topic.unset)
+
+
+def set_subscription_rate(call: Call) -> Answer:
+    """Set it. As in Pulsar a rate that limits nothing changes nothing."""
+    name = topic_of(call)
+    assert FALLBACK.topic is not None
+    value = given(call, FALLBACK, FALLBACK.topic)
+    if value is UNCHANGED or max(value["dispatchThrottlingRateInMsg"], value["dispatchThrottlingRateInByte"]) <= 0:
+        return DONE
+    return _keep_rate(call, name, value)
+
+
+def remove_subscription_rate(call: Call) -> Answer:
+    """Take it away."""
+    return _keep_rate(call, topic_of(call), None)
+
+
+def _keep_rate(call: Call, name: TopicName, rate: Any) -> Answer:
+    subscription = call.path["subscription"]
+    rows = dict(own(call, name).get(SUBSCRIPTIONS, {}))
+    row = {key: value for key, value in rows.pop(subscription, {}).items() if key != RATE}
+    if rate is not None:
+        row[RATE] = rate
+    if row:
+        rows[subscription] = row
+    return keep(call, name, SUBSCRIPTIONS, rows or None)
+
+
+def _routes() -> Iterator[Route]:
+    who = Permission.TENANT_ADMIN
+    for row in ROWS:
+        place = row.topic
+        if place is None:
+            continue
+        path = f"{TOPIC}/{place.path}"
+        yield Route("GET", path, who, _get(row, place))
+        yield Route(place.verb, path, who, _set(row, place))
+        if place.removed:
+            yield Route("DELETE", path, who, _remove(place))
+    yield Route("DELETE", f"{TOPIC}/policies", who, remove_all)
+    path = f"{TOPIC}/{{subscription}}/{RATE}"
+    yield Route("GET", path, who, get_subscription_rate)
+    yield Route("POST", path, who, set_subscription_rate)
+    yield Route("DELETE", path, who, remove_subscription_rate)
+
+
+ROUTES = tuple(_routes())

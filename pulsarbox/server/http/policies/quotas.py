@@ -1,0 +1,128 @@
+"""Backlog quotas of namespaces and topics, one for each type: how large a backlog may become, and how old.
+
+Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#backlog-quotas.
+"""
+
+from typing import Any
+
+from pulsarbox.broker.policies.as_json import broker_value
+from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
+from pulsarbox.protocol.policies.checks import fits, quota
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA, QUOTA_TYPES
+from pulsarbox.server.http.call import DONE, Answer, Call, answer
+from pulsarbox.server.http.policies.of_namespaces import NAMESPACE
+from pulsarbox.server.http.policies.of_topics import TOPIC, keep, own, topic_of
+from pulsarbox.server.http.routes import Permission, Route
+
+OF_NAMESPACE = "backlog_quota_map"
+OF_TOPIC = "backLogQuotaMap"
+
+
+def _type(call: Call) -> str:
+    kind = call.query.get("backlogQuotaType") or QUOTA_TYPES[0]
+    if kind not in QUOTA_TYPES:
+        raise NotFound(f"backlogQuotaType is one of {', '.join(QUOTA_TYPES)}, not {kind[:40]!r}")
+    return kind
+
+
+def _given(call: Call) -> dict[str, Any] | None:
+    body = call.json()
+    if body is None:
+        return None
+    try:
+        return quota(QUOTA.read(body, "a backlog quota"))
+    except BadRequest as error:
+        raise BadRequest(
+            f"Set namespace[{call.namespace()}] backlog quota failed because the data validation failed. {error}"
+        ) from None
+
+
+# Namespaces
+
+
+def of_namespace(call: Call) -> Answer:
+    """The quotas that are set."""
+    return answer(dict(sorted(call.broker.tenants.policies(call.namespace()).get(OF_NAMESPACE, {}).items())))
+
+
+def set_namespace(call: Call) -> Answer:
+    """Set the quota of a type: of the size, where the query names none."""
+    namespace, kind = call.namespace(), _type(call)
+    policies = call.broker.tenants.policies(namespace)
+    value = _given(call)
+    if value is None:
+        raise BadRequest('The body must be a backlog quota such as {"limitSize": ..., "policy": ...}')
+    quotas = {**policies.get(OF_NAMESPACE, {}), kind: value}
+    if not fits(quotas.get(QUOTA_TYPES[0]), policies.get("retention_policies")):
+        raise PreconditionFailed(
+            "Backlog Quota exceeds configured retention quota for namespace. Please increase retention quota and retry"
+        )
+    call.broker.tenants.set_policy(namespace, OF_NAMESPACE, quotas, call.now)
+    return DONE
+
+
+def remove_namespace(call: Call) -> Answer:
+    """Take the quota of a type away."""
+    namespace, kind = call.namespace(), _type(call)
+    quotas = dict(call.broker.tenants.policies(namespace).get(OF_NAMESPACE, {}))
+    if quotas.pop(kind, None) is not None:
+        call.broker.tenants.set_policy(namespace, OF_NAMESPACE, quotas or None, call.now)
+    return DONE
+
+
+# Topics
+
+
+def of_topic(call: Call) -> Answer:
+    """The quotas that are set for a topic; with ``applied`` those that hold, each type by itself."""
+    name = topic_of(call)
+    quotas = own(call, name).get(OF_TOPIC, {})
+    if call.flag("applied"):
+        namespace = call.broker.tenants.policies(name.namespace).get(OF_NAMESPACE, {})
+        quotas = broker_value(BACKLOG_QUOTA.name, call.broker.core.settings) | namespace | quotas
+    return answer(dict(sorted(quotas.items())))
+
+
+def set_topic(call: Call) -> Answer:
+    """Set the quota of a type: of the size, where the query names none. Without a body it is taken away."""
+    name, kind = topic_of(call), _type(call)
+    value = _given(call)
+    policies = own(call, name)
+    retention = policies.get("retentionPolicies")
+    if retention is None:
+        retention = call.broker.tenants.policies(name.namespace).get("retention_policies")
+    if not fits(value, retention):
+        raise PreconditionFailed(
+            "Backlog Quota exceeds configured retention quota for topic. Please increase retention quota and retry"
+        )
+    return _keep(call, kind, value)
+
+
+def remove_topic(call: Call) -> Answer:
+    """Take the quota of a type away."""
+    topic_of(call)
+    return _keep(call, _type(call), None)
+
+
+def _keep(call: Call, kind: str, value: dict[str, Any] | None) -> Answer:
+    name = call.topic()
+    quotas = {each: kept for each, kept in own(call, name).get(OF_TOPIC, {}).items() if each != kind}
+    if value is not None:
+        quotas[kind] = value
+    return keep(call, name, OF_TOPIC, quotas or None)
+
+
+def check(call: Call) -> Answer:
+    """Look at all quotas now. A box looks at them whenever a backlog changes, so there is nothing left to do."""
+    return DONE
+
+
+ROUTES = (
+    Route("GET", f"{NAMESPACE}/backlogQuotaMap", Permission.TENANT_ADMIN, of_namespace),
+    Route("POST", f"{NAMESPACE}/backlogQuota", Permission.TENANT_ADMIN, set_namespace),
+    Route("DELETE", f"{NAMESPACE}/backlogQuota", Permission.TENANT_ADMIN, remove_namespace),
+    Route("GET", f"{TOPIC}/backlogQuotaMap", Permission.TENANT_ADMIN, of_topic),
+    Route("POST", f"{TOPIC}/backlogQuota", Permission.TENANT_ADMIN, set_topic),
+    Route("DELETE", f"{TOPIC}/backlogQuota", Permission.TENANT_ADMIN, remove_topic),
+    Route("GET", "/admin/v2/brokers/backlog-quota-check", Permission.SUPERUSER, check),
+)

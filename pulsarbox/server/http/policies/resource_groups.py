@@ -1,0 +1,103 @@
+"""Resource groups: rates that the namespaces of a group share.
+
+Source: https://pulsar.apache.org/docs/4.2.x/admin-api-resource-groups/.
+"""
+
+from typing import Any, Final
+
+from pulsarbox.broker.policies.resource_group import group_key
+from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
+from pulsarbox.names import check_entity_name
+from pulsarbox.protocol.policies.table import RESOURCE_GROUP
+from pulsarbox.server.http.call import DONE, Answer, Call, answer, plain
+from pulsarbox.server.http.policies.of_namespaces import NAMESPACE
+from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.storage.catalog import Row
+
+KEY: Final = "resource_group_name"
+_MISSING: Final = "ResourceGroup does not exist"
+
+
+def groups(call: Call) -> Answer:
+    """The names of all groups."""
+    return answer([key.partition("/")[2] for key in call.broker.core.catalog.keys(group_key(""))])
+
+
+def get(call: Call) -> Answer:
+    """The rates of a group; -1 is no limit."""
+    return answer(dict.fromkeys(RESOURCE_GROUP.members, -1) | _group(call))
+
+
+def put(call: Call) -> Answer:
+    """Make a group, or change the rates that the body has."""
+    name = check_entity_name("ResourceGroup", call.path["resourcegroup"])
+    body = call.json_object()
+    if body is None:
+        raise BadRequest(f"The body must be an object such as {{{', '.join(RESOURCE_GROUP.members)}}}")
+    before = call.broker.core.catalog.get(group_key(name)) or {}
+    _keep(call, name, before | RESOURCE_GROUP.read(body, "a resource group"))
+    return DONE
+
+
+def delete(call: Call) -> Answer:
+    """Delete a group that no namespace is attached to."""
+    name = call.path["resourcegroup"]
+    _group(call)
+    tenants = call.broker.tenants
+    namespaces = (each for tenant in tenants.all() for each in tenants.namespaces(tenant))
+    if any(tenants.policies(each).get(KEY) == name for each in namespaces):
+        raise PreconditionFailed("ResourceGroup is in use")
+    _keep(call, name, None)
+    return DONE
+
+
+def _group(call: Call) -> dict[str, Any]:
+    row = call.broker.core.catalog.get(group_key(call.path["resourcegroup"]))
+    if row is None:
+        raise NotFound(_MISSING)
+    return row
+
+
+def _keep(call: Call, name: str, row: Row | None) -> None:
+    core = call.broker.core
+    core.limits.put_group(name, row, call.now)
+    core.policies.take(core.settings, call.now)  # topics look at their group again: it may be new, or gone
+
+
+# Namespaces
+
+
+def of_namespace(call: Call) -> Answer:
+    """The group that a namespace is attached to, as plain text."""
+    return plain(call.broker.tenants.policies(call.namespace()).get(KEY, ""))
+
+
+def attach(call: Call) -> Answer:
+    """Attach a namespace to a group."""
+    name, namespace = call.path["resourcegroup"], call.namespace()
+    call.broker.tenants.policies(namespace)
+    if group_key(name) not in call.broker.core.catalog:
+        raise PreconditionFailed(_MISSING)
+    call.broker.tenants.set_policy(namespace, KEY, name, call.now)
+    return DONE
+
+
+def detach(call: Call) -> Answer:
+    """Let a namespace go from its group."""
+    namespace = call.namespace()
+    if KEY in call.broker.tenants.policies(namespace):
+        call.broker.tenants.set_policy(namespace, KEY, None, call.now)
+    return DONE
+
+
+_GROUP = "/admin/v2/resourcegroups/{resourcegroup}"
+
+ROUTES = (
+    Route("GET", "/admin/v2/resourcegroups", Permission.SUPERUSER, groups),
+    Route("GET", _GROUP, Permission.SUPERUSER, get),
+    Route("PUT", _GROUP, Permission.SUPERUSER, put),
+    Route("DELETE", _GROUP, Permission.SUPERUSER, delete),
+    Route("GET", f"{NAMESPACE}/resourcegroup", Permission.TENANT_ADMIN, of_namespace),
+    Route("POST", f"{NAMESPACE}/resourcegroup/{{resourcegroup}}", Permission.TENANT_ADMIN, attach),
+    Route("DELETE", f"{NAMESPACE}/resourcegroup", Permission.TENANT_ADMIN, detach),
+)

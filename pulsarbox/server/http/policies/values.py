@@ -1,0 +1,66 @@
+"""From a request to the value of a policy, and back."""
+
+from typing import Any, Final
+
+from pulsarbox.errors import BadRequest, NotFound
+from pulsarbox.protocol.policies.checks import check
+from pulsarbox.protocol.policies.row import Blank, Place, PolicyRow, Silent
+from pulsarbox.server.http.call import DONE, Answer, Call, answer
+from pulsarbox.storage.catalog import Row
+
+UNCHANGED: Final = object()
+"""The request changes nothing."""
+
+_NO_BODY: Final = "The request entity cannot be empty."
+
+
+def given(call: Call, row: PolicyRow, place: Place) -> Any:
+    """The value that a request sets: checked, None to take it away, or UNCHANGED.
+
+    Raises BadRequest, PreconditionFailed, NotFound.
+    """
+    if place.always is not None:
+        return place.always
+    raw = _queried(call, place) if place.query else call.json()
+    if raw is None:
+        return _blank(call, row, place)
+    value = row.shape.read(raw, place.path)
+    check(row, place, value)
+    return None if value == place.nothing else value
+
+
+def _queried(call: Call, place: Place) -> int | None:
+    text = call.query.get(place.query, "").strip()
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise NotFound(f"{place.query} must be a whole number, not {text[:40]!r}") from None
+
+
+def _blank(call: Call, row: PolicyRow, place: Place) -> Any:
+    if place.blank is Blank.KEEPS:
+        return UNCHANGED
+    if place.blank is Blank.REFUSED:
+        raise BadRequest(place.without or f"The body must be {row.shape.expected}")
+    if place.blank is Blank.ZERO:
+        if not call.body.strip():
+            raise BadRequest(_NO_BODY)
+        return row.shape.zero
+    return None
+
+
+def kept(place: Place, policies: Row, cluster: str) -> Any:
+    """The value that the policies of a namespace or topic have; None where they have none."""
+    value = policies.get(place.key)
+    return value.get(cluster) if place.by_cluster and value is not None else value
+
+
+def shown(value: Any, unset: Any) -> Answer:
+    """A value as an answer; ``unset`` is what is said where there is none."""
+    if value is not None:
+        return answer(value)
+    if unset is Silent.NO_CONTENT:
+        return DONE
+    return Answer(200) if unset is Silent.EMPTY else answer(unset)

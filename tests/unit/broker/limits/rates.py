@@ -1,0 +1,95 @@
+"""Shorthand of the tests of limits: boxes with a backlog, clients that count, policies as the Admin API stores them."""
+
+from typing import Any
+
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.commands import parse_command
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe
+from tests.unit.broker.playbook import TOPIC, Box, Client
+
+EXCLUSIVE, SHARED = CommandSubscribe.Exclusive, CommandSubscribe.Shared
+FAILOVER, KEY_SHARED = CommandSubscribe.Failover, CommandSubscribe.Key_Shared
+TYPES = [EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED]
+
+
+def dispatch_rate(messages: int = -1, size: int = -1, period: int = 1, *, relative: bool = False) -> dict[str, Any]:
+    """As the Admin API has it."""
+    return {
+        "dispatchThrottlingRateInMsg": messages,
+        "dispatchThrottlingRateInByte": size,
+        "relativeToPublishRate": relative,
+        "ratePeriodInSecond": period,
+    }
+
+
+def publish_rate(messages: int = -1, size: int = -1) -> dict[str, Any]:
+    """As the Admin API has it."""
+    return {"publishThrottlingRateInMsg": messages, "publishThrottlingRateInByte": size}
+
+
+def set_topic(box: Box, key: str, value: Any, topic: str = TOPIC) -> None:
+    """Set a policy of a topic."""
+    box.broker.core.policies.set_topic(parse_topic(topic), key, value, box.now)
+    box.turn()
+
+
+def set_namespace(box: Box, key: str, value: Any) -> None:
+    """Set a policy of public/default."""
+    box.broker.tenants.set_policy("public/default", key, value, box.now)
+    box.turn()
+
+
+def change(box: Box, name: str, value: str) -> None:
+    """Change a setting while the box runs."""
+    box.broker.configuration.update(name, value, box.now)
+    box.turn()
+
+
+def fill(box: Box, entries: int, batch: int = 0, topic: str = TOPIC, body: bytes = b"x") -> None:
+    """Publish entries, of ``batch`` messages each where that is not 0; each has its own key."""
+    client = box.client()
+    client.producer(1, topic)
+    for i in range(entries):
+        client.send(i, body, batch=batch, partition_key=f"k{i}")
+    client.ask("close_producer", producer_id=1, request_id=1)
+    box.turn()
+
+
+def join(box: Box, kind: Any = EXCLUSIVE, name: str = "s", permits: int = 10_000, topic: str = TOPIC) -> Client:
+    """A client with a consumer that asks for many messages."""
+    client = box.client()
+    reply = client.subscribe(name, subType=kind, topic=topic, consumer_name=f"c{len(box.outboxes)}")
+    assert not hasattr(reply, "error"), reply
+    if kind == FAILOVER:
+        box.advance(1.5)
+    client.flow(permits)
+    return client
+
+
+def got(client: Client) -> int:
+    """Entries that came since the last look."""
+    taken, client.inbox = client.inbox, []
+    return sum(parse_command(data).type == BaseCommand.MESSAGE for data, _ in taken)
+
+
+def periods(box: Box, client: Client, count: int, seconds: float = 1.0) -> list[int]:
+    """Entries that come in each of so many periods."""
+    found = []
+    for _ in range(count):
+        box.advance(seconds)
+        found.append(got(client))
+    return found
+
+
+def topic_of(box: Box, topic: str = TOPIC) -> PersistentTopic:
+    """A topic in memory."""
+    found = box.broker.topics.loaded(parse_topic(topic))
+    assert isinstance(found, PersistentTopic)
+    return found
+
+
+def subscription_of(box: Box, name: str = "s", topic: str = TOPIC) -> Subscription:
+    """One of its subscriptions."""
+    return topic_of(box, topic).subscriptions[name]

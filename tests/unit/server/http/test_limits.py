@@ -1,0 +1,347 @@
+"""What a client may take of the HTTP port: time, bytes, connections; and bodies that are made to be awkward."""
+
+import asyncio
+import gzip
+import json
+import logging
+import resource
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsarbox.config import Settings
+from pulsarbox.server.http import http_connections
+from tests.unit.server.http.harness import ADMIN, Box, with_box
+from tests.unit.server.http.raw import connected, read_answer, said
+
+T = f"{ADMIN}/persistent/public/default/t"
+QUICK = Settings(httpServerIdleTimeout=150)
+HEAD = "GET /admin/v2/tenants HTTP/1.1\r\nHost: x\r\n"
+
+
+# Time
+
+
+@pytest.mark.parametrize("begun", ["", "GET /adm", HEAD, HEAD + "X-Slow: a"])
+def test_a_request_that_does_not_come_to_its_end_is_not_waited_for(begun: str) -> None:
+    async def scenario(box: Box) -> None:
+        reader, writer = await connected(box)
+        writer.write(begun.encode())
+        assert (await read_answer(reader)).status == 0
+        writer.close()
+
+    with_box(scenario, QUICK)
+
+
+def test_headers_that_drip_are_no_sign_of_life() -> None:
+    async def scenario(box: Box) -> None:
+        reader, writer = await connected(box)
+        for i in range(1000):
+            writer.write(HEAD.encode() if not i else b"X-%d: a\r\n" % i)
+            await asyncio.sleep(0.02)
+            if reader.at_eof() or reader.exception():
+                break
+        else:
+            pytest.fail("it is still there")
+        writer.close()
+
+    with_box(scenario, QUICK)
+
+
+def test_a_connection_stays_for_the_next_request_as_long_as_that() -> None:
+    async def scenario(box: Box) -> None:
+        reader, writer = await connected(box)
+        for _ in range(4):
+            writer.write(f"{HEAD}\r\n".encode())
+            assert (await read_answer(reader)).status == 200
+            await asyncio.sleep(0.05)
+        assert (await read_answer(reader)).status == 0, "it is closed when it has been idle"
+        writer.close()
+
+    with_box(scenario, QUICK)
+
+
+@pytest.mark.parametrize("how", ["Content-Length: 100", "Transfer-Encoding: chunked"])
+def test_a_body_that_does_not_come(how: str) -> None:
+    async def scenario(box: Box) -> None:
+        reader, writer = await connected(box)
+        writer.write(f"PUT {T} HTTP/1.1\r\nHost: x\r\n{how}\r\n\r\n".encode())
+        got = await read_answer(reader)
+        assert (got.status, got.closed, json.loads(got.body)["reason"]) == (
+            408,
+            True,
+            "The body has not come within 0.15 s (httpServerIdleTimeout)",
+        )
+        assert not list(box.broker.topics)
+        writer.close()
+
+    with_box(scenario, QUICK)
+
+
+def test_an_answer_that_is_not_read(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(box: Box) -> None:
+        for i in range(2000):
+            await box.put(f"/persistent/public/default/{'long' * 50}{i}")
+        _, writer = await asyncio.open_connection("127.0.0.1", box.port, limit=1024)
+        for _ in range(30):
+            writer.write(f"GET {ADMIN}/persistent/public/default HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        for _ in range(300):
+            await asyncio.sleep(0.02)
+            if "to read an answer" in caplog.text:
+                break
+        assert "a client took more than 0.2 s to read an answer" in caplog.text
+        assert (await box.get("/tenants")).status == 200
+        writer.close()
+
+    monkeypatch.setattr(http_connections, "TAKEN_SECONDS_MAX", 0.2)
+    with_box(scenario)
+
+
+# Bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (f"GET /{'n' * 9000} HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+        (f"GET {ADMIN}/tenants?{'n' * 9000} HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+        (f"{HEAD}X-Big: {'n' * 9000}\r\n\r\n", 431),
+        (HEAD + "".join(f"X-{i}: a\r\n" for i in range(500)) + "\r\n", 400),
+        (f"{HEAD}Bad Header: a\r\n\r\n", 400),
+        (f"{HEAD}Content-Length: -1\r\n\r\n", 400),
+        (f"{HEAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (f"{HEAD}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (f"GET {ADMIN}/tenants HTTP/9.9\r\nHost: x\r\n\r\n", 400),
+        ("* * *\r\n\r\n", 400),
+        ("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        (f"PUT {T} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (f"PUT {T} HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415),
+        (f"PUT {T} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n", 400),
+        (f"PUT {T} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", 413),
+    ],
+)
+def test_what_is_no_request_gets_a_reason(text: str, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(box: Box) -> None:
+        got = await said(box, text)
+        assert (got.status, got.closed) == (status, True), got
+        assert json.loads(got.body)["reason"]
+        assert not list(box.broker.topics)
+
+    with_box(scenario)
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_body_is_not_gathered_beyond_its_limit(chunked: bool) -> None:
+    async def scenario(box: Box) -> None:
+        reader, writer = await connected(box)
+        how = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {64 << 20}"
+        writer.write(f"PUT {T} HTTP/1.1\r\nHost: x\r\n{how}\r\n\r\n".encode())
+        piece = b"10000\r\n" + bytes(1 << 16) + b"\r\n" if chunked else bytes(1 << 16)
+        tracemalloc.start()
+        sent = 0
+        try:
+            while sent < 1024 and not writer.is_closing():
+                writer.write(piece)
+                await asyncio.wait_for(writer.drain(), 5)
+                sent += 1
+        except (ConnectionError, TimeoutError):
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 6 << 20
+        got = await read_answer(reader)
+        assert got.status in (413, 0)  # the answer may be lost where the client goes on sending
+        writer.close()
+        assert (await box.get("/tenants")).status == 200
+
+    with_box(scenario, Settings(httpMaxRequestSize=1 << 20))
+
+
+def test_a_body_that_unpacks_to_much() -> None:
+    async def scenario(box: Box) -> None:
+        data = gzip.compress(bytes(100 << 20))
+        tracemalloc.start()
+        head = f"PUT {T} HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: {len(data)}\r\n\r\n"
+        got = await said(box, head.encode() + data)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert got.status == 415
+        assert peak < 10 << 20
+
+    with_box(scenario)
+
+
+BODIES: list[tuple[bytes, int, str]] = [
+    (b'{"a":"1","a":"2"}', 204, ""),
+    (b'\xef\xbb\xbf{"a":"2"}', 204, ""),
+    ('{"a":"2"}'.encode("utf-16"), 204, ""),
+    (b'{"a":NaN}', 400, "The body is not JSON: NaN is no number of JSON"),
+    (b'{"a":-Infinity}', 400, "The body is not JSON: -Infinity is no number of JSON"),
+    (b'{"a":1e999}', 400, "The body is not JSON: 1e999 is too large"),
+    (b'{"a":' + b"9" * 5000 + b"}", 400, "The body is not JSON"),
+    (b'{"a":"1"} more', 400, "The body is not JSON: Extra data"),
+    (b'{"a":"\xff"}', 400, "The body is not JSON"),
+    (b'{"a":"\\ud800"}', 400, "The body is not JSON: it has half of a surrogate pair"),
+    (b'{"\\uD800":"a"}', 400, "The body is not JSON: it has half of a surrogate pair"),
+    (b'{"a":"\\ud83d\\udc20"}', 204, ""),
+    (b'{"a":' * 10_000, 400, "The body is nested too deep"),
+    (b"[" * 10_000 + b"]" * 10_000, 400, "The body is nested too deep"),
+    (b"[" * 101 + b"]" * 101, 400, "The body is nested too deep: more than 100 levels"),
+    (b"[" * 100 + b"]" * 100, 400, "Properties of a topic must be a JSON object"),
+    (b'{"a":"' + b"[" * 1000 + b'"}', 204, ""),
+    (b"{", 400, "The body is not JSON"),
+    (b"\x00", 400, "The body is not JSON"),
+    (b"0", 400, "Properties of a topic must be a JSON object of texts, not a number"),
+    (b'"a"', 400, "Properties of a topic must be a JSON object of texts, not a string"),
+    (b'{"a":{}}', 400, "Properties of a topic must be a JSON object of texts: 'a' has an object"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "reason"), BODIES, ids=[str(body[:24]) for body, *_ in BODIES])
+def test_json_that_is_awkward(body: bytes, status: int, reason: str) -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.put("/persistent/public/default/t", body)
+        assert got.status == status, got
+        if reason:
+            assert got.reason.startswith(reason)
+            assert not list(box.broker.topics)
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/xml", "application/x-www-form-urlencoded", "no type", ""])
+def test_a_body_is_read_as_json_whatever_its_type_says(kind: str) -> None:
+    async def scenario(box: Box) -> None:
+        headers = {"Content-Type": kind}
+        got = await box.ask("PUT", T, b'{"a":"1"}', headers=headers)
+        assert got.status == 204
+        assert (await box.get("/persistent/public/default/t/properties")).value == {"a": "1"}
+        assert (await box.ask("PUT", f"{T}2", b"a=1", headers=headers)).status == 400
+
+    with_box(scenario)
+
+
+# Methods
+
+
+def test_options_and_head() -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.ask("OPTIONS", f"{ADMIN}/tenants/public")
+        assert (got.status, got.text) == (200, "HEAD, DELETE, GET, POST, PUT, OPTIONS")
+        assert got.headers["Allow"] == "HEAD,DELETE,GET,POST,PUT,OPTIONS"
+        assert (await box.ask("OPTIONS", f"{ADMIN}/nothing")).status == 404
+        got = await box.ask("PATCH", f"{ADMIN}/tenants")
+        assert (got.status, got.headers["Allow"]) == (405, "HEAD,GET,OPTIONS")
+        for path, status in (("/tenants", 200), ("/persistent/public/default/none/stats", 404), ("/nothing", 404)):
+            got = await box.ask("HEAD", ADMIN + path)
+            assert (got.status, got.text) == (status, "")
+        assert (await box.ask("HEAD", f"{T}/unload")).status == 405
+
+    with_box(scenario)
+
+
+# Many
+
+
+def test_pipelined_requests_are_answered_in_order() -> None:
+    async def scenario(box: Box) -> None:
+        reader, writer = await connected(box)
+        paths = [f"/persistent/public/default/t{i % 7}" for i in range(1000)]
+        for i, path in enumerate(paths):
+            method = "PUT" if i < 7 else "GET"
+            end = "" if i < 7 else "/properties"
+            writer.write(f"{method} {ADMIN}{path}{end} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        statuses = [(await read_answer(reader)).status for _ in paths]
+        assert statuses == [204] * 7 + [200] * 993
+        writer.close()
+
+    with_box(scenario)
+
+
+def room_for(files: int) -> bool:
+    """Raise the limit of open files of this process; whether that could be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < files:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, max(hard, files)))  # root may raise both
+        except (OSError, ValueError):
+            return False
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= files
+
+
+def resident() -> int:
+    """Bytes of memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+HOLDER = """
+import resource, socket, sys
+port, count = map(int, sys.argv[1:])
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+held = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(count)]
+for each in held[::2]:
+    each.sendall(b"GET /admin/v2/tenants HTTP/1.1\\r\\nX-Begun: ")
+print("held", flush=True)
+sys.stdin.read()
+"""
+"""A process that holds connections, half of them with a request that does not come to its end."""
+
+
+@pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_idle_connections_cost_little_and_hold_nobody_up(count: int) -> None:
+    if not room_for(count + 200):
+        pytest.skip(f"the system allows fewer than {count + 200} open files")
+
+    async def scenario(box: Box) -> None:
+        await box.get("/tenants")
+        before = resident()
+        holder = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", HOLDER, str(box.port), str(count),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert holder.stdout is not None and holder.stdin is not None
+        try:
+            assert await asyncio.wait_for(holder.stdout.readline(), 120) == b"held\n"
+            async with asyncio.timeout(30):
+                for _ in range(5):
+                    assert (await box.get("/tenants")).status == 200
+            assert (resident() - before) / count < 60_000
+        finally:
+            holder.stdin.close()
+            await holder.wait()
+
+    with_box(scenario, Settings(httpServerIdleTimeout=300_000))
+
+
+def test_one_connection_more_than_there_may_be(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(box: Box) -> None:
+        held = [await connected(box) for _ in range(5)]
+        for _ in range(20):
+            reader, writer = await connected(box)
+            writer.write(f"{HEAD}\r\n".encode())
+            assert (await read_answer(reader)).status == 0
+            writer.close()
+        for reader, writer in held:
+            writer.write(f"{HEAD}\r\n".encode())
+            assert (await read_answer(reader)).status == 200
+            writer.close()
+        await until(lambda: not box.broker.cnxs)
+        assert (await box.get("/tenants")).status == 200
+
+    with caplog.at_level(logging.WARNING):
+        with_box(scenario, Settings(maxHttpServerConnections=5))
+    assert caplog.text.count("maxHttpServerConnections allows no more than 5") == 1
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    """Let the loop turn until something holds, or half a second is over."""
+    for _ in range(50):
+        await asyncio.sleep(0.01)
+        if holds():
+            return
