@@ -86,6 +86,10 @@ class Rates(Checker):
                 left.append((producer, messages))
                 continue
             topic = self.model.box.topic(producer.topic.name)
-            if topic is not None and producer.conn.producers.get(producer.producer_id) is producer:
+            if (
+                end.outbox.close_reason is None
+                and topic is not None
+                and producer.conn.producers.get(producer.producer_id) is producer
+            ):
                 self._count((topic, "receipts"), messages, limit, 0, f"publishing to {producer.topic.name}")
         self._receipts = left
