@@ -190,7 +190,7 @@ class Topics:
                 what = f"it has {count} partitions" if count else "it is not partitioned"
                 raise PreconditionFailed(f"'{name.local}' cannot be a partition of {name.base}: {what}")
         if not self._has_room(name, 1):
-            raise PreconditionFailed(TOO_MANY_TOPICS)
+            raise Conflict(TOO_MANY_TOPICS)  # as in Pulsar, where partitioned ones are refused with another status
         return self._make(name, now, properties)
 
     def _make(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:

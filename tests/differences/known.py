@@ -47,6 +47,19 @@ KNOWN: Final[dict[str, str]] = dict(
         *_steps("exclusive.commands_of_unknown_consumers", _ANSWER, "stats"),
         ("failover.the_ring", _STATS),
         *_steps("shared.leaves_with_unacked", _LOST, "the connection ends"),
+        *_steps(
+            "limits.unacked_messages_of_a_subscription",
+            "a subscription goes on at half of its limit, as a consumer does",
+            "m4 is acknowledged",
+            "m5 is acknowledged",
+        ),
+        *_steps("policies.topics_that_clients_make", _TEXT, "a producer where that is off"),
+        *_steps("policies.subscriptions_that_clients_make", _TEXT, "a new one"),
+        *_steps(
+            "policies.namespaces_that_bring_theirs",
+            "the text of the policy's own endpoint",
+            'PUT namespaces/differences-tenant/m {"message_ttl_in_seconds": -7}',
+        ),
         *_steps("producers.topics", _TEXT, "no such namespace", "no such tenant", "no such domain"),
         *_steps(
             "producers.lookups",
@@ -117,11 +130,6 @@ KNOWN: Final[dict[str, str]] = dict(
             "PUT persistent/differences-tenant/n/p/subscription/s",
             "GET persistent/differences-tenant/n/p/partitioned-stats?perPartition=true",
         ),
-        ("limits.unacked_messages_of_a_consumer", _ADMIN),
-        ("limits.unacked_messages_of_a_subscription", _ADMIN),
-        ("limits.a_batch_above_the_limit", _ADMIN),
-        ("limits.numbers_of_consumers", _ADMIN),
-        ("limits.types_of_subscriptions", _ADMIN),
     )
 )
 """``theme.scenario`` or ``theme.scenario: step`` -> the reason. Steps that come twice have their number behind them."""
@@ -131,6 +139,7 @@ NOT_IMPLEMENTED: Final = 501
 _LACKING: Final = json.dumps({NO_STATS: NOT_IMPLEMENTED})[1:-1]
 
 _REASON: Final = "the reason goes on to say what is wrong, in JSON"
+_PARSER: Final = "the words of another JSON parser"
 _ACK_ANSWER: Final = re.compile(r"ACK \d+: (no answer|ACK_RESPONSE MetadataError 'Consumer not found')")
 
 
@@ -151,6 +160,9 @@ def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
         return _ADMIN
     if scenario.startswith("rest.") and _goes_on(*seen):
         return _REASON
+    if scenario.startswith("policies.") and all(isinstance(each, list) and each[0] == 400 for each in seen):
+        if str(seen[1][1]).startswith("Cannot deserialize"):
+            return _PARSER
     a, b = (_ACK_ANSWER.sub("ACK: no answer", json.dumps(each)) for each in seen)
     if a == b:
         return _ANSWER

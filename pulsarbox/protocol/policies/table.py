@@ -252,7 +252,6 @@ _DELIVERY: Final = (
             "dispatcherPauseOnAckStatePersistent",
             always=True,
             unset=False,
-            applied=True,
         ),
         stored_only="a box stores every acknowledgement, however many",
     ),
