@@ -62,6 +62,7 @@ class Reading:
         self._stdout = Stdout(client, interruption)
         self._unread = Unread(self._acknowledge)
         self._progress = Progress("read", manner.progress and not self._stdout.is_terminal)
+        client.tell = self._progress.say
         self._executing: Executing | None = None
         if manner.command is not None:
             self._executing = Executing(client, consumer, manner.command, give_back=manner.ack == "after")

@@ -16,6 +16,7 @@ _WAITING = "a producer that waits for its topic and goes leaves the queue, and u
 _PASSED = "a producer with an epoch that has passed stays fenced out"
 _TEXT = "the text names what is missing"
 _ANSWER = "an answer in place of silence or of a closed connection"
+_ENDS = "the end of a topic is told once to each consumer, whenever it comes to it"
 _STANDBY = "at a seek the consumers that wait are closed too"
 
 
@@ -130,6 +131,17 @@ KNOWN: Final[dict[str, str]] = dict(
             "PUT persistent/differences-tenant/n/p/subscription/s",
             "GET persistent/differences-tenant/n/p/partitioned-stats?perPartition=true",
         ),
+        *_steps(
+            "terminated.producers",
+            "those that wait for a topic leave it when it ends",
+            "a new producer",
+            "an exclusive one",
+            "one that waits",
+            "one that fences",
+        ),
+        *((f"terminated.{kind}", _ENDS) for kind in ("exclusive", "failover", "shared", "key_shared")),
+        *_steps("terminated.caught_up", _ENDS, "skipped", "terminated again"),
+        *_steps("terminated.an_empty_one", _ENDS, "permits"),
     )
 )
 """``theme.scenario`` or ``theme.scenario: step`` -> the reason. Steps that come twice have their number behind them."""

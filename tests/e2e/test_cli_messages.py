@@ -479,9 +479,11 @@ def test_producing_goes_on_over_kill_9(own_box: Box, tmp_path: Path) -> None:
     words = command("produce", "orders", "--ids", "--url", own_box.url)
     with (
         printed.open("wb") as ids,
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=ids, env=environment()) as process,
+        subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=ids, stderr=subprocess.PIPE, env=environment()
+        ) as process,
     ):
-        assert process.stdin is not None
+        assert process.stdin is not None and process.stderr is not None
         for kill in range(3):
             before = printed.stat().st_size
             lines = b"".join(b"%d\n" % number for number in range(kill * count // 3, (kill + 1) * count // 3))
@@ -495,6 +497,9 @@ def test_producing_goes_on_over_kill_9(own_box: Box, tmp_path: Path) -> None:
             assert {int(each) for each in read} >= set(range(confirmed))
         process.stdin.close()
         assert process.wait(60) == 0
+        said = [line.partition(" (")[0] for line in process.stderr.read().decode().splitlines()]
+    lost, again = "pulsarbox: the connection is lost", "pulsarbox: connected again"
+    assert said == [*[lost, again] * 3, f"pulsarbox: {count:,} messages stored in orders"]
     assert len(printed.read_bytes().splitlines()) == count
     numbers = map(int, run("consume", "orders", "--until", "end", "--url", own_box.url).stdout.split())
     assert list(dict.fromkeys(numbers)) == list(range(count))

@@ -12,6 +12,7 @@ from tests.simulation.dispatch_checkers import ChunksTogether, OneActive, Turns,
 from tests.simulation.flow_checkers import Liveness, Tally, Why
 from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
 from tests.simulation.model import Model
+from tests.simulation.rate_checkers import Rates
 from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
 from tests.simulation.views import (
     NOWHERE,
@@ -392,6 +393,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     KeyOrder,
     AckedStays,
     UnackedLimits,
+    Rates,
     Tally,
     RedeliveryCounts,
     OneReply,

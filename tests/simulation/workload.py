@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from pulsarbox.config import Settings
@@ -58,6 +59,36 @@ def settings_of(random: Random, *, deduplication: bool) -> Settings:
     )
 
 
+def with_rates(settings: Settings, random: Random) -> Settings:
+    """The same, and rates at every level, some of which matter."""
+    by_entry = random.random() < 0.3
+    return replace(
+        settings,
+        dispatchThrottlingRateInMsg=random.choice((0, 0, 30)),
+        dispatchThrottlingRatePerTopicInMsg=random.choice((0, 20, 40)),
+        dispatchThrottlingRatePerSubscriptionInMsg=random.choice((0, 3, 10)),
+        dispatchThrottlingRatePerSubscriptionInByte=random.choice((0, 0, 2_000)),
+        dispatchThrottlingOnBatchMessageEnabled=by_entry,
+        preciseDispatcherFlowControl=not by_entry and random.random() < 0.5,
+        maxPublishRatePerTopicInMessages=random.choice((0, 5, 15)),
+        brokerPublisherThrottlingMaxMessageRate=random.choice((0, 20)),
+        maxThrottledPublishMbytesPerConnection=1,
+    )
+
+
+def without_rates(settings: Settings) -> Settings:
+    """The same, and nothing is limited."""
+    return replace(
+        settings,
+        dispatchThrottlingRateInMsg=0,
+        dispatchThrottlingRatePerTopicInMsg=0,
+        dispatchThrottlingRatePerSubscriptionInMsg=0,
+        dispatchThrottlingRatePerSubscriptionInByte=0,
+        maxPublishRatePerTopicInMessages=0,
+        brokerPublisherThrottlingMaxMessageRate=0,
+    )
+
+
 def faults_of(random: Random) -> Faults:
     """Some seeds are gentle, some are rough."""
     return Faults(
@@ -86,6 +117,10 @@ class Run:
         self.deduplication = seed % 5 == 2
         """Drawn without a draw: the other seeds stay the histories they were."""
         settings = settings_of(random, deduplication=self.deduplication)
+        self.limited = seed % 5 == 3
+        """The same."""
+        if self.limited:
+            settings = with_rates(settings, Random(seed))
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         self.topics = TOPICS[: random.choice((1, 2, 3))]
         self.clients = self._make_clients()
@@ -207,7 +242,10 @@ class Run:
             if isinstance(client, Glutton | Mute | Vandal):
                 client.stopped = True
                 client.give_up()
-        world.run(until=world.monotonic + 40)
+        world.run(until=world.monotonic + 20)
+        if self.limited:
+            self.box.change(without_rates(self.box.settings))
+        world.run(until=world.monotonic + 20)
         world.wall_offset += DAY  # all that is to happen some time has happened
         self.box.turn()
         world.run(until=world.monotonic + 10)

@@ -1,16 +1,21 @@
 """The values of a topic, subscription, producer or consumer at one moment: what the table's metrics are taken from."""
 
+from collections.abc import Sequence
 from operator import add
 from typing import NamedTuple, Self
 
+from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.commit_times import LATENCY_MS, SIZES, Latencies, spread
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.meter import WINDOW_SECONDS
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.topic import AnySubscription, PersistentTopic, Topic
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.server.metrics.exposition import rounded
+
+THROTTLED_BY = (Scope.SUBSCRIPTION, Scope.TOPIC, Scope.BROKER)
 
 NO_LATENCIES = (0,) * (len(LATENCY_MS) + 1)
 NO_SIZES = (0,) * (len(SIZES) + 1)
@@ -89,8 +94,11 @@ class SubscriptionRow(NamedTuple):
     """Entries that wait to be sent again."""
     blocked: int = 0
     expired: int = 0
+    rate_expired: float = 0.0
     last_expired: int = 0
     mark_moved: int = 0
+    throttled: Sequence[tuple[str, int, int]] = ()
+    """How often a limit cut what would have been sent, in messages and in bytes, by whose limit; where there is one."""
     ranges: int = 0
     """Acknowledged stretches behind the mark-delete."""
     standstill: str = ""
@@ -126,10 +134,17 @@ class SubscriptionRow(NamedTuple):
             again=subscription.waiting_again,
             blocked=int(subscription.blocked),
             expired=clearing.expired,
+            rate_expired=rounded(clearing.rate_expired(now)),
             last_expired=clearing.last_expired,
             mark_moved=subscription.mark_moved,
             ranges=len(cursor.ranges),
         )
+        throttle = subscription.throttle
+        if throttle.limiters:
+            messages, size = throttle.counts.messages, throttle.counts.bytes
+            row = row._replace(
+                throttled=[(str(scope), messages[scope], size[scope]) for scope in THROTTLED_BY],
+            )
         if not row.backlog:
             return row
         why = subscription.why()
@@ -153,6 +168,8 @@ class TopicRow(NamedTuple):
     total_bytes_out: int
     backlog: int
     again: int
+    publish_limited: int = 0
+    """How often receipts of a producer began to be held back."""
     total_messages_in: int = 0
     total_bytes_in: int = 0
     storage: int = 0
@@ -160,6 +177,13 @@ class TopicRow(NamedTuple):
     backlog_bytes: int = 0
     quota: int = 0
     """The backlog's limit in bytes, -1 for none; 0 of a topic that stores nothing, as Pulsar. No sum means anything."""
+    quota_time: int = 0
+    """The same in seconds."""
+    backlog_age: int = 0
+    """Seconds of its oldest message, -1 where there is none or it is not known. No sum means anything."""
+    size_evictions: int = 0
+    """Times that a backlog was cut because it was too large, since the topic came into memory."""
+    age_evictions: int = 0
     entries_in: float = 0.0
     entries_out: float = 0.0
     stored_bytes_out: float = 0.0
@@ -210,6 +234,7 @@ class TopicRow(NamedTuple):
             total_bytes_out=gone_bytes + sum([each.total_bytes_out for each in subscriptions]),
             backlog=sum([each.backlog for each in subscriptions]),
             again=sum([each.again for each in subscriptions]),
+            publish_limited=topic.limits.publish_limited,
         )
         if isinstance(topic, PersistentTopic):
             return row._stored(topic, sum([each.entries_out for each in subscriptions]), latencies, now)
@@ -219,14 +244,18 @@ class TopicRow(NamedTuple):
         )
 
     def _stored(self, topic: PersistentTopic, entries_out: float, latencies: Latencies, now: Now) -> Self:
-        ledger = topic.ledger
+        ledger, oldest = topic.ledger, topic.expiry.tell_oldest(now)
         slowest = min([s.cursor.mark_bytes for s in topic.subscriptions.values()], default=ledger.confirmed_bytes)
         row = self._replace(
             total_messages_in=ledger.confirmed_messages,
             total_bytes_in=ledger.confirmed_bytes,
             storage=ledger.size,
             backlog_bytes=ledger.confirmed_bytes - slowest,
-            quota=-1,
+            quota=topic.backlog.size.limit,
+            quota_time=topic.backlog.age.limit // 1000 if topic.backlog.age.limit > 0 else -1,
+            backlog_age=max(now.wall - oldest.begins, 0) // 1000 if oldest is not None else -1,
+            size_evictions=topic.backlog.evictions,
+            age_evictions=topic.expiry.evictions,
             entries_out=rounded(entries_out),
             stored_bytes_out=self.bytes_out,
         )

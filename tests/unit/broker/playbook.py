@@ -33,7 +33,8 @@ class Box:
         self.disk = disk or MemoryDisk()
         self.engine = MemoryEngine(self.disk)
         self.auto = auto
-        self.settings = settings
+        # Topics stay, unless a test is about that: most let the clock run for longer than topics may be unused.
+        self.settings = settings = {"brokerDeleteInactiveTopicsEnabled": False} | settings
         self.time = 1000.0
         self.wall = 1_700_000_000_000
         recovery, start = self.engine.recover(), Now(self.time, self.wall)

@@ -26,7 +26,8 @@ LIMITS = {
 def limited(what: str, level: str, value: int = 2) -> Box:
     """A box with a limit at one level, and a wider one at the levels above."""
     setting, of_namespace, of_topic = LIMITS[what]
-    box = Box(**{setting: value if level == "broker" else 9})
+    settings: dict[str, Any] = {setting: value if level == "broker" else 9}
+    box = Box(**settings)
     if level == "topic":
         box.broker.tenants.set_policy(NAMESPACE, of_namespace, 8, box.now)
         box.broker.core.policies.set_topic(parse_topic(TOPIC), of_topic, value, box.now)
@@ -259,7 +260,7 @@ def test_deduplication_of_a_topic_or_a_namespace() -> None:
         client.send(5)
         client.send(5)
         ids = [client.take("send_receipt").message_id.entryId for _ in range(2)]
-        return ids[1] == 2**64 - 1
+        return bool(ids[1] == 2**64 - 1)
 
     assert not sent_again()
     box.broker.tenants.set_policy(NAMESPACE, "deduplicationEnabled", True, box.now)
