@@ -90,6 +90,7 @@ TOLD = {
     ("broker/core.py", "apply"),
     ("broker/dispatch/bounds.py", "take"),
     ("broker/ledgers.py", "retention_of"),
+    ("broker/walks.py", "settings_changed"),
 }
 HANDED = "broker/policies/"
 """Policies are asked for the broker's own value with the settings of that moment."""
