@@ -100,9 +100,9 @@ class Expiry:
         """When there is something to do next, as far as is known (ms since 1970); 0: when something is published."""
 
     def _find_limits(self) -> Limits:
-        policies, settings = self._topic.policies, self._topic.core.settings
-        ttl, age = policies.get(MESSAGE_TTL), policies.get(BACKLOG_AGE)
-        return limits_of(ttl, age, enforced=settings.backlogQuotaCheckEnabled)
+        policies = self._topic.policies
+        enforced = self._topic.core.settings.backlogQuotaCheckEnabled
+        return limits_of(policies.get(MESSAGE_TTL), policies.get(BACKLOG_AGE), enforced=enforced)
 
     def published(self, entry: Entry) -> None:
         """An entry joins the backlog: if it is all of it, it is the next to become too old."""

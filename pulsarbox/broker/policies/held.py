@@ -1,17 +1,34 @@
 """All policies of a topic or a namespace at once: what holds, and which level has set it."""
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.as_json import broker_value
+from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
+from pulsarbox.broker.policies.encryption import ENCRYPTION_REQUIRED
 from pulsarbox.broker.policies.policies import GLOBAL, Policies
-from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.policy import Level, Policy
+from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE
+from pulsarbox.broker.policies.schema import SCHEMA_COMPATIBILITY
+from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
+from pulsarbox.broker.policies.subscription_types import SUBSCRIPTION_TYPES
 from pulsarbox.names import TopicName
-from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.row import PolicyRow
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA_TYPES, RESOURCE_GROUP_NAME, ROWS
 from pulsarbox.storage.catalog import Row, namespace_key, policies_key
 
-RATES = ("dispatch-rate", "subscription-dispatch-rate", "publish-rate")
-"""Of these a value that limits nothing says nothing: the next level is asked, as in Pulsar."""
+MAY_SAY_NOTHING: Final[dict[str, Policy[Any]]] = {
+    policy.name: policy
+    for policy in (
+        DISPATCH_RATE,
+        SUBSCRIPTION_DISPATCH_RATE,
+        PUBLISH_RATE,
+        SUBSCRIBE_RATE,
+        SUBSCRIPTION_TYPES,
+        SCHEMA_COMPATIBILITY,
+        ENCRYPTION_REQUIRED,
+    )
+}
+"""Of these a value may stand for none, so that the next level is asked: a rate that limits nothing, an empty list."""
 
 
 class Said(NamedTuple):
@@ -71,15 +88,10 @@ def _held(policies: Policies, row: PolicyRow, levels: tuple[tuple[Level, Row], .
         value = values.get(place.key) if place else None
         if place is not None and place.by_cluster and value is not None:
             value = value.get(policies.settings.clusterName)
-        if place is not None and value is not None and not _says_nothing(row, place, value):
+        policy = MAY_SAY_NOTHING.get(row.name)
+        if value is not None and (policy is None or policy.read(value) is not None):
             said.append(Said(level, value))
     return Held((*said, Said(Level.BROKER, broker_value(row.name, policies.settings))))
-
-
-def _says_nothing(row: PolicyRow, place: Place, value: Any) -> bool:
-    if row.name in RATES:
-        return all(number <= 0 for name, number in value.items() if "RateIn" in name)
-    return bool(value == place.nothing or value in ([], "UNDEFINED"))
 
 
 def _quota(policies: Policies, kind: str, levels: tuple[tuple[Level, Row], ...]) -> Held:
