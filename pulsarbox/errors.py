@@ -179,6 +179,20 @@ class ProducerBusy(PulsarBoxError):
     http_status = 409
 
 
+class ProducerHeld(PulsarBoxError):
+    """The topic's backlog has reached its quota: producers are to wait until it is smaller, and try again."""
+
+    server_error = 7
+    http_status = 409
+
+
+class ProducerQuotaExceeded(PulsarBoxError):
+    """The topic's backlog has reached its quota: nothing is taken, and what waits to be sent has failed."""
+
+    server_error = 8
+    http_status = 409
+
+
 class NamingError(ProducerBusy):
     """A name is empty, reserved or malformed; Pulsar reports it under the code of ProducerBusy."""
 

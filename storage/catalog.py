@@ -10,13 +10,18 @@
     partitions/<topic name>                 {"partitions": n, "properties": {}}
     topic/<topic name>                      {"id": n, "created": ms, "properties": {}; where it has them "deadline":
                                             ms, "epoch": how often it was given to one producer alone, less one,
+                                            "unused": ms, since when, if nobody uses it,
                                             "terminated": [ledger, entry] of the last message it will ever have}
     deadline/<ms, 16 hex>/<topic id>        the topic's name: then it is to be looked at, loaded or not
+    walk/<id>                               {"prefix": of the keys of the topics to look at, "after": the last one that
+                                            was}, until all of them were: a policy has changed
+    kept                                    {"values": the broker's own policies when topics were looked at last}
     owner/<id>                              the name of the topic that a topic id, ledger or cursor is of; made of the
                                             rows above and below, and written by checkpoints only
     schema/<topic name>/<version, 16 hex>   the schema
     ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``
-    cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms}
+    cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms;
+                                            "unused": ms, since when, where it has no consumers}
     sequence/<topic id>/<producer>          {"highest": the highest sequence id of the producer, "published": ms}
     quarantine/<ledger id>/<entry id>       a damaged entry: its topic, the last one damaged with it, the reason, when
                                             it was found (ms), and what there is of its bytes (base64)
@@ -45,6 +50,8 @@ Row = dict[str, Any]
 IDS: Final = "ids"
 CLOCK: Final = "clock"
 DYNAMIC: Final = "dynamic"
+KEPT: Final = "kept"
+WALKS: Final = "walk/"
 
 _AFTER_ALL: Final = "\U0010ffff"
 
@@ -92,6 +99,11 @@ def cursor_key(topic_id: int, cursor_id: int | None = None) -> str:
 def deadline_key(wall: int, topic_id: int) -> str:
     """Key of the instant (ms since 1970) at which a topic is to be looked at."""
     return f"deadline/{wall:016x}/{topic_id:016x}"
+
+
+def walk_key(number: int) -> str:
+    """Key of a walk over topics that is under way."""
+    return f"{WALKS}{number:016x}"
 
 
 def quarantine_key(ledger_id: int, entry_id: int) -> str:

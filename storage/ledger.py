@@ -46,8 +46,8 @@ class ManagedLedger:
     # With many topics, publishing waits for memory more than it computes: slots save one look-up there an attribute.
     __slots__ = (
         "_order", "appended_batch", "appended_publish_time", "changed", "confirmed_bytes", "confirmed_messages",
-        "current", "dropped_entries", "last_batch", "last_confirmed", "last_publish_time", "ledgers", "tail",
-        "topic_id", "total_bytes", "total_messages",
+        "current", "dropped_entries", "last_append_time", "last_batch", "last_confirmed", "last_publish_time",
+        "ledgers", "tail", "topic_id", "total_bytes", "total_messages",
     )  # fmt: skip
     current: LedgerInfo
 
@@ -60,6 +60,8 @@ class ManagedLedger:
         self.last_confirmed = Position(-1, -1)
         self.last_batch = -1
         self.last_publish_time = 0
+        self.last_append_time = 0
+        """When the last durable entry was appended (ms since 1970)."""
         self.appended_batch = -1
         """Messages in the last appended entry, -1 where it is no batch."""
         self.appended_publish_time = 0
@@ -82,10 +84,11 @@ class ManagedLedger:
         return sum(info.size for info in self.ledgers.values())
 
     def open_ledger(self, ledger_id: int, now_ms: int) -> LedgerInfo:
-        """Let the topic grow in a new ledger; the one before is closed."""
+        """Let the topic grow in a new ledger; the one before is closed, as of its last entry."""
         assert not self._order or ledger_id > self._order[-1]
         if self._order:
-            self.current.closed = now_ms
+            settled = self.current.entries and self.current.entries == self.current.confirmed
+            self.current.closed = min(self.last_append_time or now_ms, now_ms) if settled else now_ms
         info = LedgerInfo(ledger_id, now_ms, self.total_messages, self.total_bytes)
         self.restore_ledger(info)
         return info
@@ -143,10 +146,11 @@ class ManagedLedger:
         self.appended_batch, self.appended_publish_time = self.last_batch, self.last_publish_time
 
     def _confirmed(self, last: Entry) -> None:
-        (ledger_id, entry_id, flags, messages, total_messages, total_bytes, _, publish_time, *_) = last
+        (ledger_id, entry_id, flags, messages, total_messages, total_bytes, _, publish_time, append_time, *_) = last
         self.last_confirmed = new_position(Position, (ledger_id, entry_id))
         self.last_batch = messages if flags & EntryFlag.BATCH else -1
         self.last_publish_time = publish_time
+        self.last_append_time = append_time
         self.confirmed_messages = total_messages
         self.confirmed_bytes = total_bytes
 

@@ -264,6 +264,7 @@ def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:
             "messages": ledger.total_messages - info.messages_before,
             "last_batch": ledger.appended_batch,
             "last_publish_time": ledger.appended_publish_time,
+            "last_append_time": ledger.last_append_time,
         }
     return row
 
@@ -282,3 +283,5 @@ def restore_ledger(ledger: ManagedLedger, ledger_id: int, row: Row) -> None:
         ledger.last_confirmed = Position(ledger_id, info.entries - 1)
         ledger.last_batch = ledger.appended_batch = row.get("last_batch", -1)
         ledger.last_publish_time = ledger.appended_publish_time = row.get("last_publish_time", 0)
+        appended = row.get("last_append_time", max(row["closed"], ledger.last_publish_time))
+        ledger.last_append_time = max(appended, info.created)

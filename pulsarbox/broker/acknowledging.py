@@ -135,6 +135,8 @@ class Acknowledging:
             if self._mark < self._topic.ledgers.oldest_end <= mark and self._cursor.durable:
                 self._topic.trim(now)
             self._mark = mark
+            if self._topic.backlog.blocked is not None and self._cursor.durable:
+                self._topic.backlog.moved(now)
         if done is not None:
             if self._cursor.durable:
                 commits.after_commit(done)

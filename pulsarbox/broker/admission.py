@@ -19,7 +19,8 @@ from pulsarbox.errors import ConsumerBusy, MetadataError, NotAllowed, ProducerBu
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.topic import AnySubscription, Topic
+    from pulsarbox.broker.any_subscription import AnySubscription
+    from pulsarbox.broker.topic import Topic
 
 TOO_MANY_TOPICS: Final = "Exceed maximum number of topics in namespace."
 

@@ -57,6 +57,7 @@ class Broker:
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
+        self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
         self.command_table: dict[int, CommandRow] = command_table()
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
@@ -121,6 +122,14 @@ class Broker:
                 break
             self.on_timer(now)
         return now
+
+    def is_catching_up(self, now: Now) -> bool:
+        """Whether anything that is due by the wall clock, or follows from a changed policy, is still to be done."""
+        wall = self.next_timer().wall
+        core = self.core
+        return (
+            (wall is not None and wall <= now.wall) or core.under_way > 0 or core.walks.running or core.policies.telling
+        )
 
     # Outputs
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.consumer import Held, ack_set_bits
 from pulsarbox.broker.finder import find_first_since
+from pulsarbox.broker.meter import Meter
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PreconditionFailed
 from pulsarbox.storage.cursor import ManagedCursor
@@ -88,6 +89,22 @@ class Clearing:
         """Messages that expired, since the subscription came into memory."""
         self.last_expired = 0
         """When that was asked for last (ms since 1970)."""
+        self._meter: Meter | None = None
+        """Of those, from the first on."""
+
+    def look(self, now: Now) -> None:
+        """See Meter.look."""
+        if self._meter is not None:
+            self._meter.look((self.expired,), now)
+
+    def rate_expired(self, now: Now) -> float:
+        """Messages that expire, a second."""
+        return self._meter.rates((self.expired,), now)[0] if self._meter is not None else 0.0
+
+    def _count(self, messages: int, now: Now) -> None:
+        if self._meter is None:
+            self._meter = Meter(now.monotonic, 1)
+        self.expired += max(messages, 0)
 
     def clear(self, done: Done, now: Now) -> None:
         """Acknowledge everything that can be seen. Raises PreconditionFailed, NotFound."""
@@ -123,6 +140,20 @@ class Clearing:
 
         step(now)
 
+    def expire_to(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
+        """Acknowledge everything up to ``mark``, whose totals are given, because it is too old.
+
+        Raises PreconditionFailed, NotFound.
+        """
+        self._check()
+        self.last_expired = now.wall
+        self._expire(mark, messages, size, done, now)
+
+    def evict_to(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
+        """The same, because there is too much. Raises PreconditionFailed, NotFound."""
+        self._check()
+        self._through(mark, messages, size, done, now)
+
     def expire_before(self, publish_time: int, done: Done, failed: Failed, now: Now) -> None:
         """Acknowledge what was published before an instant (ms since 1970). Raises PreconditionFailed, NotFound."""
         self._check()
@@ -147,7 +178,7 @@ class Clearing:
         before = self._cursor.backlog_messages
 
         def counted(when: Now) -> None:
-            self.expired += max(before - self._cursor.backlog_messages, 0)
+            self._count(before - self._cursor.backlog_messages, when)
             done(when)
 
         self._acknowledge_to(position, ack_set_bits(ack_set), counted, failed, now)
@@ -156,7 +187,7 @@ class Clearing:
         before = self._cursor.backlog_messages
 
         def counted(when: Now) -> None:
-            self.expired += max(before - self._cursor.backlog_messages, 0)
+            self._count(before - self._cursor.backlog_messages, when)
             done(when)
 
         self._check()
@@ -233,6 +264,9 @@ class Clearing:
         commits.cursor_changed(cursor, now)
         if subscription.durable:
             subscription.topic.trim(now)
+            if subscription.topic.backlog.blocked is not None:
+                subscription.topic.backlog.moved(now)
+            subscription.topic.upkeep.maybe_unused(now)
             commits.after_commit(done)
         subscription.marked()
         for consumer in list(subscription.consumers):

@@ -15,8 +15,8 @@ from pulsarbox.protocol.features import takes_end_of_topic
 from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.any_subscription import AnySubscription
     from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.topic import AnySubscription
 
 NO_SLOT: Final = 0
 """Stands for the slot of an entry where keys decide nothing; slots of keys begin with 1."""

@@ -1,5 +1,8 @@
 """What every topic stands on: settings, timers, group commit, reads. Handed down; nobody looks for it."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from pulsarbox.broker.cache_use import CacheUse
 from pulsarbox.broker.deadlines import TopicDeadlines
 from pulsarbox.broker.dispatch.bounds import Bounds
@@ -10,10 +13,14 @@ from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.quarantine import Quarantine
 from pulsarbox.broker.reads import Reads
 from pulsarbox.broker.timers import Timers
+from pulsarbox.broker.walks import Walks
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.config import Settings
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.recovery import Store
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic import Topic
 
 
 class Core:
@@ -29,12 +36,18 @@ class Core:
         self.timers = Timers()
         self.reads = Reads()
         self.commits = GroupCommit(store, settings, self.timers)
-        self.policies = Policies(store.catalog, settings, self.commits.put_row)
+        self.policies = Policies(store.catalog, settings, self.commits.put_row, self.timers)
         self.limits = BoxLimits(settings, store.catalog, self.timers, self.commits.put_row)
         self.cache_use = CacheUse(self.commits.tail_cache, self.reads)
         self.quarantine = Quarantine(store.catalog, self.commits)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
+        self.walks = Walks(store.catalog, self.commits, self.timers)
+        self.policies.for_unloaded = self.walks.changed
         self.unacked = BrokerUnacked(settings)
+        self.under_way = 0
+        """Topics in which messages expire or are evicted right now, read by read."""
+        self.let_go: Callable[[Topic, Now], None] = _nobody
+        """Deletes a topic because nobody has used it for too long."""
         self._producer_names = 0
 
     def apply(self, settings: Settings, now: Now | None = None) -> None:
@@ -42,6 +55,8 @@ class Core:
         self.settings = settings
         self.limits.take(settings, now or BEGINNING)
         self.policies.take(settings, now)
+        if now is not None:
+            self.walks.settings_changed(settings, now)
         self.bounds.take(settings)
         self.commits.tail_cache.limit = settings.managedLedgerCacheSizeMB << 20
 
@@ -54,3 +69,7 @@ class Core:
         """A name for a producer that brought none; never given twice, over restarts too."""
         self._producer_names += 1
         return f"{self.settings.clusterName}-{self.commits.boot}-{self._producer_names - 1}"
+
+
+def _nobody(topic: "Topic", now: Now) -> None:
+    raise AssertionError("nobody looks after topics")

@@ -5,10 +5,15 @@ come too early without harm, and is never missing.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pulsarbox.broker.timers import Timer, Timers
 from pulsarbox.clock import Now
-from pulsarbox.storage.catalog import Catalog
+from pulsarbox.storage.catalog import Catalog, deadline_key, topic_key
+from pulsarbox.storage.recovery import StoredTopic
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.core import Core
 
 AT_ONCE = 20
 """Topics that are looked at in one turn; the next ones have to wait for it to end."""
@@ -54,6 +59,70 @@ class TopicDeadlines:
             due, first = first, self._catalog.first(PREFIX)
             assert first != due, f"the deadline {due} stays"
         self._start_with(first)
+
+
+class TopicDeadline:
+    """The one deadline of a stored topic: the first of all that somebody has for it. It stands in its row as well."""
+
+    __slots__ = ("_core", "_interim", "_rest", "_stored", "at")
+
+    def __init__(self, core: "Core", stored: StoredTopic) -> None:
+        self._core = core
+        self._stored = stored
+        row = core.catalog.get(topic_key(stored.name)) or {}
+        self.at: int = row.get("deadline", 0)
+        """Milliseconds since 1970; 0 where there is none."""
+        self._interim = 0
+        """A deadline for the case that something which is under way is never finished; 0: nothing is."""
+        self._rest = 0
+        """The first of the others meanwhile."""
+
+    def want(self, wall: int) -> None:
+        """The topic is to be looked at then, or before; 0: for this reason never."""
+        if self._interim:
+            self._rest = first_of(self._rest, wall)
+        if wall and (not self.at or wall < self.at):
+            self._put(wall)
+
+    def set(self, wall: int, interim: int = 0) -> None:
+        """The topic is to be looked at then and not before; 0: not at all. Until ``settled`` at ``interim`` as well."""
+        self._interim, self._rest = interim, wall
+        self._put(first_of(wall, interim))
+
+    def settled(self, wall: int) -> None:
+        """What was under way is finished, and the topic is to be looked at then; 0: for this reason never."""
+        interim, self._interim = self._interim, 0
+        if interim and self.at == interim:
+            self._put(first_of(self._rest, wall))
+        else:
+            self.want(wall)
+
+    def _put(self, wall: int) -> None:
+        if wall == self.at:
+            return
+        commits, key = self._core.commits, topic_key(self._stored.name)
+        row = self._core.catalog.get(key) or {}
+        if self.at:
+            commits.put_row(deadline_key(self.at, self._stored.topic_id), None)
+            row.pop("deadline", None)
+        if wall:
+            commits.put_row(deadline_key(wall, self._stored.topic_id), {"topic": self._stored.name})
+            row["deadline"] = wall
+        commits.put_row(key, row)
+        self.at = wall
+        if wall:
+            self._core.deadlines.set(wall)
+
+    def forget(self) -> None:
+        """The topic is deleted."""
+        if self.at:
+            self._core.commits.put_row(deadline_key(self.at, self._stored.topic_id), None)
+            self.at = 0
+
+
+def first_of(*instants: int) -> int:
+    """The first of some instants, of which 0 means never."""
+    return min((at for at in instants if at), default=0)
 
 
 def _wall_of(key: str) -> int:

@@ -6,10 +6,19 @@ It works on the stored topic alone, so that topics which nobody uses are kept in
 from typing import NamedTuple
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.deadlines import TopicDeadline, first_of
 from pulsarbox.broker.policies.policies import TopicPolicies
-from pulsarbox.broker.policies.retention import DISABLED, RETENTION, UNLIMITED, Retention
+from pulsarbox.broker.policies.retention import (
+    DISABLED,
+    RETENTION,
+    UNLIMITED,
+    LedgerBounds,
+    Retention,
+    last_ledger_goes_after,
+    ledger_bounds,
+)
 from pulsarbox.clock import Now
-from pulsarbox.storage.catalog import deadline_key, ledger_key, topic_key
+from pulsarbox.storage.catalog import ledger_key
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
@@ -48,51 +57,60 @@ def trimmable(ledger: ManagedLedger, slowest: Position | None, retention: Retent
 
 
 class TopicLedgers:
-    """Rolls over and trims the ledgers of one stored topic, and keeps its deadline."""
+    """Rolls over and trims the ledgers of one stored topic."""
 
     # As in ManagedLedger.
     __slots__ = (
-        "_core", "_ledger", "_max_age", "_max_entries", "_max_size", "_old_at", "_policies", "_stored", "deadline",
+        "_bounds", "_core", "_deadline", "_ledger", "_max_entries", "_old_at", "_policies", "_stored", "_unneeded_due",
         "oldest_end", "trim_due",
     )  # fmt: skip
 
-    def __init__(self, core: Core, stored: StoredTopic, policies: TopicPolicies) -> None:
+    def __init__(self, core: Core, stored: StoredTopic, policies: TopicPolicies, deadline: TopicDeadline) -> None:
         self._core = core
         self._stored = stored
         self._ledger = stored.ledger
         self._policies = policies
-        settings = core.settings
-        self._max_entries = settings.managedLedgerMaxEntriesPerLedger
-        self._max_size = settings.managedLedgerMaxSizePerLedgerMbytes << 20
-        self._max_age = settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000 or 2**62
-        row = core.catalog.get(topic_key(stored.name)) or {}
-        self.deadline: int = row.get("deadline", 0)
-        self._old_at = self._ledger.current.created + self._max_age if self.deadline else 0
+        self._deadline = deadline
+        self._max_entries = core.settings.managedLedgerMaxEntriesPerLedger
+        self._bounds = self._find_bounds()
+        self._old_at = self._ledger.current.created + self._bounds.age if deadline.at else 0
         """When the ledger that grows is to be closed for its age (ms since 1970); 0 where no deadline says so yet."""
-        self.trim_due = len(self._ledger.ledgers) > 1 and not self.deadline
+        self._unneeded_due = self._ledger.current.entries > 0
+        """The ledger that grows could go, were it not for a subscription; or it is not known whether it could."""
+        self.trim_due = len(self._ledger.ledgers) > 1 and not deadline.at
         """A ledger was closed, and it was not looked at since whether one can go."""
         self.oldest_end = self._oldest_end()
-        """The end of the oldest ledger, if it is closed: a cursor that comes to it may be the last that held it."""
+        """The end of the oldest ledger, where it can go: a cursor that comes to it may be the last that held it."""
+
+    def _find_bounds(self) -> LedgerBounds:
+        settings = self._core.settings
+        size = settings.managedLedgerMaxSizePerLedgerMbytes << 20
+        age = settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000 or 2**62
+        return ledger_bounds(self._policies.get(RETENTION), LedgerBounds(size, age))
 
     def for_append(self, now: Now) -> LedgerInfo:
         """The ledger that takes the next entry: a new one where the last is full or old."""
         info = self._ledger.current
-        if info.entries >= self._max_entries or info.size >= self._max_size or now.wall >= self._old_at:
+        if info.entries >= self._max_entries or info.size >= self._bounds.size or now.wall >= self._old_at:
             return self._next_for_append(now)
         return info
 
     def _next_for_append(self, now: Now) -> LedgerInfo:
         info = self._ledger.current
         if not info.entries:  # an empty one only gets older
-            self._old_at = now.wall + self._max_age
-        elif not self._old_at and now.wall < info.created + self._max_age:
-            self._old_at = info.created + self._max_age
+            self._old_at = now.wall + self._bounds.age
+        elif not self._old_at and now.wall < info.created + self._bounds.age:
+            self._old_at = info.created + self._bounds.age
         else:
             info = self.roll_over(now)
-            self._old_at = now.wall + self._max_age
-        if not self.deadline or self._old_at < self.deadline:
-            self._set_deadline(self._old_at)
+            self._old_at = now.wall + self._bounds.age
+        after = self._unneeded_after()
+        self._deadline.want(self._old_at if after < 0 else min(self._old_at, now.wall + after))
         return self._ledger.current
+
+    def _unneeded_after(self) -> int:
+        least = self._core.settings.managedLedgerMinLedgerRolloverTimeMinutes * 60_000
+        return last_ledger_goes_after(self._policies.get(RETENTION), least)
 
     def roll_over(self, now: Now) -> LedgerInfo:
         """Close the ledger that grows and open the next."""
@@ -102,18 +120,22 @@ class TopicLedgers:
         for each in (before, info):
             commits.put_row(ledger_key(ledger.topic_id, each.ledger_id), ledger_row(ledger, each))
         self.trim_due = True
+        self._unneeded_due = False
         self.oldest_end = self._oldest_end()
         return info
 
     def _oldest_end(self) -> Position:
         oldest = next(iter(self._ledger.ledgers.values()))
-        return NOWHERE if oldest is self._ledger.current else Position(oldest.ledger_id, oldest.entries - 1)
+        if oldest is not self._ledger.current or self._unneeded_due:
+            return Position(oldest.ledger_id, oldest.entries - 1)
+        return NOWHERE
 
     def trim(self, now: Now) -> list[int]:
         """Drop the ledgers that nobody needs any more; gives their ids."""
+        if self._unneeded_due:
+            self._deadline.want(self._close_unneeded(now))
         going, again_at = self._trim(now)
-        if again_at and (not self.deadline or again_at < self.deadline):
-            self._set_deadline(again_at)
+        self._deadline.want(again_at)
         return going
 
     def truncate(self, now: Now) -> list[int]:
@@ -123,55 +145,58 @@ class TopicLedgers:
             self.roll_over(now)
         return self._trim(now, DISABLED)[0]
 
+    def _slowest(self) -> Position | None:
+        return min((cursor.mark_delete for cursor in self._stored.cursors.values()), default=None)
+
     def _trim(self, now: Now, retention: Retention | None = None) -> tuple[list[int], int]:
         """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
         self.trim_due = False
         ledger = self._ledger
-        slowest = min((cursor.mark_delete for cursor in self._stored.cursors.values()), default=None)
         if retention is None:
             retention = self._policies.get(RETENTION)
-        going, again_at = trimmable(ledger, slowest, retention, now.wall)
+        going, again_at = trimmable(ledger, self._slowest(), retention, now.wall)
         for ledger_id in going:
             ledger.drop(ledger_id)
             self._core.commits.drop_ledger(ledger, ledger_id, now)
         self.oldest_end = self._oldest_end()
         return list(going), again_at
 
-    def fall_due(self, now: Now) -> list[int]:
-        """The deadline has come: close what is old, drop what can go, and say when to look again."""
+    def _close_unneeded(self, now: Now) -> int:
+        """Close the ledger that grows where retention holds nothing in it and nobody needs it; when to look again."""
+        ledger, after = self._ledger, self._unneeded_after()
+        current = ledger.current
+        self._unneeded_due = False
+        if after < 0 or not current.entries or current.confirmed < current.entries:
+            return 0
+        if now.wall < ledger.last_append_time + after:
+            return ledger.last_append_time + after
+        slowest = self._slowest()
+        if slowest is None or slowest >= ledger.last_confirmed:
+            self.roll_over(now)
+        else:
+            self._unneeded_due = True
+        return 0
+
+    def look(self, now: Now) -> tuple[list[int], int]:
+        """Close what is old, drop what can go; gives the ids of what went, and when to look again (0: not for this)."""
+        self._bounds = self._find_bounds()
         current = self._ledger.current
         again_at = 0
         if current.entries and current.confirmed == current.entries:
-            old_at = current.created + self._max_age
+            again_at = old_at = current.created + self._bounds.age
             if now.wall >= old_at:
                 self.roll_over(now)
-                self._old_at = 0
+                old_at = again_at = 0
             else:
-                self._old_at = again_at = old_at
+                unneeded_at = self._close_unneeded(now)
+                if self._ledger.current is not current:
+                    old_at = again_at = 0
+                elif unneeded_at:
+                    again_at = min(again_at, unneeded_at)
+            self._old_at = old_at
         elif current.entries:
             again_at = now.wall + 1000  # entries are on their way to the disk: in a second they are there
         else:
             self._old_at = 0
         going, trim_at = self._trim(now)
-        self._set_deadline(min((at for at in (again_at, trim_at) if at), default=0))
-        return going
-
-    def forget_deadline(self) -> None:
-        """The topic is deleted."""
-        if self.deadline:
-            self._core.commits.put_row(deadline_key(self.deadline, self._stored.topic_id), None)
-            self.deadline = 0
-
-    def _set_deadline(self, wall: int) -> None:
-        commits, topic_id = self._core.commits, self._stored.topic_id
-        if self.deadline:
-            commits.put_row(deadline_key(self.deadline, topic_id), None)
-        row = self._core.catalog.get(topic_key(self._stored.name)) or {}
-        row.pop("deadline", None)
-        if wall:
-            commits.put_row(deadline_key(wall, topic_id), {"topic": self._stored.name})
-            row["deadline"] = wall
-        commits.put_row(topic_key(self._stored.name), row)
-        self.deadline = wall
-        if wall:
-            self._core.deadlines.set(wall)
+        return going, first_of(again_at, trim_at)

@@ -156,6 +156,16 @@ class Producer:
             self.cnx.producer_is_gone(self, now)
             self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
 
+    def hold_back(self, now: Now) -> None:
+        """The broker closes, for nothing more is to be stored: what is on its way gets its receipts before the client
+        is told to come back, and what comes behind is not looked at. So nothing is stored twice, and all in order."""
+        if not self.closed:
+            self.closed = True
+            self.topic.remove_producer(self, now)
+            self.cnx.producer_is_gone(self, now)
+            self._drained.append(lambda: self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST)))
+            self._settle()
+
     def fence(self, error: ProducerFenced, now: Now) -> None:
         """Another producer has taken the topic: nothing that comes from now on is stored.
 

@@ -61,6 +61,8 @@ class Subscription:
         """Somebody has been here since it came into memory: until then its type means nothing."""
         self.gone = (0, 0)
         """Messages and bytes that were sent to consumers that have gone."""
+        self.unused_since = 0
+        """Since when it has no consumers (ms since 1970), where it is durable; 0: it has."""
         self.mark_moved = 0
         """When mark-delete moved last (ms since 1970), since it came into memory."""
         self._acks = Acknowledging(self)
@@ -131,6 +133,8 @@ class Subscription:
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)
         self.served = True
+        if self.durable and self.unused_since:
+            self.topic.upkeep.consumer_came(self, now)
 
     def limit_unacked(self, now: Now) -> None:
         """See what may be held unacknowledged: by each consumer, and by all."""
@@ -147,8 +151,17 @@ class Subscription:
             self.dispatcher.remove(consumer, now, lost=lost)
             if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
                 self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
-            if not self.consumers and not self.durable and not self.fenced:
-                self.topic.remove_subscription(self, now)
+            if not self.consumers:
+                self._is_unused(now)
+
+    def _is_unused(self, now: Now) -> None:
+        """The last consumer has gone."""
+        upkeep = self.topic.upkeep
+        if not self.durable and not self.fenced:
+            self.topic.remove_subscription(self, now)
+        elif self.durable and self.topic.stored.in_use:
+            upkeep.consumers_left(self, now)
+            upkeep.maybe_unused(now)
 
     def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, asked: KeySharedMeta) -> Dispatcher:
         core = self.topic.core
@@ -238,6 +251,7 @@ class Subscription:
             self._acks.end_reset()
             if self.durable:
                 self.topic.trim(when)  # it may have gone forward
+                self.topic.upkeep.subscribed(when)
                 self.topic.core.commits.after_commit(done)
             else:
                 done(when)

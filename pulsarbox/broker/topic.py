@@ -1,30 +1,34 @@
 """A topic: its producers and subscriptions; of a persistent one also what it stores."""
 
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from mmh3 import hash as murmur3_32
 
 from pulsarbox.broker.admission import Admission
+from pulsarbox.broker.any_subscription import AnySubscription
+from pulsarbox.broker.backlog import Backlog
 from pulsarbox.broker.commit_times import Traffic
-from pulsarbox.broker.consumer import Consumer, Held
+from pulsarbox.broker.consumer import Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deduplication import Deduplication
+from pulsarbox.broker.expiry import Expiry
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.limits.step import More
 from pulsarbox.broker.limits.topic_limits import TopicLimits
 from pulsarbox.broker.policies.deduplication import DEDUPLICATION
 from pulsarbox.broker.producer import Producer
-from pulsarbox.broker.producers import Producers, StoredProducers
+from pulsarbox.broker.producers import Claim, Producers, StoredProducers
 from pulsarbox.broker.reads import Answer
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.termination import Termination
+from pulsarbox.broker.upkeep import Upkeep
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
-from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSubscribe
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
 from pulsarbox.storage.catalog import cursor_key, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
@@ -39,47 +43,6 @@ OWN_CHECKSUM = EntryFlag.OWN_CHECKSUM
 new_entry: Final = tuple.__new__
 
 Located = Callable[[Position, int, int, Now], None]
-
-
-class AnySubscription(Protocol):
-    """What connections and the Admin API ask of a subscription, stored or not."""
-
-    name: str
-    consumers: list[Consumer]
-    type: CommandSubscribe.SubType
-    gone: tuple[int, int]
-    """Messages and bytes that were sent to consumers that have gone."""
-
-    @property
-    def topic_name(self) -> TopicName:
-        """Of its topic."""
-
-    @property
-    def durable(self) -> bool:
-        """Whether the subscription outlives its consumers."""
-
-    @property
-    def active_consumer(self) -> Consumer | None:
-        """The consumer that gets everything, of an Exclusive or Failover subscription."""
-
-    @property
-    def key_ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
-        """The slots of each consumer, of a Key_Shared subscription."""
-
-    def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
-        """The consumer can take more messages."""
-
-    def dispatch(self, now: Now) -> None:
-        """Send what can be sent."""
-
-    def remove_consumer(self, consumer: Consumer, now: Now, *, lost: bool = False) -> None:
-        """The consumer has gone. ``lost``: its connection broke, it did not close."""
-
-    def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
-        """Delete the subscription, asked for by one of its consumers."""
-
-    def close(self, now: Now, asked_by: Consumer | None = None) -> None:
-        """Let all consumers go."""
 
 
 class Topic:
@@ -122,6 +85,13 @@ class Topic:
     def is_settling(self, name: str) -> bool:
         """Whether ``last_sequence_id`` may change by what is on its way to the disk already."""
         return False
+
+    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+        """Let a producer in, or make it wait. ``again``: its client has been here with it before.
+
+        Raises as Producers.add.
+        """
+        self.producers.add(claim, now)
 
     def remove_producer(self, producer: Producer, now: Now) -> None:
         """The producer has gone."""
@@ -182,7 +152,11 @@ class PersistentTopic(Topic):
         self.stored = stored
         stored.in_use = True
         self.traffic = Traffic(stored.ledger)
-        self.ledgers = TopicLedgers(core, stored, self.policies)
+        self.upkeep = Upkeep(self)
+        self.ledgers = TopicLedgers(core, stored, self.policies, self.upkeep.deadline)
+        self.expiry = Expiry(self)
+        self.backlog = Backlog(self)
+        self.policies.on_change(self.upkeep.look)
         self.termination = Termination(self, core.catalog.get(topic_key(str(name))) or {})
         self._housekeeping = core.commits.housekeeping
         self._reads = 0
@@ -191,7 +165,8 @@ class PersistentTopic(Topic):
         self.update_deduplication()
         for cursor in stored.cursors.values():
             row = core.catalog.get(cursor_key(stored.topic_id, cursor.cursor_id)) or {}
-            self.restore_subscription(cursor, row.get("properties", {}))
+            restored = self.restore_subscription(cursor, row.get("properties", {}))
+            restored.unused_since = row.get("unused") or max(row.get("created", 0), core.started)
 
     def all_subscriptions(self) -> Iterator[Subscription]:
         """See Topic."""
@@ -210,6 +185,8 @@ class PersistentTopic(Topic):
         """See Topic.look."""
         super().look(now)
         self.traffic.look(now)
+        for subscription in self.subscriptions.values():
+            subscription.clearing.look(now)
 
     # Producers
 
@@ -234,6 +211,20 @@ class PersistentTopic(Topic):
         elif self.deduplication is None:
             self.deduplication = Deduplication(self.core, self.stored, self.producers)
             self.producers.deduplication = self.deduplication
+
+    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+        """See Topic.admit; where its backlog has reached its quota a producer waits, or is refused.
+
+        Raises ProducerHeld, ProducerQuotaExceeded too.
+        """
+        self.backlog.admit(claim, now, again=again)
+
+    def remove_producer(self, producer: Producer, now: Now) -> None:
+        """See Topic.remove_producer."""
+        super().remove_producer(producer, now)
+        self.backlog.forget(producer)
+        if self.producers.unused:
+            self.upkeep.maybe_unused(now)
 
     def last_sequence_id(self, name: str) -> int:
         """See Topic.last_sequence_id."""
@@ -262,12 +253,16 @@ class PersistentTopic(Topic):
         if refusal is not None:
             self._refuse(producer, send, refusal, now)
             return
+        if ledger.total_bytes >= self.backlog.full_at and self.backlog.refuses(now):
+            return
         deduplication = self.deduplication
         if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata, now):
             return
         info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)
         ledger.append(entry)
+        if self.expiry.on:
+            self.expiry.published(entry)
         metadata = parsed.metadata
         header = (
             pack_entry(entry, metadata.txnid_most_bits, metadata.txnid_least_bits)
@@ -353,6 +348,8 @@ class PersistentTopic(Topic):
         """Entries were confirmed: give them to the consumers."""
         if self.ledgers.trim_due:
             self.trim(now)
+        if self.ledger.total_bytes >= self.backlog.full_at:
+            self.backlog.confirmed(now)
         self.dispatch(now)
 
     def trim(self, now: Now) -> None:
@@ -374,9 +371,11 @@ class PersistentTopic(Topic):
             subscription.clearing.clear(cleared, now)
         cleared(now)
 
-    def fall_due(self, now: Now) -> None:
-        """The topic's deadline has come."""
-        self._dropped(self.ledgers.fall_due(now), now)
+    def look_after_ledgers(self, now: Now) -> int:
+        """Close and drop the ledgers that are due; when to look again (ms since 1970; 0: not for this)."""
+        dropped, again_at = self.ledgers.look(now)
+        self._dropped(dropped, now)
+        return again_at
 
     def _dropped(self, ledgers: list[int], now: Now) -> None:
         """Ledgers are no more: subscriptions that are not durable go on behind them, as in Pulsar."""
@@ -418,7 +417,10 @@ class PersistentTopic(Topic):
         row = {"name": name, "properties": properties, "created": now.wall}
         commits.put_row(cursor_key(ledger.topic_id, cursor.cursor_id), row)
         commits.cursor_changed(cursor, now)
-        return self.restore_subscription(cursor, properties)
+        subscription = self.restore_subscription(cursor, properties)
+        subscription.unused_since = now.wall
+        self.upkeep.subscribed(now)
+        return subscription
 
     def restore_subscription(self, cursor: ManagedCursor, properties: dict[str, str]) -> Subscription:
         """A subscription over a cursor that exists."""
@@ -436,6 +438,8 @@ class PersistentTopic(Topic):
         self._forget_subscription(subscription)
         if subscription.durable:
             self.trim(now)
+            self.backlog.look(now)
+        self.upkeep.maybe_unused(now)
 
     def _forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
@@ -524,13 +528,25 @@ class PersistentTopic(Topic):
 
     # Life
 
+    def close(self, now: Now) -> None:
+        """See Topic.close."""
+        self.backlog.close(now)
+        super().close(now)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether anybody is, or wants to be."""
+        return not self.producers.unused or bool(self.backlog.waiting) or self.is_consumed
+
     def can_unload(self) -> bool:
         """Whether nobody is connected and nothing is under way: the topic may be rows again."""
         return not any(sub.fenced or not sub.durable for sub in self.subscriptions.values()) and self.is_settled()
 
     def is_settled(self) -> bool:
         """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
-        if not self.producers.unused or self._reads or not self.stored.in_use or self.termination.under_way:
+        if not self.producers.unused or self.backlog.waiting or self._reads or not self.stored.in_use:
+            return False
+        if self.expiry.under_way or self.backlog.evicting or self.termination.under_way:
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
@@ -539,6 +555,7 @@ class PersistentTopic(Topic):
 
     def unload(self) -> None:
         """Let the topic be rows again; see ``can_unload``."""
+        self.upkeep.note_unused()
         self.ledger.tail.clear()
         self.core.commits.unload(self.stored)
         self.stored.in_use = False
@@ -549,7 +566,7 @@ class PersistentTopic(Topic):
         for subscription in list(self.subscriptions.values()):
             self._forget_subscription(subscription)
         commits = self.core.commits
-        self.ledgers.forget_deadline()
+        self.upkeep.deadline.forget()
         for ledger_id in self.ledger.ledgers:
             commits.drop_ledger(self.ledger, ledger_id, now)
         commits.put_row(topic_key(str(self.name)), None)

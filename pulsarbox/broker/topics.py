@@ -1,20 +1,24 @@
 """Which topics there are: finding, creating and deleting them, and partitioned topics."""
 
+import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from pulsarbox.broker.admission import TOO_MANY_TOPICS
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.deadlines import TopicDeadline
 from pulsarbox.broker.idle import IdleTopics
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.policies.auto_creation import AUTO_TOPICS, AutoTopics
 from pulsarbox.broker.policies.counts import MAX_TOPICS
+from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.system_topics import is_system
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.upkeep import needs_memory
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     Conflict,
@@ -27,8 +31,10 @@ from pulsarbox.errors import (
     Unprocessable,
 )
 from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
-from pulsarbox.storage.catalog import ledger_key, partitions_key, topic_key
+from pulsarbox.storage.catalog import Row, deadline_key, ledger_key, partitions_key, policies_key, topic_key
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
+
+log = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 0.01
 """How often a topic that is to be unloaded is looked at while reads for those that were connected are under way."""
@@ -53,7 +59,8 @@ class Topics:
         self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
         """Those that are on their way out of it, and who is to hear of it."""
         self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
-        core.deadlines.fall_due = self._fall_due
+        core.deadlines.fall_due = core.walks.look_at = self._look_at
+        core.let_go = self._let_go
         core.deadlines.start()
 
     def __iter__(self) -> Iterator[Topic]:
@@ -123,16 +130,47 @@ class Topics:
         for done in self._unloading.pop(topic):
             done(now)
 
-    def _fall_due(self, name: str, now: Now) -> None:
-        """A topic's deadline has come: in memory or not, its ledgers are looked at."""
+    # By the passing of time
+
+    def _look_at(self, name: str, now: Now) -> None:
+        """A topic's deadline has come, or policies have changed: in memory or not, what is due is done."""
         topic = self._topics.get(name)
         if isinstance(topic, PersistentTopic):
-            topic.fall_due(now)
+            topic.upkeep.look(now)
             return
         stored = self._core.store.topic(name)
-        assert stored is not None
-        TopicLedgers(self._core, stored, self._core.policies.of(parse_topic(name))).fall_due(now)
+        if stored is None:
+            return
+        parsed = parse_topic(name)
+        policies = self._core.policies.of(parsed)
+        if needs_memory(stored, policies):
+            found = self.find(parsed, now)
+            assert isinstance(found, PersistentTopic)
+            found.upkeep.look(now)
+            self._core.timers.at(now.monotonic + SETTLING_SECONDS, partial(self._back_to_rows, found))
+            return
+        deadline = TopicDeadline(self._core, stored)
+        deadline.set(TopicLedgers(self._core, stored, policies, deadline).look(now)[1])
         self._core.commits.unload(stored)
+
+    def _back_to_rows(self, topic: PersistentTopic, now: Now) -> None:
+        """A topic came into memory to be looked at: it need not stay there as long as one that was used."""
+        if self._topics.get(str(topic.name)) is not topic or topic.is_connected:
+            return
+        if not self._unload(topic, now):
+            self._core.timers.at(now.monotonic + 1, partial(self._back_to_rows, topic))
+
+    def _let_go(self, topic: Topic, now: Now) -> None:
+        """Delete a topic that nobody has used for too long; where the settings say so, what is left of a partitioned
+        topic with its last partition."""
+        name = topic.name
+        log.info("%s is deleted: nobody has used it for as long as its inactive topic policies say", name)
+        self.delete(name, now, force=True)
+        count = self.partitions(name.base)
+        if name.base == name or not self._core.settings.brokerDeleteInactivePartitionedTopicMetadataEnabled:
+            return
+        if not any(self.exists(name.base.partition(number)) for number in range(count)):
+            self._forget_partitioned(name.base, now)
 
     def open(self, name: TopicName, now: Now, *, create: bool = True) -> Topic:
         """The topic for a client: found, or created where that is allowed.
@@ -190,7 +228,7 @@ class Topics:
                 what = f"it has {count} partitions" if count else "it is not partitioned"
                 raise PreconditionFailed(f"'{name.local}' cannot be a partition of {name.base}: {what}")
         if not self._has_room(name, 1):
-            raise PreconditionFailed(TOO_MANY_TOPICS)
+            raise Conflict(TOO_MANY_TOPICS)  # as in Pulsar, where partitioned ones are refused with another status
         return self._make(name, now, properties)
 
     def _make(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
@@ -209,7 +247,13 @@ class Topics:
         topic_id, ledger_id = commits.new_id(), commits.new_id()
         stored = self._core.store.create(str(name), topic_id)
         info = stored.ledger.open_ledger(ledger_id, now.wall)
-        commits.put_row(topic_key(str(name)), {"id": topic_id, "created": now.wall, "properties": properties or {}})
+        row: Row = {"id": topic_id, "created": now.wall, "properties": properties or {}}
+        inactive = self._core.policies.of(name).get(INACTIVE_TOPIC)
+        if inactive.delete and not is_system(str(name)):
+            deadline = row["deadline"] = now.wall + inactive.after
+            commits.put_row(deadline_key(deadline, topic_id), {"topic": str(name)})
+            self._core.deadlines.set(deadline)
+        commits.put_row(topic_key(str(name)), row)
         commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
         return stored
 
@@ -369,6 +413,9 @@ class Topics:
                 topic.check_idle()
         for topic in existing:
             self.delete(topic.name, now, force=True)
+        self._forget_partitioned(name, now)
+
+    def _forget_partitioned(self, name: TopicName, now: Now) -> None:
         self._core.commits.put_row(partitions_key(str(name)), None)
         self._permissions.forget_topic(name)
         self._forget_settings(name, now)
@@ -435,6 +482,9 @@ class Topics:
             self.delete_partitioned(parse_topic(each), now, force=True)
         for each in self.names(namespace, system=True):
             self.delete(parse_topic(each), now, force=True)
+        for domain in (PERSISTENT, NON_PERSISTENT):  # a topic that is not persistent may be gone before its policies
+            for key in self._core.catalog.keys(policies_key(f"{domain}://{namespace}/")):
+                self._core.policies.put_topic(parse_topic(key.partition("/")[2]), None, now)
         self._tenants.delete_namespace(namespace)
 
     def _require_namespace(self, name: TopicName) -> None:

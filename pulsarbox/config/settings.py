@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final, cast
 
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
+from pulsarbox.config.keep_settings import KeepSettings
 from pulsarbox.config.policy_settings import PolicySettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
 from pulsarbox.config.tables import TABLES
@@ -22,7 +23,7 @@ MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(WebSettings, PolicySettings, ThrottleSettings, ClientPolicySettings):
+class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, ClientPolicySettings):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network

@@ -9,6 +9,7 @@ from pulsarbox.storage.record import Position
 from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
 from tests.simulation.checker import Checker
 from tests.simulation.dispatch_checkers import ChunksTogether, OneActive, Turns, UnackedLimits
+from tests.simulation.ending import Ended
 from tests.simulation.flow_checkers import Liveness, Tally, Why
 from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
 from tests.simulation.model import Model
@@ -408,6 +409,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Orphans,
     GivenBack,
     Unloaded,
+    Ended,
     Liveness,
     Why,
 )

@@ -33,11 +33,14 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
     topic = broker.topics.open(name, now)
     topic.check_takes()
     topic.admission.check_producer(encrypted=command.encrypted)
+    again = command.epoch > 0
+    if isinstance(topic, PersistentTopic):
+        topic.backlog.check(again=again)
     opening = _Opening(cnx, command.request_id, _producer(cnx, command, topic, now))
     _prepare(cnx, command, name, opening.producer, now)
     cnx.coming[command.producer_id] = opening.producer
     try:
-        topic.producers.add(opening, now)
+        topic.admit(opening, now, again=again)
     except PulsarBoxError:
         cnx.coming.pop(command.producer_id, None)
         raise

@@ -2,6 +2,7 @@
 
 import logging
 
+from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
@@ -10,7 +11,7 @@ from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.policies.subscription_types import check_type_enabled
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.topic import AnySubscription, PersistentTopic
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import NamingError, NotAllowed, PulsarBoxError, ServiceNotReady, SubscriptionNotFound
 from pulsarbox.names import parse_topic

@@ -1,12 +1,14 @@
 """What is set for namespaces and topics, kept as rows; and which of it holds for a topic: topic > namespace > broker.
 
-A change holds for whoever asks after it. Topics in memory are told besides, so that they do at once what follows.
+A change holds for whoever asks after it. Topics in memory are told besides, so that they do at once what follows: a
+few of them in the turn of the change, many over the turns behind it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from pulsarbox.broker.policies.policy import Level, Policy
+from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.names import TopicName
@@ -17,14 +19,26 @@ T = TypeVar("T")
 GLOBAL: Final = "globalPolicies"
 """The member of a topic's row that has what was set with ``?isGlobal=true``; what was set without wins over it."""
 
+TOLD_AT_ONCE: Final = 20
+"""Topics that are told of a change in one turn: each may trim its ledgers and write some rows."""
+
 
 class Policies:
     """The policies of all namespaces and topics. ``put`` writes a row, durable with the open batch."""
 
-    def __init__(self, catalog: Catalog, settings: Settings, put: Callable[[str, Row | None], None]) -> None:
+    def __init__(
+        self, catalog: Catalog, settings: Settings, put: Callable[[str, Row | None], None], timers: Timers
+    ) -> None:
         self._catalog = catalog
         self.settings = settings
         self._put = put
+        self._timers = timers
+        self.changes = 0
+        """Grows with each change: what a topic has looked up before is not asked any more."""
+        self._to_tell: dict[TopicPolicies, None] = {}
+        """Topics that a change is still to be told to."""
+        self.for_unloaded: Callable[[str, Row, Row, Now], None] = _nobody
+        """Is called with a namespace, or a topic's name, its row before and its row now."""
         self._rows: dict[str, Row] = {}
         """The rows of what is in use, taken apart once."""
         self._in_use: dict[str, dict[TopicPolicies, None]] = {}
@@ -48,9 +62,12 @@ class Policies:
     def put_namespace(self, namespace: str, row: Row | None, now: Now | None = None) -> None:
         """Write all that is set for a namespace; None where it is deleted."""
         key = namespace_key(namespace)
+        before = self._catalog.get(key) or {}
         self._put(key, row)
         self._rows.pop(key, None)
-        self._changed(list(self._in_use.get(namespace, ())), now)
+        self._changed(self._in_use.get(namespace, ()), now)
+        if now is not None:
+            self.for_unloaded(f"{namespace}/", before, row or {}, now)
 
     def set_topic(self, name: TopicName, key: str, value: Any, now: Now, *, everywhere: bool = False) -> None:
         """Set one policy of a topic (of all partitions); None takes it away. ``everywhere``: for all clusters."""
@@ -68,23 +85,42 @@ class Policies:
     def put_topic(self, name: TopicName, row: Row | None, now: Now) -> None:
         """Write all that is set for a topic; None takes everything away."""
         key = policies_key(str(name.base))
-        if row is None and key not in self._catalog:
+        before = self._catalog.get(key)
+        if row is None and before is None:
             return
         self._put(key, row)
         self._rows.pop(key, None)
         self._changed([each for each in self._in_use.get(name.namespace, ()) if each.name.base == name.base], now)
+        self.for_unloaded(str(name.base), before or {}, row or {}, now)
 
     def take(self, settings: Settings, now: Now | None = None) -> None:
         """The broker's own values are these from now on."""
         self.settings = settings
         self._changed([each for topics in self._in_use.values() for each in topics], now)
 
-    def _changed(self, topics: "list[TopicPolicies]", now: Now | None) -> None:
-        for topic in topics:
-            topic.changed()
-        if now is not None:
-            for topic in topics:
-                topic.tell(now)
+    def _changed(self, topics: "Iterable[TopicPolicies]", now: Now | None) -> None:
+        self.changes += 1
+        if now is None:
+            return
+        waiting = bool(self._to_tell)
+        self._to_tell.update(dict.fromkeys(topics))
+        if not waiting:
+            self._tell(now)
+
+    def _tell(self, now: Now) -> None:
+        for _ in range(TOLD_AT_ONCE):
+            topic = next(iter(self._to_tell), None)
+            if topic is None:
+                return
+            del self._to_tell[topic]
+            topic.tell(now)
+        if self._to_tell:
+            self._timers.at(now.monotonic, self._tell)
+
+    @property
+    def telling(self) -> bool:
+        """Whether topics in memory are still to be told of a change."""
+        return bool(self._to_tell)
 
     # Topics in memory
 
@@ -96,6 +132,7 @@ class Policies:
     def detach(self, topic: "TopicPolicies") -> None:
         """It need not be any more: rows that nobody uses are let go."""
         topic.attached = False
+        self._to_tell.pop(topic, None)
         topics = self._in_use.get(topic.name.namespace, {})
         topics.pop(topic, None)
         self._rows.pop(policies_key(str(topic.name.base)), None)
@@ -107,7 +144,7 @@ class Policies:
 class TopicPolicies:
     """What holds for one topic: each value looked up once, until something changes."""
 
-    __slots__ = ("_listeners", "_policies", "_values", "attached", "name")
+    __slots__ = ("_changes", "_listeners", "_policies", "_values", "attached", "name")
 
     def __init__(self, policies: Policies, name: TopicName) -> None:
         self._policies = policies
@@ -115,6 +152,8 @@ class TopicPolicies:
         self.attached = False
         """Whether it is told of changes: the topic is in memory."""
         self._values: dict[Policy[Any], tuple[Any, Level]] = {}
+        self._changes = policies.changes
+        """As of when these are."""
         self._listeners: list[Callable[[Now], None]] = []
 
     def get(self, policy: Policy[T]) -> T:
@@ -123,6 +162,9 @@ class TopicPolicies:
 
     def found(self, policy: Policy[T]) -> tuple[T, Level]:
         """The value that holds, and who has set it."""
+        if self._changes != self._policies.changes:
+            self._changes = self._policies.changes
+            self._values.clear()
         found = self._values.get(policy)
         if found is None:
             found = self._values[policy] = self._find(policy)
@@ -150,11 +192,11 @@ class TopicPolicies:
         """Call this when a value may be another one."""
         self._listeners.append(told)
 
-    def changed(self) -> None:
-        """Something is set or taken away."""
-        self._values.clear()
-
     def tell(self, now: Now) -> None:
         """Let whoever listens do what follows."""
         for told in list(self._listeners):
             told(now)
+
+
+def _nobody(name: str, before: Row, row: Row, now: Now) -> None:
+    """Nobody looks after topics that are not in memory."""

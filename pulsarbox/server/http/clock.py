@@ -1,12 +1,15 @@
 """The clock of the box, which can be moved where it is virtual. Below ``/pulsarbox/v1``, beside Pulsar's own API."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-from pulsarbox.clock import milliseconds
+from pulsarbox.clock import Now, milliseconds
 from pulsarbox.errors import BadRequest
-from pulsarbox.server.http.call import Answer, Call, answer
+from pulsarbox.server.http.call import Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
+
+PATIENCE_SECONDS: Final = 30.0
+"""How long at most the answer to a moved clock waits for what falls due: a million topics go on behind it."""
 
 
 def clock(call: Call) -> Answer:
@@ -14,7 +17,7 @@ def clock(call: Call) -> Answer:
     return _clock(call, call.now.wall)
 
 
-def advance(call: Call) -> Answer:
+def advance(call: Call) -> Later:
     """Move the virtual clock forward. The body: ``{"by": "10d"}``, or a number of milliseconds.
 
     Answered when what falls due by it is done and durable.
@@ -25,15 +28,30 @@ def advance(call: Call) -> Answer:
             by = milliseconds(by)
         except ValueError as error:
             raise BadRequest(str(error)) from None
-    return _clock(call, call.broker.advance_clock(_whole(by, "by"), call.now).wall)
+    return _moved(call, _whole(by, "by"))
 
 
-def set_to(call: Call) -> Answer:
+def set_to(call: Call) -> Later:
     """Move the virtual clock forward to an instant. The body: ``{"to": "2026-12-24T18:00:00Z"}``, or ms since 1970."""
     to = _only(call, "to")
     if isinstance(to, str):
         to = _instant(to)
-    return _clock(call, call.broker.advance_clock(_whole(to, "to") - call.now.wall, call.now).wall)
+    return _moved(call, _whole(to, "to") - call.now.wall)
+
+
+def _moved(call: Call, by: int) -> Later:
+    broker, later = call.broker, Later()
+    moved = broker.advance_clock(by, call.now)
+    patience = moved.monotonic + PATIENCE_SECONDS
+
+    def look(now: Now) -> None:
+        if broker.is_catching_up(now) and now.monotonic < patience:
+            broker.core.timers.at(now.monotonic, look)
+        else:
+            later.give(_clock(call, moved.wall))
+
+    look(moved)
+    return later
 
 
 def _clock(call: Call, wall: int) -> Answer:

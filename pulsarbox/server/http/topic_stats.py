@@ -8,15 +8,17 @@ a list of LimiterReport, and a publisher ``held``: what of its receipts is held 
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.drain import longest, seconds_to_drain
 from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.limits.report import subscription_report, topic_report
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
-from pulsarbox.broker.topic import AnySubscription, PersistentTopic, Topic
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
 from pulsarbox.storage.catalog import topic_key
@@ -50,8 +52,13 @@ class Wanted(NamedTuple):
 
 def timestamp(wall: int) -> str:
     """Milliseconds since 1970 as Pulsar writes an instant."""
-    text = datetime.fromtimestamp(wall / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00").removesuffix(".000") + "Z"
+    seconds, millis = divmod(wall, 1000)
+    return f"{_second(seconds)}.{millis:03}Z" if millis else f"{_second(seconds)}Z"
+
+
+@lru_cache(1024)  # of the things that are told of at once many began together
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
 
 
 def empty() -> Stats:
@@ -123,10 +130,12 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
         stats["limits"] = [each._asdict() for each in limits]
     if topic.producers.epoch is not None:
         stats["topicEpoch"] = topic.producers.epoch
-    return stats | (_stored(topic, subscriptions) if isinstance(topic, PersistentTopic) else _not_stored(topic))
+    return stats | (
+        _stored(topic, subscriptions, wanted.now) if isinstance(topic, PersistentTopic) else _not_stored(topic)
+    )
 
 
-def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats]) -> Stats:
+def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -> Stats:
     ledger = topic.ledger
     row = topic.core.catalog.get(topic_key(str(topic.name))) or {}
     slowest = min((each.cursor.mark_bytes for each in topic.subscriptions.values()), default=ledger.confirmed_bytes)
@@ -136,15 +145,24 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats]) -> Stats:
         "msgInCounter": ledger.confirmed_messages,
         "storageSize": ledger.size,
         "backlogSize": ledger.confirmed_bytes - slowest,
-        "backlogQuotaLimitSize": -1,
-        "backlogQuotaLimitTime": -1,
-        "oldestBacklogMessageAgeSeconds": -1,
+        "backlogQuotaLimitSize": topic.backlog.size.limit,
+        "backlogQuotaLimitTime": topic.backlog.age.limit // 1000 if topic.backlog.age.limit > 0 else -1,
+        **_oldest(topic, now),
         "deduplicationStatus": "Disabled" if topic.deduplication is None else "Enabled",
         "nonContiguousDeletedMessagesRanges": ranges,
         "nonContiguousDeletedMessagesRangesSerializedSize": ranges * RANGE_BYTES,
         "topicCreationTimeStamp": row.get("created", 0),
         "lastPublishTimeStamp": ledger.last_publish_time,
     }
+
+
+def _oldest(topic: PersistentTopic, now: Now) -> Stats:
+    """The age of the oldest message of the backlog: -1 without one, and where it is being looked up only now."""
+    oldest = topic.expiry.tell_oldest(now)
+    if oldest is None:
+        return {"oldestBacklogMessageAgeSeconds": -1}
+    age = max(now.wall - oldest.begins, 0) // 1000
+    return {"oldestBacklogMessageAgeSeconds": age, "oldestBacklogMessageSubscriptionName": oldest.subscription}
 
 
 def _not_stored(topic: Topic) -> Stats:
@@ -259,6 +277,7 @@ def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
         "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
         "msgInReplay": subscription.waiting_again,
         "type": TYPE_NAMES[subscription.type] if subscription.served else "None",
+        "msgRateExpired": clearing.rate_expired(now),
         "msgExpired": clearing.expired,
         "totalMsgExpired": clearing.expired,
         "lastExpireTimestamp": clearing.last_expired,

@@ -16,6 +16,7 @@ from pulsarbox.server.metrics import process
 from pulsarbox.server.metrics.exposition import Metric, Rows, label, rounded
 from pulsarbox.server.metrics.process import PROCESS
 from pulsarbox.server.metrics.rows import TopicRow
+from pulsarbox.server.metrics.table import EVICTIONS
 
 QUANTILES: Final = (0.5, 0.95, 0.99, 0.999, 0.9999, 1.0)
 
@@ -51,6 +52,10 @@ def sums(topics: list[TopicRow], cluster: str) -> Iterator[Told]:
     """Of all topics together."""
     for name, meaning, value in SUMS:
         yield _one(f"pulsar_broker_{name}", meaning, cluster, rounded(sum(map(value, topics))))
+    name = "pulsar_broker_storage_backlog_quota_exceeded_evictions_total"
+    meaning = "Times that the oldest messages of backlogs were let go because of their quota"
+    evicted = [(f'{cluster},quota_type="{kind}"', sum(map(value, topics))) for kind, value in EVICTIONS]
+    yield Metric(name, meaning, itself), evicted
     user = f'{cluster},system_subscription="false"'
     yield _one("pulsar_broker_out_bytes_total", "Bytes that went out", user, sum(row.total_bytes_out for row in topics))
     user = f'{cluster},system_topic="false"'

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from operator import add
 from typing import NamedTuple, Self
 
+from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.commit_times import LATENCY_MS, SIZES, Latencies, spread
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.meter import WINDOW_SECONDS
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.topic import AnySubscription, PersistentTopic, Topic
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.server.metrics.exposition import rounded
 
@@ -93,6 +94,7 @@ class SubscriptionRow(NamedTuple):
     """Entries that wait to be sent again."""
     blocked: int = 0
     expired: int = 0
+    rate_expired: float = 0.0
     last_expired: int = 0
     mark_moved: int = 0
     throttled: Sequence[tuple[str, int, int]] = ()
@@ -132,6 +134,7 @@ class SubscriptionRow(NamedTuple):
             again=subscription.waiting_again,
             blocked=int(subscription.blocked),
             expired=clearing.expired,
+            rate_expired=rounded(clearing.rate_expired(now)),
             last_expired=clearing.last_expired,
             mark_moved=subscription.mark_moved,
             ranges=len(cursor.ranges),
@@ -174,6 +177,13 @@ class TopicRow(NamedTuple):
     backlog_bytes: int = 0
     quota: int = 0
     """The backlog's limit in bytes, -1 for none; 0 of a topic that stores nothing, as Pulsar. No sum means anything."""
+    quota_time: int = 0
+    """The same in seconds."""
+    backlog_age: int = 0
+    """Seconds of its oldest message, -1 where there is none or it is not known. No sum means anything."""
+    size_evictions: int = 0
+    """Times that a backlog was cut because it was too large, since the topic came into memory."""
+    age_evictions: int = 0
     entries_in: float = 0.0
     entries_out: float = 0.0
     stored_bytes_out: float = 0.0
@@ -234,14 +244,18 @@ class TopicRow(NamedTuple):
         )
 
     def _stored(self, topic: PersistentTopic, entries_out: float, latencies: Latencies, now: Now) -> Self:
-        ledger = topic.ledger
+        ledger, oldest = topic.ledger, topic.expiry.tell_oldest(now)
         slowest = min([s.cursor.mark_bytes for s in topic.subscriptions.values()], default=ledger.confirmed_bytes)
         row = self._replace(
             total_messages_in=ledger.confirmed_messages,
             total_bytes_in=ledger.confirmed_bytes,
             storage=ledger.size,
             backlog_bytes=ledger.confirmed_bytes - slowest,
-            quota=-1,
+            quota=topic.backlog.size.limit,
+            quota_time=topic.backlog.age.limit // 1000 if topic.backlog.age.limit > 0 else -1,
+            backlog_age=max(now.wall - oldest.begins, 0) // 1000 if oldest is not None else -1,
+            size_evictions=topic.backlog.evictions,
+            age_evictions=topic.expiry.evictions,
             entries_out=rounded(entries_out),
             stored_bytes_out=self.bytes_out,
         )

@@ -66,6 +66,20 @@ _BUCKETS: Final = (
     Metric("pulsar_entry_size_sum", "Bytes of all of them", field("entry_bytes")),
 )
 
+EVICTIONS: Final = (("destination_storage", field("size_evictions")), ("message_age", field("age_evictions")))
+"""How often the oldest of a backlog were let go, by the kind of its quota."""
+
+_EVICTED: Final = tuple(
+    Metric(
+        "pulsar_storage_backlog_quota_exceeded_evictions_total",
+        "Times that the oldest messages of a backlog were let go because of its quota",
+        value,
+        labels=f'quota_type="{kind}"',
+        family="pulsar_storage_backlog_quota_exceeded_evictions_total",
+    )
+    for kind, value in EVICTIONS
+)
+
 _REPLICATION: Final = tuple(
     Metric(f"pulsar_replication_{what}", "One box does not replicate", _nothing)
     for what in ("rate_in", "rate_out", "throughput_in", "throughput_out", "backlog")
@@ -79,6 +93,10 @@ TOPIC: Final = (
     Metric("pulsar_storage_backlog_quota_limit", "Bytes that a backlog may have; -1: no limit", field("quota")),
     Metric("pulsar_publish_rate_limit_times", "How often receipts of a producer began to be held back",
            field("publish_limited")),
+    Metric("pulsar_storage_backlog_quota_limit_time", "Seconds that its oldest message may be old; -1: no limit",
+           field("quota_time")),
+    Metric("pulsar_storage_backlog_age_seconds", "Seconds that it is old; -1: there is none", field("backlog_age")),
+    *_EVICTED,
     *_BUCKETS,
     *_REPLICATION,
 )  # fmt: skip
@@ -114,6 +132,7 @@ SUBSCRIPTION: Final = (
     Metric("pulsar_subscription_msg_throughput_out", "Bytes that go out, a second", field("bytes_out")),
     Metric("pulsar_subscription_msg_rate_redeliver", "Messages to be sent again, a second", field("given_back")),
     Metric("pulsar_subscription_msg_ack_rate", "Messages that are acknowledged, a second", field("acknowledged")),
+    Metric("pulsar_subscription_msg_rate_expired", "Messages that expire, a second", field("rate_expired")),
     Metric("pulsar_subscription_total_msg_expired", "Messages that expired", field("expired")),
     Metric("pulsar_subscription_last_expire_timestamp", "When the last did (ms)", field("last_expired")),
     Metric("pulsar_subscription_last_consumed_flow_timestamp", "When a client last asked (ms)", field("last_flow")),

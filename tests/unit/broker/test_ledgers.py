@@ -172,7 +172,7 @@ def test_acknowledged_ledgers_are_kept_for_the_time_of_the_retention() -> None:
     box.advance(2 * MINUTE)
     assert box.broker.topics.loaded(NAME) is None
     box.advance(27 * MINUTE)
-    assert len(ledgers_of(box)) == 2
+    assert ledgers_of(box)[:2] == sorted({ledger for ledger, _ in sent})
     box.advance(2 * MINUTE)
     assert len(ledgers_of(box)) == 1
     assert box.broker.topics.loaded(NAME) is None, "it was trimmed without being loaded"

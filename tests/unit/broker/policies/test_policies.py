@@ -1,8 +1,9 @@
 """Which level wins, and who hears of a change."""
 
-from pulsarbox.broker.policies.policies import GLOBAL
+from pulsarbox.broker.policies.policies import GLOBAL, TOLD_AT_ONCE
 from pulsarbox.broker.policies.policy import Level
 from pulsarbox.broker.policies.retention import DISABLED, RETENTION, Retention
+from pulsarbox.broker.walks import AT_ONCE
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import policies_key
 from tests.unit.broker.playbook import Box
@@ -78,3 +79,51 @@ def test_without_policies_of_topics_theirs_are_kept_and_do_not_count() -> None:
     policies.set_topic(TOPIC, "retentionPolicies", row(2, 1), box.now)
     assert policies.of(TOPIC).found(RETENTION) == (DISABLED, Level.BROKER)
     assert policies.row(policies_key(str(TOPIC.base)))["retentionPolicies"] == row(2, 1)
+
+
+def test_ten_thousand_topics_hear_of_a_change_over_turns_and_all_ask_what_is_new() -> None:
+    box, told = Box(), [0]
+    policies = box.broker.core.policies
+    held = [policies.of(parse_topic(f"public/default/t-{number}")) for number in range(10_000)]
+    for each in held:
+        policies.attach(each)
+        each.on_change(lambda now: told.append(told.pop() + 1))
+        assert each.get(RETENTION) == DISABLED
+    box.broker.tenants.set_policy("public/default", "retention_policies", row(1, -1), box.now)
+    assert all(each.get(RETENTION) == Retention(60_000, -1) for each in held)
+    assert told == [TOLD_AT_ONCE]
+    box.broker.tenants.set_policy("public/default", "retention_policies", row(2, -1), box.now)
+    policies.detach(held.pop())
+    turns = 0
+    while policies.telling:
+        before = told[0]
+        box.broker.on_timer(box.now)
+        assert told[0] - before <= TOLD_AT_ONCE
+        turns += 1
+    assert told[0] == 9_999 + TOLD_AT_ONCE, "those that had heard of the first change hear of the second as well"
+    assert turns >= 500
+
+
+def test_topics_that_are_not_in_memory_are_walked_over_in_turns() -> None:
+    box, looked = Box(), list[str]()
+    walks, names = box.broker.core.walks, [f"persistent://public/default/t-{number:04}" for number in range(1200)]
+    for name in names:
+        box.broker.topics.create(parse_topic(name), box.now)
+    other = "persistent://public/other/t"
+    box.broker.tenants.create_namespace("public/other", None)
+    box.broker.topics.create(parse_topic(other), box.now)
+    box.turn()
+    walks.look_at = lambda name, now: looked.append(name)
+    box.broker.tenants.set_policy("public/default", "message_ttl_in_seconds", 5, box.now)
+    box.broker.tenants.set_policy("public/default", "schema_validation_enforced", True, box.now)
+    while walks.running:
+        before = len(looked)
+        box.broker.on_timer(box.now)
+        assert len(looked) - before <= AT_ONCE
+    assert looked == names, "once, for one policy is none of those by which anything happens"
+    looked.clear()
+    box.broker.core.policies.set_topic(parse_topic(names[7]), "messageTTLInSeconds", 3, box.now)
+    while box.broker.core.walks.running:
+        box.broker.on_timer(box.now)
+    assert names[7] in looked
+    assert len(looked) == 1

@@ -1,0 +1,265 @@
+"""The backlog of one topic against its quotas, by size and by age: producers held or refused, or the oldest let go.
+
+It is looked at when entries are confirmed, when a mark-delete moves and when the oldest message reaches its age; what
+follows, follows at once. Size is that of all entries behind the slowest durable mark-delete, as in Pulsar.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.finder import find_first
+from pulsarbox.broker.policies.backlog_quota import (
+    BACKLOG_AGE,
+    BACKLOG_SIZE,
+    UNLIMITED,
+    Follows,
+    Quota,
+    too_old_at,
+)
+from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.producers import Claim
+from pulsarbox.clock import Now
+from pulsarbox.errors import (
+    NotFound,
+    PreconditionFailed,
+    ProducerHeld,
+    ProducerQuotaExceeded,
+    PulsarBoxError,
+    ServiceNotReady,
+)
+from pulsarbox.storage.record import Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic import PersistentTopic
+
+NEVER: Final = 1 << 62
+
+
+class Backlog:
+    """Of one topic in memory."""
+
+    __slots__ = (
+        "_asking", "_evicting", "_held", "_topic", "_was_old", "age", "blocked", "evictions", "full_at", "size",
+    )  # fmt: skip
+
+    def __init__(self, topic: "PersistentTopic") -> None:
+        self._topic = topic
+        self.size = self.age = Quota(UNLIMITED, Follows.HOLD)
+        self.full_at = NEVER
+        """The topic's total of bytes at which its size is to be looked at: not before is it anywhere near its limit."""
+        self.blocked: Quota | None = None
+        """The quota that keeps producers away."""
+        self.evictions = 0
+        """Of the quota by size, since the topic came into memory."""
+        self._evicting = False
+        self._was_old = False
+        self._held: dict[Producer, Claim] = {}
+        """Producers that wait until the backlog is smaller, in the order in which they came."""
+        self._asking: dict[Producer, tuple[Claim, bool]] = {}
+        """Those that came before it was known how old the backlog is."""
+        self._take_policies()
+        self.full_at = self._full_at()
+
+    def _take_policies(self) -> None:
+        policies = self._topic.policies
+        self.size, self.age = policies.get(BACKLOG_SIZE), policies.get(BACKLOG_AGE)
+        if not self._topic.core.settings.backlogQuotaCheckEnabled:
+            self.size, self.age = self.size._replace(limit=UNLIMITED), self.age._replace(limit=UNLIMITED)
+
+    def _slowest(self) -> int | None:
+        """The topic's bytes up to the slowest durable mark-delete; None without a durable subscription."""
+        return min((cursor.mark_bytes for cursor in self._topic.stored.cursors.values()), default=None)
+
+    def _full_at(self) -> int:
+        slowest = self._slowest()
+        return slowest + self.size.limit if slowest is not None and self.size.limit >= 0 else NEVER
+
+    @property
+    def used(self) -> int:
+        """Bytes behind the slowest durable mark-delete, those on their way to the disk too."""
+        slowest = self._slowest()
+        return self._topic.ledger.total_bytes - slowest if slowest is not None else 0
+
+    @property
+    def waiting(self) -> int:
+        """Producers that wait until the backlog is smaller."""
+        return len(self._held) + len(self._asking)
+
+    # Events
+
+    def look(self, now: Now) -> None:
+        """Policies, subscriptions, or what they have acknowledged may have changed."""
+        self._take_policies()
+        self._judge(now)
+
+    def confirmed(self, now: Now) -> None:
+        """Entries were confirmed, and the topic's total has reached ``full_at``."""
+        self._judge(now)
+
+    @property
+    def evicting(self) -> bool:
+        """Whether the oldest are being let go."""
+        return self._evicting
+
+    def moved(self, now: Now) -> None:
+        """A durable mark-delete has moved while producers are kept away."""
+        if self.blocked is self.age or self.age.limit > 0:
+            self._topic.expiry.look(now)  # how old is the oldest now? Then comes ``aged``
+        self._judge(now)
+
+    def aged(self, now: Now) -> None:
+        """It is known how old the oldest message is."""
+        self._judge(now)
+        asking, self._asking = self._asking, {}
+        for claim, again in asking.values():
+            try:
+                self.admit(claim, now, again=again)
+            except PulsarBoxError as error:
+                claim.refused(error, now)
+
+    def refuses(self, now: Now) -> bool:
+        """Whether an entry is not to be stored: then its producer has been closed, and its client comes again."""
+        self._judge(now)
+        return self.blocked is not None
+
+    # Producers
+
+    def check(self, *, again: bool) -> None:
+        """Raises ProducerHeld, ProducerQuotaExceeded where a producer may not come. One that comes ``again`` and is to
+        be held may: ``admit`` makes it wait."""
+        quota = self.blocked
+        if quota is None or (again and quota.follows is Follows.HOLD):
+            return
+        reason = (
+            f"Cannot create producer on topic with backlog quota exceeded: {self._topic.name} {self._reason(quota)}"
+        )
+        raise (ProducerHeld if quota.follows is Follows.HOLD else ProducerQuotaExceeded)(reason)
+
+    def _reason(self, quota: Quota) -> str:
+        if quota is self.age:
+            return f"has messages older than the {quota.limit // 1000} s of its quota"
+        return f"has {self.used} bytes in its backlog, of {quota.limit} that it may have"
+
+    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+        """Let a producer in, or make it wait. Raises as ``check`` and as ``Producers.add``."""
+        topic = self._topic
+        if self.age.limit > 0 and self.age.follows is not Follows.EVICTION and not self._age_is_known():
+            self._asking[claim.producer] = (claim, again)
+            topic.expiry.look(now)
+            return
+        self.check(again=again)
+        if self.blocked is None:
+            topic.producers.add(claim, now)
+        else:
+            self._held[claim.producer] = claim
+            claim.queued(now)
+
+    def _age_is_known(self) -> bool:
+        topic = self._topic
+        return topic.expiry.is_known and not topic.expiry.under_way
+
+    def forget(self, producer: Producer) -> None:
+        """The producer does not want to come any more."""
+        self._held.pop(producer, None)
+        self._asking.pop(producer, None)
+
+    def close(self, now: Now) -> None:
+        """The topic closes: those that wait are told to try again."""
+        claims = [*self._held.values(), *(claim for claim, _ in self._asking.values())]
+        self._held.clear()
+        self._asking.clear()
+        for claim in claims:
+            claim.refused(ServiceNotReady("Topic is temporarily unavailable"), now)
+
+    # Decisions
+
+    def _judge(self, now: Now) -> None:
+        """Find out what holds now, and do what follows."""
+        self.full_at = self._full_at()
+        full = self._topic.ledger.total_bytes >= self.full_at
+        blocked = None
+        if full and self.size.follows is Follows.EVICTION:
+            self._evict(now)
+        elif full:
+            blocked = self.size
+        if blocked is None and self.age.follows is not Follows.EVICTION and self._is_old(now):
+            blocked = self.age
+        self._block(blocked, now)
+
+    def _is_old(self, now: Now) -> bool:
+        expiry = self._topic.expiry
+        if not expiry.under_way:  # else it is as it was, until ``aged`` says more
+            old_at = too_old_at(self.age, expiry.oldest.begins) if expiry.oldest is not None else 0
+            self._was_old = bool(old_at) and now.wall >= old_at and expiry.is_current
+        return self._was_old
+
+    def _block(self, quota: Quota | None, now: Now) -> None:
+        self.blocked = quota
+        if quota is not None:
+            self.full_at = 0  # whoever gets in by another door is looked at
+            for producer in self._topic.producers:
+                producer.hold_back(now)
+            if quota.follows is Follows.HOLD:
+                return
+        held, self._held = self._held, {}
+        for claim in held.values():
+            try:
+                self.check(again=True)
+                self._topic.producers.add(claim, now)
+            except PulsarBoxError as error:
+                claim.refused(error, now)
+
+    def _evict(self, now: Now) -> None:
+        """Let the oldest go for everybody who still has them, until nine tenths of the limit are left."""
+        topic, ledger = self._topic, self._topic.ledger
+        until = ledger.confirmed_bytes - self.size.target
+        slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
+        if (
+            self._evicting or slowest.mark_bytes >= until
+        ):  # or the rest is on its way to the disk: then comes ``confirmed``
+            return
+        self._evicting = True
+        topic.core.under_way += 1
+        self.evictions += 1
+
+        find_first(
+            topic,
+            slowest.mark_delete,
+            lambda entry: entry.total_bytes >= until,
+            self._evict_through,
+            self._evicted,
+            now,
+            unread=lambda position: position.ledger_id not in ledger.ledgers,
+        )
+
+    def _evicted(self, error: Exception | None = None) -> None:
+        """It is done, or could not be: then the next entries that are confirmed try again."""
+        self._evicting = False
+        self._topic.core.under_way -= 1
+
+    def _evict_through(self, position: Position, now: Now) -> None:
+        """The entry at ``position`` goes, and all before it."""
+        topic = self._topic
+        behind = topic.ledger.next(*position) if position <= topic.ledger.last_confirmed else position
+        topic.locate(behind, self._evict_to, self._evicted, now)
+
+    def _evict_to(self, mark: Position, messages: int, size: int, now: Now) -> None:
+        topic = self._topic
+        subscriptions = [each for each in topic.subscriptions.values() if each.durable]
+        subscriptions = [each for each in subscriptions if each.cursor.mark_delete < mark]
+        left, stopped = len(subscriptions) + 1, False
+
+        def done(when: Now) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                self._evicted()
+                if topic.stored.in_use and not stopped:
+                    self._judge(when)
+
+        for subscription in subscriptions:
+            try:
+                subscription.clearing.evict_to(mark, messages, size, done, now)
+            except (PreconditionFailed, NotFound):  # it is being reset: with the next entries it is tried again
+                stopped = True
+                done(now)
+        done(now)

@@ -1,0 +1,250 @@
+"""Expiry: messages that are too old are acknowledged, at the instant at which the oldest of them becomes so.
+
+Two policies ask for it: message TTL, and a backlog quota by age that evicts. Both look at the oldest message that a
+durable subscription has not acknowledged, and what goes, goes for every subscription.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pulsarbox.broker.finder import find_first
+from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, Follows, Quota
+from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL, age_begins
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotFound, PreconditionFailed
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.ledger import ManagedLedger
+from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic import PersistentTopic
+
+PAUSE_MS: Final = 1000
+"""After something has expired, how long what expires next gathers: else each message of a stream were a search."""
+
+RETRY_MS: Final = 1000
+"""When it is looked again where the store or a subscription that is being reset did not let us."""
+
+
+class Oldest(NamedTuple):
+    """The oldest entry of the backlog of a topic's durable subscriptions."""
+
+    position: Position
+    begins: int
+    """From when on it gets old (ms since 1970)."""
+    subscription: str
+
+
+class Limits(NamedTuple):
+    """How old messages may become, in ms; 0: any age."""
+
+    ttl: int
+    evict: int
+    """At this age a quota evicts ..."""
+    target: int
+    """... what is older than this."""
+    block: int
+    """At this age a quota keeps producers away."""
+
+
+def limits_of(ttl: int, age: Quota, *, enforced: bool) -> Limits:
+    """What the policies ask for. Pure."""
+    limit = age.limit if enforced and age.limit > 0 else 0
+    evicts = age.follows is Follows.EVICTION
+    return Limits(ttl, limit if evicts else 0, age.target if limit and evicts else 0, 0 if evicts else limit)
+
+
+def cutoff(limits: Limits, begins: int, now_ms: int) -> int | None:
+    """What begins to age up to this instant (ms since 1970) goes, the oldest being of ``begins``; None: nothing."""
+    cutoffs = []
+    if limits.ttl and begins + limits.ttl <= now_ms:
+        cutoffs.append(now_ms - limits.ttl)
+    if limits.evict and begins + limits.evict <= now_ms:
+        cutoffs.append(now_ms - limits.target)
+    return max(cutoffs, default=None)
+
+
+def due_at(limits: Limits, begins: int, now_ms: int) -> int:
+    """When a limit is reached, the oldest being of ``begins`` (ms since 1970); 0: never. Pure."""
+    due = [begins + age for age in (limits.ttl, limits.evict) if age]
+    if limits.block and begins + limits.block > now_ms:
+        due.append(begins + limits.block)  # once it has passed, only acknowledgements change anything
+    return min(due, default=0)
+
+
+class Expiry:
+    """Of one topic in memory."""
+
+    __slots__ = (
+        "_again", "_again_at", "_limits", "_looked_up", "_topic", "evictions", "is_known", "oldest", "on", "under_way",
+    )  # fmt: skip
+
+    def __init__(self, topic: "PersistentTopic") -> None:
+        self._topic = topic
+        self._limits = self._find_limits()
+        self.on = any(self._limits)
+        """Whether anything may become too old."""
+        self.oldest: Oldest | None = None
+        """As it was found last: what has been acknowledged since may be beyond it."""
+        self.evictions = 0
+        """Of a quota by age, since the topic came into memory."""
+        self.is_known = False
+        """Whether it was looked for the oldest at all."""
+        self.under_way = False
+        self._looked_up = False
+        """Somebody who only wants to know it has asked for the oldest."""
+        self._again = False
+        """Look once more when this is done."""
+        self._again_at = 0
+        """When there is something to do next, as far as is known (ms since 1970); 0: when something is published."""
+
+    def _find_limits(self) -> Limits:
+        policies = self._topic.policies
+        enforced = self._topic.core.settings.backlogQuotaCheckEnabled
+        return limits_of(policies.get(MESSAGE_TTL), policies.get(BACKLOG_AGE), enforced=enforced)
+
+    def published(self, entry: Entry) -> None:
+        """An entry joins the backlog: if it is all of it, it is the next to become too old."""
+        if not self._again_at and not self.under_way and self._topic.stored.cursors:
+            self._again_at = due_at(self._limits, age_begins(entry), 0)
+            self._topic.upkeep.deadline.want(self._again_at)
+
+    def look(self, now: Now) -> int:
+        """Let go what is too old; when to look again (ms since 1970; 0: not by the passing of time)."""
+        self._limits = self._find_limits()
+        self.on = any(self._limits)
+        if self.under_way:
+            self._again = True
+        else:
+            self._start(now)
+        return now.wall + RETRY_MS if self.under_way else self._again_at
+
+    def _start(self, now: Now) -> None:
+        self._again = False
+        self._again_at = 0
+        if not self.on:
+            self.oldest = None
+            self.is_known = True
+            return
+        self.under_way = True
+        self._topic.core.under_way += 1
+        self.find_oldest(self._judge, now)
+
+    # The oldest
+
+    def tell_oldest(self, now: Now) -> Oldest | None:
+        """The oldest of the backlog, as far as that is known without waiting; else it is known the next time."""
+        if not self.is_current and not self.under_way and not self._looked_up:
+            self._looked_up = True
+            self.find_oldest(self._known, now)
+        return self.oldest if self.is_current else None
+
+    def _known(self, oldest: Oldest | None, now: Now) -> None:
+        self._looked_up = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what is known to be the oldest still is."""
+        first = first_unacked(self._topic.ledger, self._topic.stored.cursors.values())
+        return first is not None and self.oldest is not None and first[0] == self.oldest.position
+
+    def find_oldest(self, found: Callable[[Oldest | None, Now], None], now: Now) -> None:
+        """Find the oldest entry that a durable subscription has not acknowledged; ``found`` gets it, or None."""
+        topic = self._topic
+        first = first_unacked(topic.ledger, topic.stored.cursors.values())
+        known = self.oldest
+        if first is None or (known is not None and known.position == first[0]):
+            self.oldest = None if first is None or known is None else known._replace(subscription=first[1])
+            found(self.oldest, now)
+            return
+        position, name = first
+
+        def settle(begins: int, when: Now) -> None:
+            self.oldest = Oldest(position, begins, name)
+            found(self.oldest, when)
+
+        topic.read_entry(
+            position,
+            lambda entry, when: settle(age_begins(entry), when),
+            lambda _: settle(self._at_the_latest(position), now),
+            now,
+        )
+
+    def _at_the_latest(self, position: Position) -> int:
+        """When an entry that cannot be read was appended, at the latest."""
+        info = self._topic.ledger.ledgers.get(position.ledger_id)
+        return info.closed if info is not None and info.closed else self._topic.ledger.last_append_time
+
+    # What is too old
+
+    def _judge(self, oldest: Oldest | None, now: Now) -> None:
+        if oldest is None or not self._topic.stored.in_use:
+            self._finish(self._without_backlog(now), now)
+            return
+        limits = self._limits
+        until = cutoff(limits, oldest.begins, now.wall)
+        if until is None:
+            self._finish(due_at(limits, oldest.begins, now.wall), now)
+            return
+        if limits.evict and oldest.begins + limits.evict <= now.wall:
+            self.evictions += 1
+        at = oldest.position
+        find_first(
+            self._topic,
+            Position(at.ledger_id, at.entry_id - 1),
+            lambda entry: age_begins(entry) > until,
+            self._let_go_before,
+            lambda _: self._finish(now.wall + RETRY_MS, now),
+            now,
+            unread=lambda position: self._at_the_latest(position) > until,
+        )
+
+    def _let_go_before(self, position: Position, now: Now) -> None:
+        self._topic.locate(position, self._let_go, lambda _: self._finish(now.wall + RETRY_MS, now), now)
+
+    def _let_go(self, mark: Position, messages: int, size: int, now: Now) -> None:
+        behind = [each for each in self._topic.subscriptions.values() if each.cursor.mark_delete < mark]
+        left, retry = len(behind) + 1, 0
+
+        def done(when: Now) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                self.find_oldest(partial(self._pause, retry), when)
+
+        for subscription in behind:
+            try:
+                subscription.clearing.expire_to(mark, messages, size, done, now)
+            except (PreconditionFailed, NotFound):  # it is being reset
+                retry = now.wall + RETRY_MS
+                done(now)
+        done(now)
+
+    def _pause(self, retry: int, oldest: Oldest | None, now: Now) -> None:
+        due = due_at(self._limits, oldest.begins, now.wall) if oldest is not None else self._without_backlog(now)
+        self._finish(retry or (max(due, now.wall + PAUSE_MS) if due else 0), now)
+
+    def _without_backlog(self, now: Now) -> int:
+        """When to look again where no confirmed entry is left: others may be on their way to the disk."""
+        ledger = self._topic.ledger
+        return now.wall + RETRY_MS if ledger.total_messages > ledger.confirmed_messages else 0
+
+    def _finish(self, again_at: int, now: Now) -> None:
+        self.under_way = False
+        self._topic.core.under_way -= 1
+        self.is_known = True
+        if not self._topic.stored.in_use:
+            return
+        self._again_at = again_at
+        self._topic.upkeep.deadline.settled(again_at)
+        self._topic.backlog.aged(now)
+        if self._again:
+            self._start(now)
+
+
+def first_unacked(ledger: ManagedLedger, cursors: Iterable[ManagedCursor]) -> tuple[Position, str] | None:
+    """The first confirmed entry that one of the cursors has not acknowledged, and that one's name."""
+    last = ledger.last_confirmed
+    places = [(cursor.next_unacked(cursor.mark_delete), cursor.name) for cursor in cursors]
+    return min((place for place in places if place[0] <= last), default=None)
