@@ -86,7 +86,8 @@ class Line(NamedTuple):
     @property
     def kept(self) -> bool:
         """Whether that is as good as is asked for."""
-        return abs(self.error) <= ALLOWED or abs(self.entries_off) <= 1
+        wanted = self.rate * self.periods
+        return abs(self.came - wanted) <= max(ALLOWED * wanted, self.batch)
 
 
 def frames(link: Link, entries: range, batch: int) -> list[bytes]:
