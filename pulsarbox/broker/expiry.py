@@ -100,9 +100,9 @@ class Expiry:
         """When there is something to do next, as far as is known (ms since 1970); 0: when something is published."""
 
     def _find_limits(self) -> Limits:
-        policies, settings = self._topic.policies, self._topic.core.settings
-        ttl, age = policies.get(MESSAGE_TTL), policies.get(BACKLOG_AGE)
-        return limits_of(ttl, age, enforced=settings.backlogQuotaCheckEnabled)
+        policies = self._topic.policies
+        enforced = self._topic.core.settings.backlogQuotaCheckEnabled
+        return limits_of(policies.get(MESSAGE_TTL), policies.get(BACKLOG_AGE), enforced=enforced)
 
     def published(self, entry: Entry) -> None:
         """An entry joins the backlog: if it is all of it, it is the next to become too old."""
@@ -180,7 +180,7 @@ class Expiry:
 
     def _judge(self, oldest: Oldest | None, now: Now) -> None:
         if oldest is None or not self._topic.stored.in_use:
-            self._finish(0, now)
+            self._finish(self._without_backlog(now), now)
             return
         limits = self._limits
         until = cutoff(limits, oldest.begins, now.wall)
@@ -222,8 +222,13 @@ class Expiry:
         done(now)
 
     def _pause(self, retry: int, oldest: Oldest | None, now: Now) -> None:
-        due = due_at(self._limits, oldest.begins, now.wall) if oldest is not None else 0
+        due = due_at(self._limits, oldest.begins, now.wall) if oldest is not None else self._without_backlog(now)
         self._finish(retry or (max(due, now.wall + PAUSE_MS) if due else 0), now)
+
+    def _without_backlog(self, now: Now) -> int:
+        """When to look again where no confirmed entry is left: others may be on their way to the disk."""
+        ledger = self._topic.ledger
+        return now.wall + RETRY_MS if ledger.total_messages > ledger.confirmed_messages else 0
 
     def _finish(self, again_at: int, now: Now) -> None:
         self.under_way = False

@@ -40,13 +40,14 @@ def find_first(
         if info.ledger_id >= after.ledger_id
     ]
     spans = [(ledger_id, first, end) for ledger_id, first, end in spans if first < end]
+    behind = ledger.next(*ledger.last_confirmed)  # what is confirmed while we search is not looked at
 
     def position_of(index: int) -> Position:
         for ledger_id, first, end in spans:
             if index < end - first:
                 return Position(ledger_id, first + index)
             index -= end - first
-        return ledger.next(*ledger.last_confirmed)
+        return behind
 
     def step(low: int, high: int, when: Now) -> None:
         # Entries before low are not it, those from high on are.

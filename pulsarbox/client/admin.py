@@ -125,10 +125,11 @@ class Admin:
 
     # Statistics
 
-    def stats(self, topic: TopicName, partitions: int) -> dict[str, Any]:
-        """The statistics of a topic, its partitions summed up where it has any."""
+    def stats(self, topic: TopicName, partitions: int, *, each: bool = False) -> dict[str, Any]:
+        """The statistics of a topic, its partitions summed up where it has any; ``each``: and those of each beside."""
         which = "partitioned-stats" if partitions else "stats"
-        found: dict[str, Any] = self.ask("GET", f"{path_of(topic)}/{which}", getPreciseBacklog="true")
+        query = {"getPreciseBacklog": "true"} | ({"perPartition": "true"} if each else {})
+        found: dict[str, Any] = self.ask("GET", f"{path_of(topic)}/{which}", **query)
         return found
 
     def internal_stats(self, topic: TopicName) -> dict[str, Any]:

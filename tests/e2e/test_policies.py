@@ -223,3 +223,33 @@ def test_what_is_set_is_there_after_a_kill(own_box: Box) -> None:
         client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared)
     finally:
         client.close()
+
+
+def test_quotas_are_shown_and_explained(run: Run, client: Any) -> None:
+    topic = f"persistent://{NAMESPACE}/explained"
+    rate = "dispatchThrottlingRateInMsg=1,dispatchThrottlingRateInByte=-1,ratePeriodInSecond=3600"
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+    said(run("ns", "policy", NAMESPACE, "subscription-dispatch-rate", rate))
+    said(run("quota", "set", topic, "--size", "1M", "--then", "refuse"))
+    producer = client.create_producer(topic, batching_enabled=False)
+    for number in range(5):
+        producer.send(b"%d" % number)
+    consumer.receive(20_000)
+    rows = {row["limit"]: row for row in shown(run("quota", "show", topic, "-o", "json"))}
+    assert (rows["dispatch"]["scope"], rows["dispatch"]["messagesLimit"], rows["dispatch"]["waiting"]) == (
+        "subscription", 1, 1,
+    )  # fmt: skip
+    assert (rows["backlog size"]["set_by"], rows["backlog size"]["then"]) == ("topic", "producer_exception")
+    table = said(run("quota", "show", topic, "s"))
+    assert "1 message in 3600 s" in table
+    lines = said(run("quota", "explain", topic, "s")).splitlines()
+    assert "a backlog of 5 messages" in lines[0]
+    assert "nothing is sent: the dispatch rate is used up" in lines[1]
+    assert "  namespace  1 message in 3600 s    <- holds" in lines
+    assert "  topic      1.0 MiB, then producers are refused    <- holds" in lines
+    said(run("ns", "policy", NAMESPACE, "subscription-dispatch-rate", "--unset"))
+    assert [consumer.receive(20_000).data() for _ in range(4)] == [b"1", b"2", b"3", b"4"]
+    consumer.close()
+    producer.close()
+    missing = run("quota", "explain", topic, "t")
+    assert (missing.returncode, missing.stderr) == (3, f"pulsarbox: no subscription 't' on {NAMESPACE}/explained\n")

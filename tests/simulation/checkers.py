@@ -10,6 +10,7 @@ from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
 from tests.simulation.checker import Checker
 from tests.simulation.delayed_checkers import DelaysKept, NotBefore
 from tests.simulation.dispatch_checkers import ChunksTogether, OneActive, Turns, UnackedLimits
+from tests.simulation.ending import Ended
 from tests.simulation.flow_checkers import Liveness, Tally, Why
 from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
 from tests.simulation.model import Model
@@ -411,6 +412,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Orphans,
     GivenBack,
     Unloaded,
+    Ended,
     Liveness,
     Why,
 )

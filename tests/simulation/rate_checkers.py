@@ -78,14 +78,19 @@ class Rates(Checker):
             self._receipts.append((producer, 0 if position == NOWHERE else len(pending.keys)))
 
     def outbox_taken(self, end: BoxEnd) -> None:
-        """See Checker: who has gone meanwhile has got all its receipts at once."""
+        """See Checker: who has gone meanwhile has got all its receipts at once, and they do not count."""
+        self._receipts = [each for each in self._receipts if each[0].conn.end is not end or self._is_open(each[0], end)]
+
+    @staticmethod
+    def _is_open(producer: ProducerView, end: BoxEnd) -> bool:
+        there = producer.conn.producers.get(producer.producer_id)
+        return end.outbox.close_reason is None and there is producer
+
+    def turn(self) -> None:
+        """See Checker."""
+        receipts, self._receipts = self._receipts, []
         limit = self.model.box.settings.maxPublishRatePerTopicInMessages
-        left = []
-        for producer, messages in self._receipts:
-            if producer.conn.end is not end:
-                left.append((producer, messages))
-                continue
+        for producer, messages in receipts:
             topic = self.model.box.topic(producer.topic.name)
-            if topic is not None and producer.conn.producers.get(producer.producer_id) is producer:
+            if topic is not None:
                 self._count((topic, "receipts"), messages, limit, 0, f"publishing to {producer.topic.name}")
-        self._receipts = left

@@ -21,6 +21,7 @@ from tests.simulation.consumers import (
     Verifier,
 )
 from tests.simulation.disk import SimulatedDisk
+from tests.simulation.ending import Ending
 from tests.simulation.misfits import Glutton, Mute, Vandal
 from tests.simulation.model import Model
 from tests.simulation.producers import SimulatedProducer
@@ -145,6 +146,8 @@ class Run:
         if engine == "lmdb" and self._crash_every:
             self._faults.steps_of_a_life = 15.0
         self._siesta_every = random.choice((0.0, 2.0, 5.0))
+        self.ending = Ending(self.box, self.model, self.topics[-1]) if seed % 11 == 8 else None
+        """Drawn without a draw as well."""
 
     def _make_clients(self) -> list[Client]:
         random, world, box = self.world.random, self.world, self.box
@@ -199,6 +202,7 @@ class Run:
             "life": self.box.life,
             "duplicate": self.model.duplicates,
             "delayed": self.model.delayed_deliveries,
+            "ended": 0 if self.ending is None else self.ending.told,
         }
 
     def _run(self, steps: int) -> None:
@@ -210,6 +214,8 @@ class Run:
         self._crash_later()
         self._jump_later()
         self._rest_later()
+        if self.ending is not None:
+            world.after(Random(world.seed).choice((0.2, 0.7, 1.5)), self.ending.ask)
         world.run(events=steps)
         self._calm_down()
         self._verify()
@@ -251,6 +257,8 @@ class Run:
         world = self.world
         world.note("calm")
         self._crash_every = self._siesta_every = 0.0
+        if self.ending is not None:
+            self.ending.stopped = True
         world.faults = Faults()
         for client in self.clients:
             client.calm = True

@@ -22,10 +22,15 @@ class InactiveTopic(NamedTuple):
     after: int
 
 
+LEAST_MS: Final = 1000
+"""What is not used for less than this was not left alone."""
+
+
 def _read(value: dict[str, Any]) -> InactiveTopic:
-    return InactiveTopic(
-        value["deleteWhileInactive"], value["inactiveTopicDeleteMode"], value["maxInactiveDurationSeconds"] * 1000
-    )
+    mode = value.get("inactiveTopicDeleteMode")
+    delete = bool(value.get("deleteWhileInactive")) and mode is not None  # as in Pulsar, which stores what is not all
+    seconds = value.get("maxInactiveDurationSeconds") or 0
+    return InactiveTopic(delete, mode or NO_SUBSCRIPTIONS, max(seconds * 1000, LEAST_MS))
 
 
 def _of_broker(settings: Settings) -> InactiveTopic:

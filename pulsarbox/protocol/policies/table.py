@@ -196,7 +196,7 @@ _STORAGE: Final = (
             without="persistence policies should not be null",
             applied=True,
         ),
-        stored_only="a box has one data directory, which has every message",
+        stored_only="a box has one data directory, which has every message; more are refused",
     ),
 )
 
@@ -251,7 +251,6 @@ _DELIVERY: Final = (
             "dispatcherPauseOnAckStatePersistent",
             always=True,
             unset=False,
-            applied=True,
         ),
         stored_only="a box stores every acknowledgement, however many",
     ),

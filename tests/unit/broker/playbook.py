@@ -29,14 +29,16 @@ TYPE_OF = {spec.field: number for number, spec in COMMANDS.items()}
 class Box:
     """A broker over a store in memory. With ``auto`` every turn ends with its commit and its reads done."""
 
-    def __init__(self, disk: MemoryDisk | None = None, *, auto: bool = True, **settings: Any) -> None:
+    def __init__(
+        self, disk: MemoryDisk | None = None, *, auto: bool = True, wall: int = 1_700_000_000_000, **settings: Any
+    ) -> None:
         self.disk = disk or MemoryDisk()
         self.engine = MemoryEngine(self.disk)
         self.auto = auto
         # Topics stay, unless a test is about that: most let the clock run for longer than topics may be unused.
         self.settings = settings = {"brokerDeleteInactiveTopicsEnabled": False} | settings
         self.time = 1000.0
-        self.wall = 1_700_000_000_000
+        self.wall = wall
         recovery, start = self.engine.recover(), Now(self.time, self.wall)
         self.broker = Broker(Settings(**settings), recovery, Endpoints("pulsar://h:6650", "http://h:8080"), start)
         self.outboxes: dict[Outbox, Client] = {}

@@ -1,7 +1,8 @@
 """All policies of a namespace or a topic, with the level that has set each. Below ``/pulsarbox/v1``.
 
-``{"retention": {"value": ..., "level": "topic" | "namespace" | "broker", "meaning": ..., "stored_only": ...}}``;
-``stored_only`` says why nothing follows from a policy, and is empty where it is applied.
+``{"retention": {"value": ..., "level": "topic" | "namespace" | "broker", "levels": [{"level": ..., "value": ...}],
+"meaning": ..., "stored_only": ...}}``; ``levels`` has what each level says, the strongest first, and ``stored_only``
+why nothing follows from a policy; it is empty where it is applied.
 """
 
 from pulsarbox.broker.policies.held import Held, held
@@ -30,9 +31,10 @@ def of_topic(call: Call) -> Answer:
 
 def _answer(found: dict[str, Held]) -> Answer:
     told = {}
-    for name, (value, level) in found.items():
+    for name, each in found.items():
         row = row_of(name.partition(":")[0])
-        told[name] = {"value": value, "level": level, "meaning": row.meaning, "stored_only": row.stored_only}
+        levels = [said._asdict() for said in each.levels]
+        told[name] = levels[0] | {"levels": levels, "meaning": row.meaning, "stored_only": row.stored_only}
     return answer(told)
 
 

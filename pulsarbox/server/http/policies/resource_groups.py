@@ -59,9 +59,7 @@ def _group(call: Call) -> dict[str, Any]:
 
 
 def _keep(call: Call, name: str, row: Row | None) -> None:
-    core = call.broker.core
-    core.limits.put_group(name, row, call.now)
-    core.policies.take(core.settings, call.now)  # topics look at their group again: it may be new, or gone
+    call.broker.core.put_resource_group(name, row, call.now)
 
 
 # Namespaces

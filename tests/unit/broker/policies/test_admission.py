@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.errors import PreconditionFailed
+from pulsarbox.errors import Conflict, PreconditionFailed
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, EncryptionKeys
 from tests.unit.broker.playbook import TOPIC, Box
@@ -137,7 +137,7 @@ def test_topics_of_a_namespace(level: str) -> None:
     assert refusal(client.producer(1, "persistent://public/default/a")) is None
     refused = (NOT_ALLOWED, "Exceed maximum number of topics in namespace.")
     assert refusal(client.producer(2, "persistent://public/default/b")) == refused
-    with pytest.raises(PreconditionFailed, match="Exceed maximum number"):
+    with pytest.raises(Conflict, match="Exceed maximum number"):
         topics.create(parse_topic("c"), box.now)
     assert refusal(client.producer(2, "non-persistent://public/default/b")) is None
     topics.delete(parse_topic("a"), box.now, force=True)

@@ -7,6 +7,7 @@ import pytest
 
 from pulsarbox.broker import policies as room
 from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.config.settings import settings_by_name
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, NAMES, RESOURCE_GROUP_NAME, ROWS, row_of
 from tests.tools.generate_policies import DOCUMENT, generate
 
@@ -34,6 +35,14 @@ def test_a_policy_of_the_broker_stands_where_its_row_says(policy: Policy[object]
     assert policy.namespace_key == (row.namespace.key if row.namespace else "")
     assert policy.by_cluster == (row.namespace is not None and row.namespace.by_cluster)
     assert policy.topic_key == (row.topic.key if row.topic else "")
+
+
+def test_each_policy_that_the_broker_goes_by_has_its_constant() -> None:
+    assert {each.name for each in IN_TABLE} == set(NAMES) - ELSEWHERE
+
+
+def test_the_settings_that_rows_name_exist() -> None:
+    assert {name for row in map(row_of, NAMES) for name in row.settings} <= set(settings_by_name())
 
 
 def test_names_keys_and_paths_are_unique() -> None:
