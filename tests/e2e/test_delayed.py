@@ -82,15 +82,6 @@ def test_statistics_and_metrics_tell_what_is_not_due(box: Running, client: Any, 
     assert float(delayed.split("} ")[1].split()[0]) == 3
 
 
-def test_a_longer_delay_than_the_policy_allows_is_refused(box: Running, client: Any, topic: str) -> None:
-    producer = client.create_producer(topic)
-    policy = {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 60_000}
-    box.admin("POST", f"{admin_path(topic)}/delayedDelivery", json.dumps(policy))
-    with pytest.raises(pulsar.NotAllowedError):
-        producer.send(b"too long", deliver_after=timedelta(minutes=2))
-    producer.send(b"allowed", deliver_after=timedelta(seconds=30))
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)

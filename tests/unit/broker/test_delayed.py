@@ -1,96 +1,34 @@
 """Delayed delivery: ``broker.dispatch.delayed``, and what of it the source, the topic and the policies carry."""
 
-from random import Random
 from typing import Any
 
 import pytest
 
-from pulsarbox.broker.dispatch import delayed as of_dispatch
 from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.subscription import Subscription
-from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.names import parse_topic
-from pulsarbox.protocol.metadata import parse_entry
-from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData, NotAllowedError
-from pulsarbox.storage import delays as of_storage
-from tests.unit.broker.playbook import TOPIC, Box, Client
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData, NotAllowedError
+from tests.unit.broker.delays_playbook import (
+    KEY_SHARED,
+    SHARED,
+    Sender,
+    box_of,
+    consumer,
+    crowded_out,
+    killed,
+    numbers,
+    small_chunks,
+    sub_of,
+    topic_of,
+)
+from tests.unit.broker.playbook import TOPIC
 
-SHARED, KEY_SHARED = CommandSubscribe.Shared, CommandSubscribe.Key_Shared
 HOLDING_BACK = pytest.mark.parametrize("kind", [SHARED, KEY_SHARED], ids=["shared", "key-shared"])
 DAY = 86_400_000
 
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several chunks, and several turns of a walk, where the tests have twenty entries."""
-    for module in (of_storage, of_dispatch):
-        monkeypatch.setattr(module, "DELAY_CHUNK", 8)
-    monkeypatch.setattr(of_dispatch, "STEPS", 5)
-
-
-def box_of(**settings: Any) -> Box:
-    """A box whose clients need not say that they are there."""
-    return Box(keepAliveIntervalSeconds=1_000_000, **settings)
-
-
-def killed(box: Box) -> Box:
-    """The box after a restart, at the same time."""
-    again = box.restart()
-    again.time, again.wall = box.time, box.wall
-    return again
-
-
-def topic_of(box: Box) -> PersistentTopic:
-    topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
-    assert isinstance(topic, PersistentTopic)
-    return topic
-
-
-def sub_of(box: Box, name: str = "s") -> Subscription:
-    return topic_of(box).subscriptions[name]
-
-
-class Sender:
-    """A producer whose messages have a number as their body."""
-
-    def __init__(self, box: Box, sent: int = 0) -> None:
-        self.box = box
-        self.client = box.client()
-        self.client.producer(1)
-        self.sent = sent
-
-    def send(self, after: int | None = None, **metadata: Any) -> int:
-        """A message delayed by so many milliseconds, or not at all; its number."""
-        if after is not None:
-            metadata["deliver_at_time"] = self.box.wall + after
-        self.client.send(self.sent, b"%d" % self.sent, **metadata)
-        self.client.inbox.clear()
-        self.sent += 1
-        return self.sent - 1
-
-
-def consumer(box: Box, kind: int = SHARED, name: str = "s", permits: int = 1000, **fields: Any) -> Client:
-    client = box.client()
-    client.subscribe(name, subType=kind, **fields)
-    client.flow(permits)
-    return client
-
-
-def numbers(client: Client) -> list[int]:
-    """Take all frames, which must be messages; their numbers."""
-    frames = list(client.inbox)
-    assert set(client.names()) <= {"message"}
-    return numbers_of(frames)
-
-
-def numbers_of(frames: list[tuple[bytes, bytes]]) -> list[int]:
-    """Of messages as they came."""
-    return [int(payload[parse_entry(payload).body_offset :]) for _, payload in frames]
-
-
-def crowded_out(box: Box) -> None:
-    """Nothing of the topic is in memory: what is sent has to be read."""
-    topic_of(box).ledger.tail.clear()
+    small_chunks(monkeypatch)
 
 
 # When
@@ -538,88 +476,3 @@ def test_the_count_is_of_what_is_not_due_with_or_without_a_consumer() -> None:
     assert sub_of(box).delayed(box.now) == 3
     box.advance(5)
     assert sub_of(box).delayed(box.now) == 1
-
-
-# Any history
-
-
-class History:
-    """A box, its clients, and what should have come by now."""
-
-    def __init__(self, seed: int) -> None:
-        random = self.random = Random(seed)
-        self.strict = random.random() < 0.5
-        self.tick = random.choice((1, 100, 1000, 7000))
-        self.kind = random.choice((SHARED, KEY_SHARED))
-        self.box = box_of(
-            delayedDeliveryTickTimeMillis=self.tick,
-            isDelayedDeliveryDeliverAtTimeStrict=self.strict,
-            managedLedgerMaxEntriesPerLedger=random.choice((3, 10, 1000)),
-            dispatcherMaxReadBatchSize=random.choice((1, 3, 100)),
-            dispatcherMaxRoundRobinBatchSize=random.choice((1, 20)),
-        )
-        self.sender, self.client = Sender(self.box), consumer(self.box, self.kind)
-        self.due: dict[int, int] = {}
-        self.done: set[int] = set()
-        self.held: dict[int, MessageIdData] = {}
-
-    def look(self) -> None:
-        """What has come is new and due, and nothing that is due is missing."""
-        wall = self.box.wall
-        while self.client.inbox:
-            (number,) = numbers_of(self.client.inbox[:1])
-            message = self.client.take("message")
-            assert number not in self.done and number not in self.held, "twice"
-            assert self.due[number] <= wall + (0 if self.strict else self.tick), "early"
-            self.held[number] = message.message_id
-        late = min(self.tick, 10)
-        assert not {n for n, at in self.due.items() if at + late <= wall} - self.done - set(self.held), "late"
-
-    def send(self) -> None:
-        for _ in range(self.random.choice((1, 1, 12))):
-            after = self.random.choice((None, 0, 50, self.random.randrange(20_000), 5000, 30_000))
-            self.due[self.sender.send(after)] = self.box.wall + (after or 0)
-
-    def acknowledge(self) -> None:
-        for number in [n for n in self.held if self.random.random() < 0.7]:
-            self.client.ack(self.held.pop(number), ack_type=CommandAck.Individual)
-            self.done.add(number)
-
-    def kill(self) -> None:
-        self.box = killed(self.box)
-        self.sender, self.client = Sender(self.box, self.sender.sent), consumer(self.box, self.kind)
-        self.held.clear()
-
-    def lose_consumer(self) -> None:
-        self.client.cnx.closed(self.box.now)
-        self.held.clear()
-        self.client = consumer(self.box, self.kind)
-
-    def step(self) -> None:
-        what = self.random.random()
-        if what < 0.5:
-            self.send()
-        elif what < 0.7:
-            self.box.advance(self.random.choice((0.05, 1, 4, 10)))
-        elif what < 0.85:
-            self.acknowledge()
-        elif what < 0.9:
-            crowded_out(self.box)
-        elif what < 0.925:
-            self.box.broker.core.commits.ask_checkpoint()
-        elif what < 0.95:
-            self.kill()
-        else:
-            self.lose_consumer()
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_in_any_history_each_comes_once_and_in_its_time(seed: int) -> None:
-    history = History(seed)
-    for _ in range(80):
-        history.step()
-        history.box.advance(0)
-        history.look()
-    history.box.advance(100)
-    history.look()
-    assert set(history.due) == history.done | set(history.held)

@@ -1,0 +1,88 @@
+"""What the tests of delayed delivery share: a box, a producer of numbered messages, consumers that say which came."""
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.dispatch import delayed as of_dispatch
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
+from pulsarbox.storage import delays as of_storage
+from tests.unit.broker.playbook import TOPIC, Box, Client
+
+SHARED, KEY_SHARED = CommandSubscribe.Shared, CommandSubscribe.Key_Shared
+
+
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several chunks, and several turns of a walk, where the tests have twenty entries."""
+    for module in (of_storage, of_dispatch):
+        monkeypatch.setattr(module, "DELAY_CHUNK", 8)
+    monkeypatch.setattr(of_dispatch, "STEPS", 5)
+
+
+def box_of(**settings: Any) -> Box:
+    """A box whose clients need not say that they are there."""
+    return Box(keepAliveIntervalSeconds=1_000_000, **settings)
+
+
+def killed(box: Box) -> Box:
+    """The box after a restart, at the same time."""
+    again = box.restart()
+    again.time, again.wall = box.time, box.wall
+    return again
+
+
+def topic_of(box: Box) -> PersistentTopic:
+    topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
+    assert isinstance(topic, PersistentTopic)
+    return topic
+
+
+def sub_of(box: Box, name: str = "s") -> Subscription:
+    return topic_of(box).subscriptions[name]
+
+
+class Sender:
+    """A producer whose messages have a number as their body."""
+
+    def __init__(self, box: Box, sent: int = 0) -> None:
+        self.box = box
+        self.client = box.client()
+        self.client.producer(1)
+        self.sent = sent
+
+    def send(self, after: int | None = None, **metadata: Any) -> int:
+        """A message delayed by so many milliseconds, or not at all; its number."""
+        if after is not None:
+            metadata["deliver_at_time"] = self.box.wall + after
+        self.client.send(self.sent, b"%d" % self.sent, **metadata)
+        self.client.inbox.clear()
+        self.sent += 1
+        return self.sent - 1
+
+
+def consumer(box: Box, kind: int = SHARED, name: str = "s", permits: int = 1000, **fields: Any) -> Client:
+    client = box.client()
+    client.subscribe(name, subType=kind, **fields)
+    client.flow(permits)
+    return client
+
+
+def numbers(client: Client) -> list[int]:
+    """Take all frames, which must be messages; their numbers."""
+    frames = list(client.inbox)
+    assert set(client.names()) <= {"message"}
+    return numbers_of(frames)
+
+
+def numbers_of(frames: list[tuple[bytes, bytes]]) -> list[int]:
+    """Of messages as they came."""
+    return [int(payload[parse_entry(payload).body_offset :]) for _, payload in frames]
+
+
+def crowded_out(box: Box) -> None:
+    """Nothing of the topic is in memory: what is sent has to be read."""
+    topic_of(box).ledger.tail.clear()
