@@ -69,6 +69,10 @@ differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what 
 	@$(BIN)/python -m tests.differences $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \
 		$(if $(B),--b $(B)) $(if $(B_WEB),--b-web $(B_WEB)) $(ARGS)
 
+.PHONY: fuzz-admin
+fuzz-admin: env-dev ## Ask the Admin API all it has, half of it nonsense (N=20 boxes, ARGS="--requests 10000")
+	@$(BIN)/python -m tests.fuzz.run --seeds $(or $(N),20) $(ARGS)
+
 .PHONY: demo
 demo: env-dev ## This machine's telemetry through a box and workers that are killed in the middle
 	@$(BIN)/python -m examples.demo $(ARGS)
@@ -105,6 +109,7 @@ format: env-dev ## Format the code and sort the imports
 generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.toml, tables in docs/
 	$(BIN)/python tests/tools/generate_protocol.py
 	$(BIN)/python -m tests.tools.generate_endpoints
+	$(BIN)/python -m tests.tools.generate_policies
 	$(BIN)/python -m tests.tools.generate_known
 	$(BIN)/python -m pulsarbox.config --write
 

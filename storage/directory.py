@@ -1,5 +1,6 @@
 """The data directory: made once, held by one process, checked before anything in it is mapped.
 
+What only the process that holds it needs is imported where it is used: every command asks who holds a directory.
 Only this file, volume, volume_set, pool, meta, migration, reclaiming and lmdb_engine know of files, locks, threads.
 """
 
@@ -7,12 +8,9 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import struct
-import subprocess
 import sys
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +85,7 @@ class DataDirectory:
             (path / RUNNING).unlink(missing_ok=True)  # of a process that was killed
             for place in (path, self.volumes, self.packed):
                 for leftover in place.glob("*" + NEW_SUFFIX):
-                    shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+                    _remove(leftover) if leftover.is_dir() else leftover.unlink()
             sync_directory(path)
         except OSError as error:
             os.close(self._lock)
@@ -130,7 +128,7 @@ class DataDirectory:
         """Remove a volume that nothing speaks of any more. Raises OSError."""
         path = self.volume(number)
         if path.exists():
-            shutil.rmtree(path)
+            _remove(path)
             sync_directory(path.parent)
 
     def close(self) -> None:
@@ -176,6 +174,8 @@ class DataDirectory:
     def _create_instance(self) -> dict[str, Any]:
         if self.meta.exists() or any(place.exists() and any(place.iterdir()) for place in (self.volumes, self.packed)):
             raise PersistenceError(f"{self.path} holds data, but its INSTANCE file is missing")
+        import uuid
+
         fields = {"format": FORMAT_VERSION, "instance": str(uuid.uuid4())}
         self._write_instance(fields)
         sync_directory(self.path.parent)
@@ -258,6 +258,8 @@ def verify_environment(path: Path) -> None:
         raise PersistenceError(f"{file} cannot be read: {error}") from error
     if needed is not None and size >= needed:
         return
+    import subprocess
+
     command = [sys.executable, "-c", _WALK, str(path)]
     try:
         child = subprocess.run(command, capture_output=True, timeout=_VERIFY_SECONDS_MAX, check=False)
@@ -268,6 +270,12 @@ def verify_environment(path: Path) -> None:
         reason = lines[-1] if lines else f"reading it ended with signal {-child.returncode}"
         wanted = "" if needed is None else f" where {needed} are expected"
         raise EnvironmentDamaged(f"{file} is damaged or truncated: {size} bytes{wanted}; {reason}")
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder)
 
 
 def _size_needed(file: Path) -> int | None:

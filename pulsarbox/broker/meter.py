@@ -31,6 +31,8 @@ class Meter:
         counts as one second."""
         self.look(counters, now)
         since, first = self._looks[0]
+        if counters == first:  # most things are idle
+            return (0.0,) * len(counters)
         seconds = max(now.monotonic - since, 1.0)
         return tuple((value - before) / seconds for value, before in zip(counters, first, strict=True))
 

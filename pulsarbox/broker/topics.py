@@ -31,7 +31,7 @@ from pulsarbox.errors import (
     Unprocessable,
 )
 from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
-from pulsarbox.storage.catalog import Row, deadline_key, ledger_key, partitions_key, topic_key
+from pulsarbox.storage.catalog import Row, deadline_key, ledger_key, partitions_key, policies_key, topic_key
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
 
 log = logging.getLogger(__name__)
@@ -228,7 +228,7 @@ class Topics:
                 what = f"it has {count} partitions" if count else "it is not partitioned"
                 raise PreconditionFailed(f"'{name.local}' cannot be a partition of {name.base}: {what}")
         if not self._has_room(name, 1):
-            raise PreconditionFailed(TOO_MANY_TOPICS)
+            raise Conflict(TOO_MANY_TOPICS)  # as in Pulsar, where partitioned ones are refused with another status
         return self._make(name, now, properties)
 
     def _make(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> Topic:
@@ -482,6 +482,9 @@ class Topics:
             self.delete_partitioned(parse_topic(each), now, force=True)
         for each in self.names(namespace, system=True):
             self.delete(parse_topic(each), now, force=True)
+        for domain in (PERSISTENT, NON_PERSISTENT):  # a topic that is not persistent may be gone before its policies
+            for key in self._core.catalog.keys(policies_key(f"{domain}://{namespace}/")):
+                self._core.policies.put_topic(parse_topic(key.partition("/")[2]), None, now)
         self._tenants.delete_namespace(namespace)
 
     def _require_namespace(self, name: TopicName) -> None:

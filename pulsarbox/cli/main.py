@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "topic": LazyCommand("pulsarbox.cli.topic:topic", "Create, delete, list and look at topics."),
     "sub": LazyCommand("pulsarbox.cli.sub:sub", "Create, delete, list, move and clear subscriptions."),
     "ns": LazyCommand("pulsarbox.cli.ns:ns", "Create, delete, list and look at namespaces."),
+    "quota": LazyCommand("pulsarbox.cli.quota:quota", "Limits of topics: shown, explained; backlogs limited."),
     "tenant": LazyCommand("pulsarbox.cli.tenant:tenant", "Create, delete, list and look at tenants."),
     "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker, in the foreground or in the background."),
     "completion": LazyCommand("pulsarbox.cli.completion:completion", "Print what makes a shell complete our commands."),

@@ -8,6 +8,7 @@ import click
 from pulsarbox.cli.admin import namespace_named, suggesting, topic_named, with_admin
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, output_options, show
+from pulsarbox.cli.policies import Subject, called, complete
 from pulsarbox.cli.stats_text import document_lines
 from pulsarbox.cli.writing import carry_out, confirm, dry_run_option, yes_option
 
@@ -123,17 +124,42 @@ def _listed(admin: "Admin", tenant: str | None) -> Found:
 
 @ns.command()
 @click.argument("name", metavar="NAMESPACE")
+@click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
+@click.argument("value", metavar="[VALUE]", required=False)
+@click.option("--unset", is_flag=True, help="Take the policy away: the broker's own value holds again.")
+@click.option("--levels", is_flag=True, help="All policies with the level that has set each, the broker's too.")
+@dry_run_option
 @output_options
 @with_admin
-def policy(name: str, output: Output, admin: "Admin") -> None:
-    """Show the policies of a namespace. All forms but the table print what the Admin API answers.
+def policy(
+    name: str,
+    policy_name: str,
+    value: str | None,
+    unset: bool,
+    levels: bool,
+    dry_run: bool,
+    output: Output,
+    admin: "Admin",
+) -> None:
+    """Show the policies of a namespace, or show, set or unset one POLICY.
+
+    A VALUE is a number, true or false, a word, words with commas between, name=value pairs, or JSON as in the Admin
+    API; docs/policies.md lists them. Without a POLICY all forms but the table print what the Admin API answers.
 
     \b
     Examples:
       pulsarbox ns policy public/default
       pulsarbox ns policy acme/prod -o json | jq .retention_policies
+      pulsarbox ns policy acme/prod --levels
+      pulsarbox ns policy acme/prod message-ttl 3600
+      pulsarbox ns policy acme/prod retention retentionTimeInMinutes=60,retentionSizeInMB=-1
+      pulsarbox ns policy acme/prod retention --unset
     """
-    show(output, partial(_policy, admin, namespace_named(name)))
+    namespace = namespace_named(name)
+    if policy_name or unset or levels:
+        called(Subject(admin, namespace), policy_name, value, unset=unset, dry_run=dry_run, output=output)
+    else:
+        show(output, partial(_policy, admin, namespace))
 
 
 def _policy(admin: "Admin", namespace: str) -> Found:

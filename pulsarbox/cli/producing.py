@@ -126,6 +126,7 @@ class Sending:
         self._early: list[tuple[int, str]] = []
         self._lines: list[str] = []
         self._progress = Progress("stored", progress and not sys.stdout.isatty())
+        client.tell = self._progress.say
         self._producer = Producer(client, topic, options, self._told)
 
     def send(self, group: Sequence[bytes] | Sequence[Outgoing]) -> None:

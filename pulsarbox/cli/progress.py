@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Final
 
-from pulsarbox.cli.text import megabytes
+from pulsarbox.cli.text import megabytes, say
 
 _EVERY_SECONDS: Final = 0.2
 
@@ -37,6 +37,11 @@ class Progress:
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
         self._drawn = True
+
+    def say(self, text: str) -> None:
+        """Talk, in between."""
+        self.clear()
+        say(text)
 
     def clear(self) -> None:
         """Take the line away, before anything else is said."""

@@ -22,6 +22,8 @@ AT_ONCE: Final = 1000
 """Messages that are written in one go."""
 _UNREAD_SECONDS: Final = 0.05
 """How often it is looked whether what is written has been read."""
+_FIRST_READ_SECONDS: Final = 2.0
+"""How long a reader is waited for that has not begun."""
 _LOOK_SECONDS: Final = 0.25
 """Of silence, after which it is looked whether the end is behind us."""
 
@@ -62,6 +64,7 @@ class Reading:
         self._stdout = Stdout(client, interruption)
         self._unread = Unread(self._acknowledge)
         self._progress = Progress("read", manner.progress and not self._stdout.is_terminal)
+        client.tell = self._progress.say
         self._executing: Executing | None = None
         if manner.command is not None:
             self._executing = Executing(client, consumer, manner.command, give_back=manner.ack == "after")
@@ -105,6 +108,8 @@ class Reading:
                 self._handle(found)
                 continue
             if now - looked >= _LOOK_SECONDS:
+                if self._stdout.is_left():
+                    raise BrokenPipeError
                 self._ending.quiet(now - quiet_since)
                 looked = time.monotonic()
                 if self._ending.is_reached():
@@ -119,10 +124,17 @@ class Reading:
             self._unread.release(self._stdout.read())
 
     def _wait_for_the_reader(self) -> None:
-        """Return when all that is written is read, or nobody reads it any more."""
-        pause = 0.001
+        """Return when all that is written is read, or nobody reads it any more.
+
+        Whoever has not begun to read by now waits for our end first, as programs do that start others: then what
+        stands in the pipe is theirs, and outlives us.
+        """
+        pause, until = 0.001, time.monotonic() + _FIRST_READ_SECONDS
         self._release()
         while self._unread and not self._interruption.is_asked() and not self._stdout.is_left():
+            if time.monotonic() > until and not self._stdout.read():
+                self._unread.release(self._stdout.written)
+                return
             self._client.turn(pause)
             pause = min(2 * pause, _UNREAD_SECONDS)
             self._release()

@@ -8,6 +8,7 @@ import click
 from pulsarbox.cli.admin import every_topic, missing, namespace_named, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, Row, output_options, show
+from pulsarbox.cli.policies import Subject, called, complete
 from pulsarbox.cli.writing import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
 from pulsarbox.names import DOMAINS, TopicName
 
@@ -291,6 +292,31 @@ def _terminate(admin: "Admin", name: TopicName) -> None:
     part = "/partitions" if name.base == name and admin.partitions(name) else ""
     with suggesting(admin, name):
         admin.ask("POST", f"{path_of(name)}/terminate{part}")
+
+
+@topic.command()
+@click.argument("name", metavar="TOPIC")
+@click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
+@click.argument("value", metavar="[VALUE]", required=False)
+@click.option("--unset", is_flag=True, help="Take the policy away: what the namespace or the broker says holds again.")
+@dry_run_option
+@output_options
+@with_admin
+def policy(
+    name: str, policy_name: str, value: str | None, unset: bool, dry_run: bool, output: Output, admin: "Admin"
+) -> None:
+    """Show what policies hold for TOPIC and which level has set each, or show, set or unset one POLICY of it.
+
+    The policies of a partitioned topic are those of all its partitions. VALUE is as for `pulsarbox ns policy`.
+
+    \b
+    Examples:
+      pulsarbox topic policy orders
+      pulsarbox topic policy orders max-producers 3
+      pulsarbox topic policy orders dispatch-rate dispatchThrottlingRateInMsg=100,ratePeriodInSecond=1
+      pulsarbox topic policy orders max-producers --unset
+    """
+    called(Subject(admin, topic_named(name)), policy_name, value, unset=unset, dry_run=dry_run, output=output)
 
 
 @topic.command()

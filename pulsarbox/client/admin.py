@@ -62,7 +62,9 @@ class Admin:
 
         Raises Refused, NotConnected, NoAnswer.
         """
-        target = f"/admin/v2{path}" + (f"?{urlencode(query)}" if query else "")
+        return self._ask(method, f"/admin/v2{path}" + (f"?{urlencode(query)}" if query else ""), body, content_type)
+
+    def _ask(self, method: str, target: str, body: Any = None, content_type: str = "application/json") -> Any:
         data = None if body is None else json.dumps(body).encode()
         try:
             reply = self._web.exchange(method, target, data, content_type)
@@ -115,12 +117,19 @@ class Admin:
         """The subscriptions of a topic, those of all its partitions."""
         return sorted(self.ask("GET", f"{path_of(topic)}/subscriptions"))
 
+    def policies(self, of: TopicName | str) -> dict[str, dict[str, Any]]:
+        """The policies of a topic, or of ``tenant/namespace``, by name: value, level, meaning. Of a box only."""
+        path = path_of(of) if isinstance(of, TopicName) else f"/{quoted(*of.split('/'))}"
+        found: dict[str, dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/policies{path}")
+        return found
+
     # Statistics
 
-    def stats(self, topic: TopicName, partitions: int) -> dict[str, Any]:
-        """The statistics of a topic, its partitions summed up where it has any."""
+    def stats(self, topic: TopicName, partitions: int, *, each: bool = False) -> dict[str, Any]:
+        """The statistics of a topic, its partitions summed up where it has any; ``each``: and those of each beside."""
         which = "partitioned-stats" if partitions else "stats"
-        found: dict[str, Any] = self.ask("GET", f"{path_of(topic)}/{which}", getPreciseBacklog="true")
+        query = {"getPreciseBacklog": "true"} | ({"perPartition": "true"} if each else {})
+        found: dict[str, Any] = self.ask("GET", f"{path_of(topic)}/{which}", **query)
         return found
 
     def internal_stats(self, topic: TopicName) -> dict[str, Any]:

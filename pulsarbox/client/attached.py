@@ -21,7 +21,8 @@ class Comeback:
         """``open_again`` raises where it cannot. ``reason``: why it is needed. ``seconds``: give up after so long."""
         self.due = time.monotonic()
         self._open_again = open_again
-        self._reason = reason
+        self.reason = reason
+        """Why there is no connection."""
         self._pause = _FIRST_PAUSE
         self._deadline = self.due + seconds
         self._seconds = seconds
@@ -41,7 +42,7 @@ class Comeback:
                 raise self._last(error) from error
             self.due = now + self._pause * random.uniform(0.8, 1.2)
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-            self._reason = error
+            self.reason = error
             return False
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pulsarbox.client.attached import Comeback
@@ -41,6 +41,9 @@ class Client:
         """Of requests, producers and consumers."""
         self.comebacks: list[Comeback] = []
         """Whatever has lost its connection."""
+        self.tell: Callable[[str], None] = lambda text: None
+        """Called with a text when a connection is lost and cannot be made again at once, and when it is there again."""
+        self._is_away = False
         self._hosts = list(hosts)
         self._connections: dict[tuple[Address, str], Connection] = {}
 
@@ -62,9 +65,19 @@ class Client:
                 self.comebacks.remove(each)
                 if not each.try_again():
                     self.comebacks.append(each)
-        if self.comebacks:
+                    self._now_away(
+                        True, f"the connection is lost ({each.reason}): trying again, for {self.timeout:g} s"
+                    )
+        if not self.comebacks:
+            self._now_away(False, "connected again")
+        else:
             first = min(each.due for each in self.comebacks)
             self.loop.turn(min(seconds, max(0.0, first - time.monotonic())))
+
+    def _now_away(self, is_away: bool, text: str) -> None:
+        if is_away != self._is_away:
+            self._is_away = is_away
+            self.tell(text)
 
     # Brokers ---------------------------------------------------------------------------------------------------------
 

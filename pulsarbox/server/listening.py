@@ -45,7 +45,8 @@ async def listen(host: str, port: int, option: str) -> list[socket.socket]:
 
 
 def _listening(family: int, address: str, port: int) -> socket.socket:
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol's name: only then does asyncio turn Nagle's algorithm off for what is accepted.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

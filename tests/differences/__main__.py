@@ -28,6 +28,7 @@ THEMES: Final = (
     "redelivery",
     "batches",
     "limits",
+    "policies",
     "nonpersistent",
     "rest",
     "admin",

@@ -47,6 +47,8 @@ class Broker:
         self.url = url
         self.web_url = web_url.rstrip("/")
         self.patience = patience
+        self.run = f"{time.time_ns():x}"
+        """What no other play of the scenario has: a broker may not get rid of everything that was made in one."""
         self.ledgers = Ledgers()
         self.scenario = scenario
         self.admin_command = admin_command

@@ -16,6 +16,7 @@ _WAITING = "a producer that waits for its topic and goes leaves the queue, and u
 _PASSED = "a producer with an epoch that has passed stays fenced out"
 _TEXT = "the text names what is missing"
 _ANSWER = "an answer in place of silence or of a closed connection"
+_ENDS = "the end of a topic is told once to each consumer, whenever it comes to it"
 _STANDBY = "at a seek the consumers that wait are closed too"
 
 
@@ -47,6 +48,20 @@ KNOWN: Final[dict[str, str]] = dict(
         *_steps("exclusive.commands_of_unknown_consumers", _ANSWER, "stats"),
         ("failover.the_ring", _STATS),
         *_steps("shared.leaves_with_unacked", _LOST, "the connection ends"),
+        *_steps(
+            "limits.unacked_messages_of_a_subscription",
+            "a subscription goes on at half of its limit, as a consumer does",
+            "m4 is acknowledged",
+            "m5 is acknowledged",
+        ),
+        ("policies.delays_compaction_and_persistence", "more copies than there are data directories are refused"),
+        *_steps("policies.topics_that_clients_make", _TEXT, "a producer where that is off"),
+        *_steps("policies.subscriptions_that_clients_make", _TEXT, "a new one"),
+        *_steps(
+            "policies.namespaces_that_bring_theirs",
+            "the text of the policy's own endpoint",
+            'PUT namespaces/differences-tenant/m {"message_ttl_in_seconds": -7}',
+        ),
         *_steps("producers.topics", _TEXT, "no such namespace", "no such tenant", "no such domain"),
         *_steps(
             "producers.lookups",
@@ -117,11 +132,17 @@ KNOWN: Final[dict[str, str]] = dict(
             "PUT persistent/differences-tenant/n/p/subscription/s",
             "GET persistent/differences-tenant/n/p/partitioned-stats?perPartition=true",
         ),
-        ("limits.unacked_messages_of_a_consumer", _ADMIN),
-        ("limits.unacked_messages_of_a_subscription", _ADMIN),
-        ("limits.a_batch_above_the_limit", _ADMIN),
-        ("limits.numbers_of_consumers", _ADMIN),
-        ("limits.types_of_subscriptions", _ADMIN),
+        *_steps(
+            "terminated.producers",
+            "those that wait for a topic leave it when it ends",
+            "a new producer",
+            "an exclusive one",
+            "one that waits",
+            "one that fences",
+        ),
+        *((f"terminated.{kind}", _ENDS) for kind in ("exclusive", "failover", "shared", "key_shared")),
+        *_steps("terminated.caught_up", _ENDS, "skipped", "terminated again"),
+        *_steps("terminated.an_empty_one", _ENDS, "permits"),
     )
 )
 """``theme.scenario`` or ``theme.scenario: step`` -> the reason. Steps that come twice have their number behind them."""
@@ -131,6 +152,7 @@ NOT_IMPLEMENTED: Final = 501
 _LACKING: Final = json.dumps({NO_STATS: NOT_IMPLEMENTED})[1:-1]
 
 _REASON: Final = "the reason goes on to say what is wrong, in JSON"
+_PARSER: Final = "the words of another JSON parser"
 _ACK_ANSWER: Final = re.compile(r"ACK \d+: (no answer|ACK_RESPONSE MetadataError 'Consumer not found')")
 
 
@@ -151,6 +173,9 @@ def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
         return _ADMIN
     if scenario.startswith("rest.") and _goes_on(*seen):
         return _REASON
+    if scenario.startswith("policies.") and all(isinstance(each, list) and each[0] == 400 for each in seen):
+        if str(seen[1][1]).startswith("Cannot deserialize"):
+            return _PARSER
     a, b = (_ACK_ANSWER.sub("ACK: no answer", json.dumps(each)) for each in seen)
     if a == b:
         return _ANSWER

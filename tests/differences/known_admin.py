@@ -38,6 +38,13 @@ TABLE: Final = (
         "it was misspelt",
     ),
     Known(
+        r"namespaces clear-backlog \S+ --force -s none",
+        "`namespaces clear-backlog -s` of a subscription that no topic has",
+        '500 "Cursor not found"; nothing where no topic is loaded',
+        "404, exit code 3",
+        "500 is no answer",
+    ),
+    Known(
         r"topics info-internal \S+: version",
         "`topics info-internal`: `version`",
         "of the metadata, counted up with each change",

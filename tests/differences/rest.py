@@ -34,14 +34,14 @@ _OURS: Final = {"why", "backlogMessages", "secondsToDrain"}
 _ADDRESS: Final = re.compile(r"(pulsar|http)://[\w.:-]+|\b(localhost|127\.0\.0\.1)(:\d+)?\b")
 
 
-def asked(broker: Broker, *requests: Request) -> Steps:
-    """The answers to requests, in order, in a tenant and a namespace of their own."""
+def asked(broker: Broker, *requests: Request, raw: bool = False) -> Steps:
+    """The answers to requests, in order, in a tenant and a namespace of their own. ``raw``: with all their numbers."""
     for each in ((("PUT", f"tenants/{TENANT}", {"allowedClusters": ["standalone"]})), ("PUT", N)):
         _ask(broker, *each)
     try:
         for method, path, *body in requests:
             shown = f" {json.dumps(body[0])}" if body else ""
-            yield f"{method} {path}{shown}", _ask(broker, method, path, *body)
+            yield f"{method} {path}{shown}", _ask(broker, method, path, *body, raw=raw)
     finally:
         _tidy(broker)
 
@@ -57,7 +57,7 @@ def _tidy(broker: Broker) -> None:
 
 def _ask(broker: Broker, method: str, path: str, body: Any = None, *, raw: bool = False) -> list[Any]:
     """Status, and what came with it."""
-    own = f"{TENANT}-{broker.scenario.rpartition('.')[2]}"
+    own = f"{TENANT}-{broker.scenario.rpartition('.')[2]}-{broker.run}"
     path, body = path.replace(TENANT, own), json.loads(json.dumps(body).replace(TENANT, own))
     status, told = _exchange(broker, method, path, body)
     told = json.loads(json.dumps(told).replace(own, TENANT))

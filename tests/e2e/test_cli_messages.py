@@ -340,6 +340,28 @@ def test_what_nobody_read_is_not_acknowledged(
     assert left(client, topic, "s") == lines[10:]
 
 
+def test_who_waits_for_the_end_before_reading_finds_everything_in_the_pipe(
+    box: Running, client: Any, topic: str
+) -> None:
+    run("produce", topic, "--url", box.url, stdin=b"a\nb")
+    with running("consume", topic, "-s", "s", "--until", "end", "--url", box.url) as process:
+        assert process.wait(20) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == b"a\nb\n"
+    assert left(client, topic, "s") == []
+
+
+@pytest.mark.parametrize("words", [("consume",), ("consume", "-s", "s"), ("tap",)], ids=" ".join)
+def test_a_reader_that_goes_is_noticed_before_the_next_message(
+    box: Running, topic: str, words: tuple[str, ...]
+) -> None:
+    run("produce", topic, "x", "--url", box.url)
+    with running(words[0], topic, *words[1:], "--url", box.url) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(20) == 0
+
+
 def test_the_end_waits_for_whoever_reads(box: Running, client: Any, topic: str) -> None:
     run("produce", topic, "--no-batch", "--url", box.url, stdin=b"one\ntwo\nthree\n")
     with running("consume", topic, "-s", "s", "-n", "2", "--url", box.url) as process:
@@ -479,9 +501,11 @@ def test_producing_goes_on_over_kill_9(own_box: Box, tmp_path: Path) -> None:
     words = command("produce", "orders", "--ids", "--url", own_box.url)
     with (
         printed.open("wb") as ids,
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=ids, env=environment()) as process,
+        subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=ids, stderr=subprocess.PIPE, env=environment()
+        ) as process,
     ):
-        assert process.stdin is not None
+        assert process.stdin is not None and process.stderr is not None
         for kill in range(3):
             before = printed.stat().st_size
             lines = b"".join(b"%d\n" % number for number in range(kill * count // 3, (kill + 1) * count // 3))
@@ -495,6 +519,10 @@ def test_producing_goes_on_over_kill_9(own_box: Box, tmp_path: Path) -> None:
             assert {int(each) for each in read} >= set(range(confirmed))
         process.stdin.close()
         assert process.wait(60) == 0
+        said = [line.partition(" (")[0] for line in process.stderr.read().decode().splitlines()]
+    lost, again = "pulsarbox: the connection is lost", "pulsarbox: connected again"
+    assert said[-1] == f"pulsarbox: {count:,} messages stored in orders"
+    assert said[:2] == [lost, again] and said[:-1] == [lost, again] * (len(said) // 2)
     assert len(printed.read_bytes().splitlines()) == count
     numbers = map(int, run("consume", "orders", "--until", "end", "--url", own_box.url).stdout.split())
     assert list(dict.fromkeys(numbers)) == list(range(count))

@@ -130,6 +130,13 @@ class Box:
         self._links = 0
         self._timer: float | None = None
 
+    def change(self, settings: Settings) -> None:
+        """Go by other settings from now on, this life and the next ones."""
+        self.settings = settings
+        if self.running:
+            self.broker.core.apply(settings, self.world.now)
+            self.turn()
+
     # Life
 
     def start(self) -> None:

@@ -83,6 +83,9 @@ class Checker:
     def stored(self, topic: TopicView, position: Position) -> None:
         """An entry is about to be durable."""
 
+    def ended(self, topic: TopicView, position: Position) -> None:
+        """Somebody was told that a topic has ended there."""
+
     def trimmed(self, topic: TopicView, ledger_id: int, positions: list[Position]) -> None:
         """A ledger of a topic is no more."""
 

@@ -9,9 +9,11 @@ from pulsarbox.storage.record import Position
 from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
 from tests.simulation.checker import Checker
 from tests.simulation.dispatch_checkers import ChunksTogether, OneActive, Turns, UnackedLimits
+from tests.simulation.ending import Ended
 from tests.simulation.flow_checkers import Liveness, Tally, Why
 from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
 from tests.simulation.model import Model
+from tests.simulation.rate_checkers import Rates
 from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
 from tests.simulation.views import (
     NOWHERE,
@@ -392,6 +394,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     KeyOrder,
     AckedStays,
     UnackedLimits,
+    Rates,
     Tally,
     RedeliveryCounts,
     OneReply,
@@ -406,6 +409,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Orphans,
     GivenBack,
     Unloaded,
+    Ended,
     Liveness,
     Why,
 )

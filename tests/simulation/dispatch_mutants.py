@@ -18,6 +18,7 @@ from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.dispatch.unacked import BrokerUnacked, Unacked
+from pulsarbox.broker.limits.dispatch import Grant
 from pulsarbox.clock import Now
 from pulsarbox.storage.record import Entry
 from tests.simulation.mutants import mutant
@@ -102,9 +103,9 @@ def who_has_had_a_turn_has_the_next_as_well(patch: pytest.MonkeyPatch) -> None:
 def a_turn_has_no_end(patch: pytest.MonkeyPatch) -> None:
     original = SharedDispatcher._take
 
-    def take(self: SharedDispatcher, consumer: Consumer, now: Now) -> list[Entry] | None:
+    def take(self: SharedDispatcher, consumer: Consumer, grant: Grant, now: Now) -> list[Entry] | None:
         self._bounds.turn_entries = 1000
-        return original(self, consumer, now)
+        return original(self, consumer, grant, now)
 
     patch.setattr(SharedDispatcher, "_take", take)
 
@@ -116,7 +117,7 @@ def chunks_go_to_whose_turn_it_is(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("liveness", "why")
 def chunks_that_wait_are_sent_with_the_next_turn_only(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SharedDispatcher, "_send_pinned", lambda self: False)
+    patch.setattr(SharedDispatcher, "_send_pinned", lambda self, grant: False)
 
 
 # Key_Shared

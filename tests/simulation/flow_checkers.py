@@ -138,6 +138,10 @@ def _chunks(standing: Standing) -> bool:
     return isinstance(dispatcher, SharedDispatcher) and bool(standing.pinned(dispatcher) & set(standing.waiting))
 
 
+def _throttled(standing: Standing) -> bool:
+    return standing.throttled
+
+
 _TRUE = {
     Reason.END_OF_LOG: _end_of_log,
     Reason.NO_PERMITS: _no_permits,
@@ -147,6 +151,7 @@ _TRUE = {
     Reason.DRAINING: _draining,
     Reason.CHUNKS: _chunks,
     Reason.TAKING_OVER: _taking_over,
+    Reason.THROTTLED: _throttled,
 }
 """Whether a reason is true. Others are none while nothing is being read, moved or delayed."""
 

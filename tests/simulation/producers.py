@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.commands import encode_payload, encode_payload_frame
-from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, ServerError, SingleMessageMetadata
 from tests.simulation.box import Box
 from tests.simulation.clients import Client
 from tests.simulation.history import Violation
@@ -50,6 +50,8 @@ class SimulatedProducer(Client):
         self._producer_id = 1
         self._opening = 0
         self._closing = 0
+        self._ended = False
+        """The topic takes no more messages: official clients give up."""
         self._keyed = world.random.choice((1, 2, 4, KEYS))
         """How many different keys it uses."""
         self._chunking = world.random.choice((0.0, 0.0, 0.1, 0.5))
@@ -72,7 +74,7 @@ class SimulatedProducer(Client):
         self._opening = self._closing = 0
 
     def _open(self) -> None:
-        if self.ready and not self.open and not self._opening and not self._closing:
+        if self.ready and not self.open and not self._opening and not self._closing and not self._ended:
             self.session += 1
             names: dict[str, Any] = {"producer_name": self._assigned} if self._assigned else {}
             self._opening = self.request(
@@ -170,6 +172,9 @@ class SimulatedProducer(Client):
         elif name == "SEND_RECEIPT" and self.open:
             self._settled(body.sequence_id)
         elif name in ("ERROR", "SUCCESS"):
+            if name == "ERROR" and body.error == ServerError.TopicTerminatedError:
+                self._ended = True
+                self._unsettled.clear()
             if body.request_id == self._opening:
                 self._opening = 0
             elif body.request_id == self._closing:

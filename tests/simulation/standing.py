@@ -17,6 +17,8 @@ from tests.simulation.views import SubView
 if TYPE_CHECKING:
     from tests.simulation.model import Model
 
+LATE_MS = 5
+"""How long after a period has begun a limiter may ring, in milliseconds."""
 PAUSE = 1.5
 """Seconds after a failed read before which nothing is expected of the box."""
 
@@ -61,9 +63,22 @@ class Standing:
         unacked, broker = self.dispatcher._unacked, self.core.topic.core.unacked
         return unacked.blocked or (broker.blocked and unacked.messages > broker.share)
 
+    @property
+    def throttled(self) -> bool:
+        """Whether a dispatch rate is used up: what waits for more of it is to go on when its next period begins."""
+        throttle, at = self.core.throttle, int(self.model.world.monotonic * 1000)
+        for limiter in throttle.limiters:
+            step = limiter.step
+            if step is None or not limiter.is_waiting(throttle):
+                continue
+            if step.used_up:
+                return step.free_at() >= at - LATE_MS
+            return at - step.begun <= LATE_MS
+        return False
+
     def stuck(self) -> list[Position]:
         """What waits although somebody could take it."""
-        if not self.ready or self.limited:
+        if not self.ready or self.limited or self.throttled:
             return []
         if isinstance(self.dispatcher, KeySharedDispatcher):
             return self._stuck_keys(self.dispatcher)

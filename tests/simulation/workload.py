@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from pulsarbox.config import Settings
@@ -20,6 +21,7 @@ from tests.simulation.consumers import (
     Verifier,
 )
 from tests.simulation.disk import SimulatedDisk
+from tests.simulation.ending import Ending
 from tests.simulation.misfits import Glutton, Mute, Vandal
 from tests.simulation.model import Model
 from tests.simulation.producers import SimulatedProducer
@@ -58,6 +60,36 @@ def settings_of(random: Random, *, deduplication: bool) -> Settings:
     )
 
 
+def with_rates(settings: Settings, random: Random) -> Settings:
+    """The same, and rates at every level, some of which matter."""
+    by_entry = random.random() < 0.3
+    return replace(
+        settings,
+        dispatchThrottlingRateInMsg=random.choice((0, 0, 30)),
+        dispatchThrottlingRatePerTopicInMsg=random.choice((0, 20, 40)),
+        dispatchThrottlingRatePerSubscriptionInMsg=random.choice((0, 3, 10)),
+        dispatchThrottlingRatePerSubscriptionInByte=random.choice((0, 0, 2_000)),
+        dispatchThrottlingOnBatchMessageEnabled=by_entry,
+        preciseDispatcherFlowControl=not by_entry and random.random() < 0.5,
+        maxPublishRatePerTopicInMessages=random.choice((0, 5, 15)),
+        brokerPublisherThrottlingMaxMessageRate=random.choice((0, 20)),
+        maxThrottledPublishMbytesPerConnection=1,
+    )
+
+
+def without_rates(settings: Settings) -> Settings:
+    """The same, and nothing is limited."""
+    return replace(
+        settings,
+        dispatchThrottlingRateInMsg=0,
+        dispatchThrottlingRatePerTopicInMsg=0,
+        dispatchThrottlingRatePerSubscriptionInMsg=0,
+        dispatchThrottlingRatePerSubscriptionInByte=0,
+        maxPublishRatePerTopicInMessages=0,
+        brokerPublisherThrottlingMaxMessageRate=0,
+    )
+
+
 def faults_of(random: Random) -> Faults:
     """Some seeds are gentle, some are rough."""
     return Faults(
@@ -86,6 +118,10 @@ class Run:
         self.deduplication = seed % 5 == 2
         """Drawn without a draw: the other seeds stay the histories they were."""
         settings = settings_of(random, deduplication=self.deduplication)
+        self.limited = seed % 5 == 3
+        """The same."""
+        if self.limited:
+            settings = with_rates(settings, Random(seed))
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         self.topics = TOPICS[: random.choice((1, 2, 3))]
         self.clients = self._make_clients()
@@ -94,6 +130,8 @@ class Run:
         if engine == "lmdb" and self._crash_every:
             self._faults.steps_of_a_life = 15.0
         self._siesta_every = random.choice((0.0, 2.0, 5.0))
+        self.ending = Ending(self.box, self.model, self.topics[-1]) if seed % 11 == 8 else None
+        """Drawn without a draw as well."""
 
     def _make_clients(self) -> list[Client]:
         random, world, box = self.world.random, self.world, self.box
@@ -147,6 +185,7 @@ class Run:
             "trim": self.model.trims,
             "life": self.box.life,
             "duplicate": self.model.duplicates,
+            "ended": 0 if self.ending is None else self.ending.told,
         }
 
     def _run(self, steps: int) -> None:
@@ -158,6 +197,8 @@ class Run:
         self._crash_later()
         self._jump_later()
         self._rest_later()
+        if self.ending is not None:
+            world.after(Random(world.seed).choice((0.2, 0.7, 1.5)), self.ending.ask)
         world.run(events=steps)
         self._calm_down()
         self._verify()
@@ -199,6 +240,8 @@ class Run:
         world = self.world
         world.note("calm")
         self._crash_every = self._siesta_every = 0.0
+        if self.ending is not None:
+            self.ending.stopped = True
         world.faults = Faults()
         for client in self.clients:
             client.calm = True
@@ -207,7 +250,10 @@ class Run:
             if isinstance(client, Glutton | Mute | Vandal):
                 client.stopped = True
                 client.give_up()
-        world.run(until=world.monotonic + 40)
+        world.run(until=world.monotonic + 20)
+        if self.limited:
+            self.box.change(without_rates(self.box.settings))
+        world.run(until=world.monotonic + 20)
         world.wall_offset += DAY  # all that is to happen some time has happened
         self.box.turn()
         world.run(until=world.monotonic + 10)

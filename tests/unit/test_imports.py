@@ -81,6 +81,14 @@ def test_what_can_work_without_anything_heavy_does(words: list[str]) -> None:
     assert loaded_by(run).isdisjoint(HEAVY)
 
 
+def test_looking_for_the_box_of_a_directory_takes_next_to_nothing() -> None:
+    """Every command does that which is given no URL."""
+    before = loaded_by("import click, json, pathlib")
+    after = loaded_by("from pathlib import Path; from pulsarbox.cli.holding import find; assert not find(Path('/nix'))")
+    more = {name for name in after - before if name.partition(".")[0] not in ("pulsarbox", "zlib")}
+    assert more <= {"fcntl", "_struct", "struct", "contextlib"}, more
+
+
 def test_asking_a_box_how_it_is_takes_nothing_heavy() -> None:
     asked = "from pulsarbox.cli.status import health; assert health('127.0.0.1', 1).startswith('no answer')"
     assert loaded_by(asked).isdisjoint(HEAVY)

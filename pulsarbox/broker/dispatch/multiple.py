@@ -145,7 +145,8 @@ class MultipleConsumersDispatcher:
 
     def limit_unacked(self, per_consumer: int, per_subscription: int, now: Now) -> None:
         """Hold back at so many unacknowledged messages from now on; 0 is no limit."""
-        self._unacked.limit(per_consumer, per_subscription, self._consumers)
+        if not self._unacked.limit(per_consumer, per_subscription, self._consumers):
+            return
         for consumer in self._consumers:
             self._freed(consumer)
         self.dispatch(now)

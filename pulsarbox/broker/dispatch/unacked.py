@@ -61,12 +61,18 @@ class Unacked:
         """The broker's limit has held this subscription back, and it may do so still."""
         self.messages = 0
 
-    def limit(self, per_consumer: int, per_subscription: int, consumers: Iterable[Consumer]) -> None:
-        """The limits are these from now on; whoever is held back by them is so at once, and others no longer."""
+    def limit(self, per_consumer: int, per_subscription: int, consumers: Iterable[Consumer]) -> bool:
+        """The limits are these from now on; whoever is held back by them is so at once, and others no longer.
+
+        Whether they were other ones before.
+        """
+        if (self._max_consumer, self._max) == (per_consumer, per_subscription):
+            return False
         self._max_consumer, self._max = per_consumer, per_subscription
         for consumer in consumers:
             consumer.blocked = 0 < per_consumer <= consumer.unacked
         self.blocked = 0 < per_subscription <= self.messages
+        return True
 
     def _count(self, consumer: Consumer) -> None:
         """The consumer holds more or less than it did. Once a command, not once a message."""

@@ -81,7 +81,18 @@ class Throttle(Protocol):
 class DispatchThrottle:
     """The throttling of one subscription; see Throttle."""
 
-    __slots__ = ("_counting", "_dispatch", "_refusing", "_rules", "_source", "counts", "has_turn", "limiters", "own")
+    __slots__ = (
+        "_counting",
+        "_cuts",
+        "_dispatch",
+        "_refusing",
+        "_rules",
+        "_source",
+        "counts",
+        "has_turn",
+        "limiters",
+        "own",
+    )
 
     def __init__(self, rules: Rules, source: "EntrySource", dispatch: Callable[[Now], None]) -> None:
         """``dispatch`` is called when something may be sent again."""
@@ -92,6 +103,8 @@ class DispatchThrottle:
         self.own: Limiter | None = None
         """The subscription's own, once it has had one."""
         self.counts = Throttled()
+        self._cuts: list[tuple[dict[Scope, int], Scope]] = []
+        """What is cut of what is asked for: it counts if something is sent."""
         self._counting = True
         """Whether the limits hold for what is sent now: for a subscription without a backlog they need not."""
         self._refusing: Limiter | None = None
@@ -106,6 +119,7 @@ class DispatchThrottle:
     def allowed(self, wanted: Grant, now: Now) -> Grant | None:
         """See Throttle.allowed."""
         self._refusing = None
+        self._cuts.clear()
         rules = self._rules
         self._counting = rules.on_caught_up or self._source.has_more_than(rules.backlog)
         if not self._counting:
@@ -123,18 +137,21 @@ class DispatchThrottle:
             if step.limit.messages:
                 left = step.left_messages
                 if left < (messages if by_message else min(messages, entries)):
-                    self.counts.messages[limiter.scope] += 1
+                    self._cuts.append((self.counts.messages, limiter.scope))
                 if by_message:
                     messages = min(messages, left)
                 else:
                     entries = min(entries, left)
             if step.limit.bytes and step.left_bytes < size:
-                self.counts.bytes[limiter.scope] += 1
+                self._cuts.append((self.counts.bytes, limiter.scope))
                 size = step.left_bytes
         return Grant(entries, messages, size)
 
     def sent(self, entries: int, messages: int, size: int) -> None:
         """See Throttle.sent."""
+        for counts, scope in self._cuts:
+            counts[scope] += 1
+        self._cuts.clear()
         if self._counting:
             counted = entries if self._rules.by_entry else messages
             for limiter in self.limiters:

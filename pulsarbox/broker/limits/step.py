@@ -67,6 +67,11 @@ class Step:
         return self.limit.messages + self.on_top[0], self.limit.bytes + self.on_top[1]
 
     @property
+    def begun(self) -> int:
+        """When the present period began."""
+        return self._start
+
+    @property
     def is_relative(self) -> bool:
         """Whether something comes on top."""
         return self._more is not None

@@ -57,18 +57,8 @@ class TopicLimits:
     """The limiters of a topic in memory. Whoever asks for them uses what holds at that moment."""
 
     __slots__ = (
-        "_box",
-        "_exempt",
-        "_members",
-        "_more",
-        "_policies",
-        "_shared",
-        "dispatch",
-        "group",
-        "publish",
-        "publish_limited",
-        "publish_limiter",
-        "subscribe",
+        "_box", "_exempt", "_members", "_more", "_policies", "dispatch", "group", "publish", "publish_limited",
+        "publish_limiter", "shared", "subscribe", "subscribe_level", "topic",
     )  # fmt: skip
 
     def __init__(self, box: BoxLimits, policies: TopicPolicies, members: Members, more: More | None) -> None:
@@ -82,10 +72,12 @@ class TopicLimits:
         """The topic's own, once it has had one; as ``publish_limiter``."""
         self.publish_limiter: Limiter | None = None
         self.group: Group | None = None
+        self.topic = str(policies.name)
         self.subscribe: SubscribeLimiter | None = None
+        self.subscribe_level = Level.BROKER
         self.publish: tuple[Limiter, ...] = ()
         """Those that hold for its producers."""
-        self._shared: tuple[Limiter, ...] = ()
+        self.shared: tuple[Limiter, ...] = ()
         """Those that hold for its subscriptions together."""
         self.publish_limited = 0
         """How often receipts of a producer began to be held back."""
@@ -110,7 +102,7 @@ class TopicLimits:
         name = self._policies.get(RESOURCE_GROUP)
         self.group = self._box.group(name, now) if name else None
         self._update_publishing(now)
-        rate, _ = get(SUBSCRIBE_RATE)
+        rate, self.subscribe_level = get(SUBSCRIBE_RATE)
         if self.subscribe is None and rate.times > 0:
             self.subscribe = SubscribeLimiter()
         if self.subscribe is not None:
@@ -120,14 +112,14 @@ class TopicLimits:
             self.dispatch = self._set(self.dispatch, Scope.TOPIC, rate_out, level, now)
             group = (self.group.dispatch,) if self.group is not None else ()
             own = (self.dispatch,) if self.dispatch is not None else ()
-            self._shared = (self._box.dispatch, *group, *own)
+            self.shared = (self._box.dispatch, *group, *own)
 
     def _update_publishing(self, now: Now) -> None:
         rate, level = self._policies.found(PUBLISH_RATE)
         limit = limit_of(rate)
         before = self.publish
         if self.publish_limiter is None and limit is not None:
-            self.publish_limiter = Limiter(Scope.TOPIC, str(self._policies.name), self._box.timers)
+            self.publish_limiter = Limiter(Scope.TOPIC, self.topic, self._box.timers)
         chain = [self._box.publish]
         if self.group is not None:
             chain.append(self.group.publish)
@@ -146,7 +138,7 @@ class TopicLimits:
         if limiter is None:
             if limit is None:
                 return None
-            limiter = Limiter(scope, name or str(self._policies.name), self._box.timers)
+            limiter = Limiter(scope, name or self.topic, self._box.timers)
         limiter.set(limit, level, now, self._more if rate.relative else None)
         return limiter
 
@@ -164,7 +156,7 @@ class TopicLimits:
         if one is not None:
             rate, level = one, Level.TOPIC
         throttle.own = self._set(throttle.own, Scope.SUBSCRIPTION, rate, level, now, name)
-        throttle.use(self._shared, now)
+        throttle.use(self.shared, now)
 
     def end(self) -> None:
         """The topic is no more, or leaves the memory: nobody of it waits any more."""

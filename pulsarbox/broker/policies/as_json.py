@@ -29,18 +29,18 @@ def _dispatch_rate(level: str) -> Callable[[Settings], dict[str, Any]]:
 
 
 def _inactive_seconds(settings: Settings) -> int:
-    own = int(getattr(settings, "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds", 0))
-    return own or int(getattr(settings, "brokerDeleteInactiveTopicsFrequencySeconds", 60))
+    own = int(settings.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds)
+    return own or int(settings.brokerDeleteInactiveTopicsFrequencySeconds)
 
 
 def _backlog_quotas(settings: Settings) -> dict[str, Any]:
-    gigabytes = getattr(settings, "backlogQuotaDefaultLimitGB", -1.0)
-    size = int(gigabytes * (1 << 30)) if gigabytes > 0 else getattr(settings, "backlogQuotaDefaultLimitBytes", -1)
+    gigabytes = settings.backlogQuotaDefaultLimitGB
+    size = int(gigabytes * (1 << 30)) if gigabytes > 0 else settings.backlogQuotaDefaultLimitBytes
     quota = {
         "limit": size,
         "limitSize": size,
-        "limitTime": getattr(settings, "backlogQuotaDefaultLimitSecond", -1),
-        "policy": getattr(settings, "backlogQuotaDefaultRetentionPolicy", "producer_request_hold"),
+        "limitTime": settings.backlogQuotaDefaultLimitSecond,
+        "policy": settings.backlogQuotaDefaultRetentionPolicy,
     }
     return dict.fromkeys(QUOTA_TYPES, quota)
 
@@ -50,12 +50,12 @@ _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
         "retentionTimeInMinutes": settings.defaultRetentionTimeInMinutes,
         "retentionSizeInMB": settings.defaultRetentionSizeInMB,
     },
-    "message-ttl": lambda settings: getattr(settings, "ttlDurationDefaultInSeconds", 0),
-    "subscription-expiration-time": lambda settings: getattr(settings, "subscriptionExpirationTimeMinutes", 0),
+    "message-ttl": lambda settings: settings.ttlDurationDefaultInSeconds,
+    "subscription-expiration-time": lambda settings: settings.subscriptionExpirationTimeMinutes,
     "inactive-topic-policies": lambda settings: {
-        "inactiveTopicDeleteMode": getattr(settings, "brokerDeleteInactiveTopicsMode", "delete_when_no_subscriptions"),
+        "inactiveTopicDeleteMode": settings.brokerDeleteInactiveTopicsMode,
         "maxInactiveDurationSeconds": _inactive_seconds(settings),
-        "deleteWhileInactive": getattr(settings, "brokerDeleteInactiveTopicsEnabled", True),
+        "deleteWhileInactive": settings.brokerDeleteInactiveTopicsEnabled,
     },
     "backlog-quota": _backlog_quotas,
     "compaction-threshold": lambda settings: 0,

@@ -41,7 +41,9 @@ def _reader(kind: str, limit: Callable[[dict[str, Any]], int]) -> Callable[[dict
         value = quotas.get(kind)
         if value is None:
             return None
-        return Quota(limit(value), Follows(value.get("policy") or Follows.HOLD), bool(value.get("excludeDelayed", False)))
+        return Quota(
+            limit(value), Follows(value.get("policy") or Follows.HOLD), bool(value.get("excludeDelayed", False))
+        )
 
     return read
 

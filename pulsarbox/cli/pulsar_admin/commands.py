@@ -75,9 +75,9 @@ class AdminCommand(click.Command):
             return super().parse_args(ctx, _as_click_reads(self, args))
         except click.BadParameter as error:
             hint = _for_topics(self.command, args) if error.param and error.param.name == "namespace" else ""
-            if hint:
-                error.message += f"\nFor a topic: {hint}"
-            raise
+            if not hint:
+                raise
+            raise click.BadParameter(f"{error.message}\nFor a topic: {hint}", ctx, error.param) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """Its own options and values; the common options, which its help does not list, once two dashes are there."""

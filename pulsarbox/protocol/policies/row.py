@@ -71,6 +71,8 @@ class PolicyRow:
     shape: Shape
     namespace: Place | None = None
     topic: Place | None = None
+    settings: tuple[str, ...] = ()
+    """The broker's own values; none where Pulsar's default is all there is."""
     stored_only: str = ""
     """Why nothing follows from it yet, or ever; empty where it is applied."""
 

@@ -5,6 +5,7 @@ a policy that the others lack. Texts of refusals are those of Pulsar 4.2. Source
 https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, https://pulsar.apache.org/docs/4.2.x/admin-api-topics/.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Place, PolicyRow
@@ -195,7 +196,7 @@ _STORAGE: Final = (
             without="persistence policies should not be null",
             applied=True,
         ),
-        stored_only="a box has one data directory, which has every message",
+        stored_only="a box has one data directory, which has every message; more are refused",
     ),
 )
 
@@ -251,7 +252,6 @@ _DELIVERY: Final = (
             "dispatcherPauseOnAckStatePersistent",
             always=True,
             unset=False,
-            applied=True,
         ),
         stored_only="a box stores every acknowledgement, however many",
     ),
@@ -468,15 +468,61 @@ _OTHERS: Final = (
     ),
 )
 
-ROWS: Final = (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIENTS, *_SCHEMAS, *_OTHERS)
+_SETTINGS: Final = {
+    "retention": ("defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"),
+    "message-ttl": ("ttlDurationDefaultInSeconds",),
+    "subscription-expiration-time": ("subscriptionExpirationTimeMinutes",),
+    "inactive-topic-policies": (
+        "brokerDeleteInactiveTopicsEnabled",
+        "brokerDeleteInactiveTopicsMode",
+        "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
+    ),
+    "dispatch-rate": ("dispatchThrottlingRatePerTopicInMsg", "dispatchThrottlingRatePerTopicInByte"),
+    "subscription-dispatch-rate": (
+        "dispatchThrottlingRatePerSubscriptionInMsg",
+        "dispatchThrottlingRatePerSubscriptionInByte",
+    ),
+    "publish-rate": ("maxPublishRatePerTopicInMessages", "maxPublishRatePerTopicInBytes"),
+    "subscribe-rate": ("subscribeThrottlingRatePerConsumer", "subscribeRatePeriodPerConsumerInSecond"),
+    "max-producers": ("maxProducersPerTopic",),
+    "max-consumers": ("maxConsumersPerTopic",),
+    "max-consumers-per-subscription": ("maxConsumersPerSubscription",),
+    "max-subscriptions-per-topic": ("maxSubscriptionsPerTopic",),
+    "max-topics-per-namespace": ("maxTopicsPerNamespace",),
+    "max-unacked-messages-per-consumer": ("maxUnackedMessagesPerConsumer",),
+    "max-unacked-messages-per-subscription": ("maxUnackedMessagesPerSubscription",),
+    "max-message-size": ("maxMessageSize",),
+    "deduplication": ("brokerDeduplicationEnabled",),
+    "subscription-types-enabled": ("subscriptionTypesEnabled",),
+    "auto-topic-creation": ("allowAutoTopicCreation", "allowAutoTopicCreationType", "defaultNumPartitions"),
+    "auto-subscription-creation": ("allowAutoSubscriptionCreation",),
+    "encryption-required": ("encryptionRequireOnProducer",),
+    "is-allow-auto-update-schema": ("isAllowAutoUpdateSchemaEnabled",),
+    "schema-validation-enforced": ("isSchemaValidationEnforced",),
+    "backlog-quota": (
+        "backlogQuotaDefaultLimitBytes",
+        "backlogQuotaDefaultLimitSecond",
+        "backlogQuotaDefaultRetentionPolicy",
+    ),
+}
+"""The broker's own values, by the name of the policy."""
+
+
+def _with_settings(row: PolicyRow) -> PolicyRow:
+    return replace(row, settings=_SETTINGS.get(row.name, ()))
+
+
+ROWS: Final = tuple(map(_with_settings, (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIENTS, *_SCHEMAS, *_OTHERS)))
 """The policies whose endpoints take one value. Backlog quotas and resource groups have rooms of their own."""
 
-BACKLOG_QUOTA: Final = PolicyRow(
-    "backlog-quota",
-    "How large, or how old, a backlog may become, and what is done then",
-    QUOTA,
-    Place("backlog_quota_map", "backlogQuota", unset={}, without="the attribute policy cannot be null"),
-    Place("backLogQuotaMap", "backlogQuota", unset={}, applied=True, without="the attribute policy cannot be null"),
+BACKLOG_QUOTA: Final = _with_settings(
+    PolicyRow(
+        "backlog-quota",
+        "How large, or how old, a backlog may become, and what is done then",
+        QUOTA,
+        Place("backlog_quota_map", "backlogQuota", unset={}, without="the attribute policy cannot be null"),
+        Place("backLogQuotaMap", "backlogQuota", unset={}, applied=True, without="the attribute policy cannot be null"),
+    )
 )
 """One for each type; GET is ``backlogQuotaMap``."""
 

@@ -8,10 +8,10 @@ from pulsarbox.broker.meter import WINDOW_SECONDS
 from pulsarbox.broker.topic import Topic
 from pulsarbox.clock import Now
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
-from pulsarbox.server.http.bundles import bundle_of
-from pulsarbox.server.http.call import Call, Later, answer
+from pulsarbox.server.http.bundles import Bundles, bundle_of
+from pulsarbox.server.http.call import Answer, Call, Later, answer, compact
 from pulsarbox.server.http.routes import Permission, Route
-from pulsarbox.server.http.topic_stats import Stats, Wanted, topic_stats
+from pulsarbox.server.http.topic_digest import Stats, digest
 from pulsarbox.server.http.turns import in_turns
 from pulsarbox.server.metrics import box, process
 from pulsarbox.server.metrics.process import PROCESS
@@ -20,72 +20,38 @@ from pulsarbox.server.metrics.rows import TopicRow, look
 AT_ONCE: Final = 20
 """Topics that one turn looks at."""
 
-_PUBLISHER: Final = (
-    "msgRateIn", "msgThroughputIn", "averageMsgSize", "address", "producerId", "producerName", "connectedSince",
-    "clientVersion", "metadata",
-)  # fmt: skip
-_CONSUMER: Final = (
-    "address", "consumerName", "availablePermits", "connectedSince", "msgRateOut", "msgThroughputOut",
-    "msgRateRedeliver", "avgMessagesPerEntry", "messageAckRate", "unackedMessages", "blockedConsumerOnUnackedMsgs",
-    "clientVersion", "metadata",
-)  # fmt: skip
-_SUBSCRIPTION: Final = (
-    "msgBacklog", "msgRateExpired", "msgRateOut", "messageAckRate", "msgThroughputOut", "msgRateRedeliver", "type",
-    "filterProcessedMsgCount", "filterAcceptedMsgCount", "filterRejectedMsgCount", "filterRescheduledMsgCount",
-    "blockedSubscriptionOnUnackedMsgs", "unackedMessages",
-)  # fmt: skip
-
 
 def topics(call: Call) -> Later:
-    """The topics that are in memory: by namespace, by bundle, by domain."""
-    tenants, found = call.broker.tenants, dict[str, Any]()
-    wanted = Wanted(call.now, "")
+    """The topics that are in memory: by namespace, by bundle, by domain.
+
+    Each becomes text in the turn that looks at it: all of them at once would be a long turn.
+    """
+    tenants = call.broker.tenants
+    bundles: dict[str, Bundles | None] = {}
+    found: dict[str, dict[str, dict[str, list[str]]]] = {}
 
     def work(topic: Topic, now: Now) -> None:
         name = topic.name
-        if not tenants.has_namespace(name.namespace):
-            return  # it is being deleted
-        in_bundle = found.setdefault(name.namespace, {}).setdefault(bundle_of(tenants, name), {})
-        domain = "persistent" if name.persistent else "non-persistent"
-        in_bundle.setdefault(domain, {})[str(name)] = _told(topic_stats(topic, wanted._replace(now=now)), domain)
+        namespace = name.namespace
+        if namespace not in bundles:  # one that is not there is being deleted
+            bundles[namespace] = Bundles(tenants, namespace) if tenants.has_namespace(namespace) else None
+        of_namespace = bundles[namespace]
+        if of_namespace is not None:
+            domains = found.setdefault(namespace, {}).setdefault(of_namespace.of(name), {})
+            text = f"{compact(str(name))}:{compact(digest(topic, now))}"
+            domains.setdefault("persistent" if name.persistent else "non-persistent", []).append(text)
 
-    return in_turns(call, call.broker.topics, work, lambda now, later: later.give(answer(found)), AT_ONCE)
+    def finish(now: Now, later: Later) -> None:
+        later.give(Answer(200, _nested(found).encode(errors="replace")))
 
-
-def _told(stats: Stats, domain: str) -> Stats:
-    stored = domain == "persistent"
-    told = {
-        "publishers": [{name: each[name] for name in _PUBLISHER} for each in stats["publishers"]],
-        "replication": {},
-        "subscriptions": {name: _told_of(each, stored) for name, each in stats["subscriptions"].items()},
-        "producerCount": len(stats["publishers"]),
-        "averageMsgSize": stats["averageMsgSize"],
-        "msgRateIn": stats["msgRateIn"],
-        "msgRateOut": stats["msgRateOut"],
-        "msgInCount": stats["msgInCounter"],
-        "bytesInCount": stats["bytesInCounter"],
-        "msgOutCount": stats["msgOutCounter"],
-        "bytesOutCount": stats["bytesOutCounter"],
-        "msgThroughputIn": stats["msgThroughputIn"],
-        "msgThroughputOut": stats["msgThroughputOut"],
-        "filteredEntriesCount": 0,
-    }
-    if stored:
-        told |= {"storageSize": stats["storageSize"], "backlogSize": stats["backlogSize"], "pendingAddEntriesCount": 0}
-    return told
+    return in_turns(call, call.broker.topics, work, finish, AT_ONCE)
 
 
-def _told_of(stats: Stats, stored: bool) -> Stats:
-    told = {
-        "consumers": [{name: each[name] for name in _CONSUMER} for each in stats["consumers"]],
-        **{name: stats[name] for name in _SUBSCRIPTION},
-    }
-    if not stored:
-        return told | {"msgDropRate": 0.0}
-    return told | {
-        "numberOfEntriesSinceFirstNotAckedMessage": stats["msgBacklog"],
-        "totalNonContiguousDeletedMessagesRange": stats["nonContiguousDeletedMessagesRanges"],
-    }
+def _nested(found: Any) -> str:
+    """Dictionaries of dictionaries, the innermost as pieces of JSON."""
+    if isinstance(found, list):
+        return f"{{{','.join(found)}}}"
+    return f"{{{','.join(f'{compact(name)}:{_nested(each)}' for name, each in found.items())}}}"
 
 
 def metrics(call: Call) -> Later:

@@ -10,12 +10,23 @@ from pulsarbox.errors import PreconditionFailed
 from pulsarbox.names import TopicName
 
 
+class Bundles:
+    """The bundles of a namespace, as they are now. For many topics at once."""
+
+    def __init__(self, tenants: Tenants, namespace: str) -> None:
+        """Raises NotFound without the namespace."""
+        self._boundaries: list[str] = tenants.policies(namespace)["bundles"]["boundaries"]
+        self._starts = [int(boundary, 16) for boundary in self._boundaries[:-1]]
+
+    def of(self, topic: TopicName) -> str:
+        """The bundle that a topic of the namespace falls into, as its two boundaries."""
+        i = bisect_right(self._starts, crc32(str(topic).encode())) - 1
+        return f"{self._boundaries[i]}_{self._boundaries[i + 1]}"
+
+
 def bundle_of(tenants: Tenants, topic: TopicName) -> str:
     """The bundle that a topic falls into, as its two boundaries. Raises NotFound without its namespace."""
-    boundaries: list[str] = tenants.policies(topic.namespace)["bundles"]["boundaries"]
-    starts = [int(boundary, 16) for boundary in boundaries[:-1]]
-    i = bisect_right(starts, crc32(str(topic).encode())) - 1
-    return f"{boundaries[i]}_{boundaries[i + 1]}"
+    return Bundles(tenants, topic.namespace).of(topic)
 
 
 def check_bundle(tenants: Tenants, namespace: str, bundle: str) -> str:

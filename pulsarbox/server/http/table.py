@@ -22,7 +22,7 @@ from pulsarbox.server.http import (
     topics,
     unserved,
 )
-from pulsarbox.server.http.policies import of_namespaces, of_topics, quotas, resource_groups
+from pulsarbox.server.http.policies import levels, of_namespaces, of_topics, quotas, resource_groups
 from pulsarbox.server.http.routes import Routes
 
 ROOMS = (
@@ -39,6 +39,7 @@ ROOMS = (
     subscriptions,
     messages,
     maintenance,
+    levels,
     of_namespaces,
     of_topics,
     quotas,

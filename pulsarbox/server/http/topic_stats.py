@@ -2,16 +2,20 @@
 
 What has no source in the box yet stands with Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``,
 its backlog in messages where ``msgBacklog`` counts entries; ``secondsToDrain``, until that is gone at present rates;
-and ``why``: the one reason why nothing is sent to it.
+and ``why``: the one reason why nothing is sent to it. Where rates are limited, topic and subscription have ``limits``,
+a list of LimiterReport, and a publisher ``held``: what of its receipts is held back.
 """
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.drain import longest, seconds_to_drain
+from pulsarbox.broker.limits.limiter import Scope
+from pulsarbox.broker.limits.report import subscription_report, topic_report
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
@@ -32,6 +36,10 @@ NO_COMPACTION: Final = {
 }
 
 
+_LIMITS: Final = {Scope.SUBSCRIPTION: "Subscription", Scope.TOPIC: "Topic", Scope.BROKER: "Broker"}
+"""Pulsar counts what these have throttled; of resource groups it has no number."""
+
+
 class Wanted(NamedTuple):
     """What to tell, and as of when."""
 
@@ -44,8 +52,13 @@ class Wanted(NamedTuple):
 
 def timestamp(wall: int) -> str:
     """Milliseconds since 1970 as Pulsar writes an instant."""
-    text = datetime.fromtimestamp(wall / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00").removesuffix(".000") + "Z"
+    seconds, millis = divmod(wall, 1000)
+    return f"{_second(seconds)}.{millis:03}Z" if millis else f"{_second(seconds)}Z"
+
+
+@lru_cache(1024)  # of the things that are told of at once many began together
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
 
 
 def empty() -> Stats:
@@ -109,8 +122,12 @@ def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
         "publishers": [publisher_stats(each, wanted) for each in topic.producers] if wanted.publishers else [],
         "waitingPublishers": topic.producers.waiting,
         "subscriptions": subscriptions,
+        "publishRateLimitedTimes": topic.limits.publish_limited,
         "ownerBroker": wanted.owner,
     }
+    limits = topic_report(topic.limits, wanted.now)
+    if limits:
+        stats["limits"] = [each._asdict() for each in limits]
     if topic.producers.epoch is not None:
         stats["topicEpoch"] = topic.producers.epoch
     return stats | (
@@ -173,6 +190,13 @@ def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
         "clientVersion": producer.cnx.client_version,
         "metadata": producer.metadata,
     }
+    hold = producer.held
+    if hold is not None:
+        stats["held"] = {
+            "receipts": hold.held,
+            "bytes": hold.held_bytes,
+            "connectionIsRead": not producer.cnx.overdrawn,
+        }
     return stats if producer.topic.name.persistent else stats | {"msgDropRate": 0.0}
 
 
@@ -238,9 +262,9 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
     }
     if subscription.type == CommandSubscribe.Key_Shared and subscription.consumers:
         stats["keySharedMode"] = subscription.consumers[0].key_shared.mode.name
-    return stats | (
-        _cursor_stats(subscription, wanted.now) if isinstance(subscription, Subscription) else {"msgDropRate": 0.0}
-    )
+    if isinstance(subscription, Subscription):
+        return stats | _cursor_stats(subscription, wanted.now)
+    return stats | {"msgDropRate": 0.0}
 
 
 def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
@@ -263,7 +287,19 @@ def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
         "subscriptionProperties": subscription.properties,
         "backlogMessages": cursor.backlog_messages,
         "why": why._asdict(),
+        **_throttled(subscription, now),
     }
+
+
+def _throttled(subscription: Subscription, now: Now) -> Stats:
+    throttle = subscription.throttle
+    messages, size = throttle.counts.messages, throttle.counts.bytes
+    stats: Stats = {}
+    for scope, name in _LIMITS.items():
+        stats[f"dispatchThrottledMsgEventsBy{name}Limit"] = messages[scope]
+        stats[f"dispatchThrottledBytesEventsBy{name}Limit"] = size[scope]
+    limits = subscription_report(throttle, now)
+    return stats | {"limits": [each._asdict() for each in limits]} if limits else stats
 
 
 def consumer_stats(consumer: Consumer, subscription: AnySubscription, wanted: Wanted) -> Stats:
@@ -327,6 +363,8 @@ _EITHER: Final = frozenset(("isDurable", "isReplicated", "allowOutOfOrderDeliver
 _LAST: Final = frozenset(("type", "blockedConsumerOnUnackedMsgs", "consumerName", "firstMessagesSentTimestamp",
                           "firstConsumedFlowTimestamp", "keyHashRangeArrays"))  # fmt: skip
 
+_NOT_SUMMED: Final = frozenset(("why", "activeConsumerName", "limits"))
+
 _NO_PUBLISHER: Final = {
     "msgRateIn": 0.0,
     "msgThroughputIn": 0.0,
@@ -362,7 +400,7 @@ def add(total: Stats, stats: Stats, parts: int) -> None:
 
 
 def _first_of_a_sum(subscription: Stats) -> Stats:
-    first = {name: value for name, value in subscription.items() if name not in ("why", "activeConsumerName")}
+    first = {name: value for name, value in subscription.items() if name not in _NOT_SUMMED}
     for name in first:
         if name.startswith("last") and name.endswith("Timestamp"):
             first[name] = 0  # as Pulsar: a sum has none

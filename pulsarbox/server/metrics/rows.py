@@ -1,17 +1,21 @@
 """The values of a topic, subscription, producer or consumer at one moment: what the table's metrics are taken from."""
 
+from collections.abc import Sequence
 from operator import add
 from typing import NamedTuple, Self
 
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.commit_times import LATENCY_MS, SIZES, Latencies, spread
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.meter import WINDOW_SECONDS
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.server.metrics.exposition import rounded
+
+THROTTLED_BY = (Scope.SUBSCRIPTION, Scope.TOPIC, Scope.BROKER)
 
 NO_LATENCIES = (0,) * (len(LATENCY_MS) + 1)
 NO_SIZES = (0,) * (len(SIZES) + 1)
@@ -93,6 +97,8 @@ class SubscriptionRow(NamedTuple):
     rate_expired: float = 0.0
     last_expired: int = 0
     mark_moved: int = 0
+    throttled: Sequence[tuple[str, int, int]] = ()
+    """How often a limit cut what would have been sent, in messages and in bytes, by whose limit; where there is one."""
     ranges: int = 0
     """Acknowledged stretches behind the mark-delete."""
     standstill: str = ""
@@ -133,6 +139,12 @@ class SubscriptionRow(NamedTuple):
             mark_moved=subscription.mark_moved,
             ranges=len(cursor.ranges),
         )
+        throttle = subscription.throttle
+        if throttle.limiters:
+            messages, size = throttle.counts.messages, throttle.counts.bytes
+            row = row._replace(
+                throttled=[(str(scope), messages[scope], size[scope]) for scope in THROTTLED_BY],
+            )
         if not row.backlog:
             return row
         why = subscription.why()
@@ -156,6 +168,8 @@ class TopicRow(NamedTuple):
     total_bytes_out: int
     backlog: int
     again: int
+    publish_limited: int = 0
+    """How often receipts of a producer began to be held back."""
     total_messages_in: int = 0
     total_bytes_in: int = 0
     storage: int = 0
@@ -220,6 +234,7 @@ class TopicRow(NamedTuple):
             total_bytes_out=gone_bytes + sum([each.total_bytes_out for each in subscriptions]),
             backlog=sum([each.backlog for each in subscriptions]),
             again=sum([each.again for each in subscriptions]),
+            publish_limited=topic.limits.publish_limited,
         )
         if isinstance(topic, PersistentTopic):
             return row._stored(topic, sum([each.entries_out for each in subscriptions]), latencies, now)

@@ -94,6 +94,11 @@ class _Scrape:
             yield metric, self._consumers
         for metric in table.SUBSCRIPTION:
             yield metric, self._subscriptions
+        throttled = [
+            (f'{of},reason="{counted[0]}"', counted) for of, row in self._subscriptions for counted in row.throttled
+        ]
+        for metric in table.THROTTLED:
+            yield metric, throttled
         standing = [(f'{of},reason="{row.standstill}"', row) for of, row in self._subscriptions if row.standstill]
         yield table.STANDSTILL, standing
         for metric in table.PRODUCER:

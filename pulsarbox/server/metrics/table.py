@@ -91,6 +91,8 @@ TOPIC: Final = (
     *_STORED,
     Metric("pulsar_msg_backlog", "Entries that subscriptions have before them", field("backlog")),
     Metric("pulsar_storage_backlog_quota_limit", "Bytes that a backlog may have; -1: no limit", field("quota")),
+    Metric("pulsar_publish_rate_limit_times", "How often receipts of a producer began to be held back",
+           field("publish_limited")),
     Metric("pulsar_storage_backlog_quota_limit_time", "Seconds that its oldest message may be old; -1: no limit",
            field("quota_time")),
     Metric("pulsar_storage_backlog_age_seconds", "Seconds that it is old; -1: there is none", field("backlog_age")),
@@ -143,6 +145,14 @@ SUBSCRIPTION: Final = (
     Metric("pulsarbox_subscription_backlog_bytes", "Bytes before it", field("backlog_bytes")),
     Metric("pulsarbox_subscription_ack_ranges", "Acknowledged stretches behind its mark-delete", field("ranges")),
 )  # fmt: skip
+
+THROTTLED: Final = (
+    Metric("pulsar_subscription_dispatch_throttled_msg_events",
+           "How often a limit in messages cut what would have been sent", lambda counted: counted[1]),
+    Metric("pulsar_subscription_dispatch_throttled_bytes_events",
+           "How often a limit in bytes cut what would have been sent", lambda counted: counted[2]),
+)  # fmt: skip
+"""Of each subscription for which a rate holds, by whose limit it is."""
 
 STANDSTILL: Final = Metric(
     "pulsarbox_subscription_standstill_seconds",

@@ -90,6 +90,9 @@ TOLD = {
     ("broker/core.py", "apply"),
     ("broker/dispatch/bounds.py", "take"),
     ("broker/ledgers.py", "retention_of"),
+    ("broker/limits/box_limits.py", "__init__"),  # and ``take`` behind it
+    ("broker/limits/box_limits.py", "take"),
+    ("broker/limits/dispatch.py", "take"),
     ("broker/walks.py", "settings_changed"),
 }
 HANDED = "broker/policies/"

@@ -27,3 +27,36 @@ def test_all_addresses_of_a_host_get_the_same_port_and_take_connections_before_a
         with socket.create_connection(each.getsockname()[:2], timeout=5):
             pass
         each.close()
+
+
+class Accepted(asyncio.Protocol):
+    """Tells whether its connection sends small packets at once."""
+
+    def __init__(self, told: asyncio.Future[int]) -> None:
+        self._told = told
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        connection = transport.get_extra_info("socket")
+        self._told.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        transport.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_what_is_accepted_sends_small_packets_at_once(host: str) -> None:
+    """With asyncio's own loop, which is that of an installation without uvloop; else an answer may wait for 40 ms."""
+
+    async def accepted() -> int:
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[int] = loop.create_future()
+        (listening,) = await listen(host, 0, "--port")
+        server = await loop.create_server(lambda: Accepted(told), sock=listening)
+        _, writer = await asyncio.open_connection(*listening.getsockname()[:2])
+        found = await told
+        writer.close()
+        server.close()
+        return found
+
+    if host == "::1" and not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        assert runner.run(accepted()) != 0

@@ -59,8 +59,7 @@ def _group(call: Call) -> dict[str, Any]:
 
 
 def _keep(call: Call, name: str, row: Row | None) -> None:
-    core = call.broker.core
-    core.commits.put_row(group_key(name), row)
+    call.broker.core.put_resource_group(name, row, call.now)
 
 
 # Namespaces

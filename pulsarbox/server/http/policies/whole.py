@@ -73,7 +73,8 @@ def brought(call: Call, policies: dict[str, Any]) -> dict[str, Any]:
     if "auth_policies" in kept:
         kept["auth_policies"] = checked(kept["auth_policies"])
     for name, (row, place) in _BY_KEY.items():
-        if policies.get(name) is not None and policies[name] != DEFAULTS.get(name):
+        # Clients that send all that they know (Go's) have empty texts for words that nobody has chosen.
+        if policies.get(name) not in (None, "", DEFAULTS.get(name)):
             kept[name] = _read(row, place, policies[name])
     _add_quotas(kept, policies.get(BACKLOG_QUOTA.places[-1].key))
     _add_group(kept, policies.get(RESOURCE_GROUP_NAME.places[-1].key))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.errors import PreconditionFailed
+from pulsarbox.errors import Conflict, PreconditionFailed
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, EncryptionKeys
 from tests.unit.broker.playbook import TOPIC, Box
@@ -26,7 +26,8 @@ LIMITS = {
 def limited(what: str, level: str, value: int = 2) -> Box:
     """A box with a limit at one level, and a wider one at the levels above."""
     setting, of_namespace, of_topic = LIMITS[what]
-    box = Box(**{setting: value if level == "broker" else 9})
+    settings: dict[str, Any] = {setting: value if level == "broker" else 9}
+    box = Box(**settings)
     if level == "topic":
         box.broker.tenants.set_policy(NAMESPACE, of_namespace, 8, box.now)
         box.broker.core.policies.set_topic(parse_topic(TOPIC), of_topic, value, box.now)
@@ -136,7 +137,7 @@ def test_topics_of_a_namespace(level: str) -> None:
     assert refusal(client.producer(1, "persistent://public/default/a")) is None
     refused = (NOT_ALLOWED, "Exceed maximum number of topics in namespace.")
     assert refusal(client.producer(2, "persistent://public/default/b")) == refused
-    with pytest.raises(PreconditionFailed, match="Exceed maximum number"):
+    with pytest.raises(Conflict, match="Exceed maximum number"):
         topics.create(parse_topic("c"), box.now)
     assert refusal(client.producer(2, "non-persistent://public/default/b")) is None
     topics.delete(parse_topic("a"), box.now, force=True)
@@ -259,7 +260,7 @@ def test_deduplication_of_a_topic_or_a_namespace() -> None:
         client.send(5)
         client.send(5)
         ids = [client.take("send_receipt").message_id.entryId for _ in range(2)]
-        return ids[1] == 2**64 - 1
+        return bool(ids[1] == 2**64 - 1)
 
     assert not sent_again()
     box.broker.tenants.set_policy(NAMESPACE, "deduplicationEnabled", True, box.now)

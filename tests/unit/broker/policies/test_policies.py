@@ -123,7 +123,7 @@ def test_topics_that_are_not_in_memory_are_walked_over_in_turns() -> None:
     assert looked == names, "once, for one policy is none of those by which anything happens"
     looked.clear()
     box.broker.core.policies.set_topic(parse_topic(names[7]), "messageTTLInSeconds", 3, box.now)
-    while walks.running:
+    while box.broker.core.walks.running:
         box.broker.on_timer(box.now)
     assert names[7] in looked
     assert len(looked) == 1

@@ -1,5 +1,7 @@
 """Rates: of which level they are, and when a stored value says nothing."""
 
+from typing import Any
+
 import pytest
 
 from pulsarbox.broker.policies.dispatch_rate import (
@@ -43,7 +45,11 @@ def rate(messages: int, size: int = -1, period: int = 1, *, relative: bool = Fal
     ],
 )
 def test_dispatch_rates_by_level(policy: object, namespace_key: str, topic_key: str, prefix: str) -> None:
-    settings = {f"{prefix}Msg": 5, f"{prefix}Byte": -1, "dispatchThrottlingRateRelativeToPublishRate": True}
+    settings: dict[str, Any] = {
+        f"{prefix}Msg": 5,
+        f"{prefix}Byte": -1,
+        "dispatchThrottlingRateRelativeToPublishRate": True,
+    }
     box = Box(clusterName="here", **settings)
     policies = box.broker.core.policies
 

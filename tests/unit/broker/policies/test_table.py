@@ -7,7 +7,9 @@ import pytest
 
 from pulsarbox.broker import policies as room
 from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.config.settings import settings_by_name
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, NAMES, RESOURCE_GROUP_NAME, ROWS, row_of
+from tests.tools.generate_policies import DOCUMENT, generate
 
 MODULES = [importlib.import_module(f"{room.__name__}.{each.name}") for each in pkgutil.iter_modules(room.__path__)]
 CONSTANTS = sorted(
@@ -35,6 +37,14 @@ def test_a_policy_of_the_broker_stands_where_its_row_says(policy: Policy[object]
     assert policy.topic_key == (row.topic.key if row.topic else "")
 
 
+def test_each_policy_that_the_broker_goes_by_has_its_constant() -> None:
+    assert {each.name for each in IN_TABLE} == set(NAMES) - ELSEWHERE
+
+
+def test_the_settings_that_rows_name_exist() -> None:
+    assert {name for row in map(row_of, NAMES) for name in row.settings} <= set(settings_by_name())
+
+
 def test_names_keys_and_paths_are_unique() -> None:
     rows = (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME)
     assert len(NAMES) == len(rows)
@@ -45,3 +55,8 @@ def test_names_keys_and_paths_are_unique() -> None:
 
 def test_what_the_broker_only_keeps_says_so() -> None:
     assert {row.name for row in ROWS if row.stored_only} >= ELSEWHERE
+
+
+def test_the_document_has_the_table() -> None:
+    text = DOCUMENT.read_text("utf-8")
+    assert generate(text) == text, "run `make generate`"

@@ -79,8 +79,8 @@ def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
         (["namespaces", "policies", "a"], "tenant/namespace"),
         (["namespaces", "set-message-ttl", "a/b", "-ttl", "soon"], "a duration looks like"),
         (
-            ["namespaces", "set-retention", "a/b/c", "-s", "1G", "-t", "3 h"],
-            "For a topic: pulsarbox admin topicPolicies set-retention a/b/c -s 1G -t '3 h'",
+            ["namespaces", "set-retention", "a/b/c", "-s", "1G", "-t", "3h"],
+            "For a topic: pulsarbox admin topicPolicies set-retention a/b/c -s 1G -t 3h",
         ),
         (
             ["namespaces", "clear-backlog", "persistent://a/b/c", "-s", "sub"],

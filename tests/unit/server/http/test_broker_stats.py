@@ -43,6 +43,45 @@ async def bundle_of(box: Box, topic: str) -> str:
     return found
 
 
+OTHER_NAMES: Final = {
+    "msgInCount": "msgInCounter",
+    "msgOutCount": "msgOutCounter",
+    "bytesInCount": "bytesInCounter",
+    "bytesOutCount": "bytesOutCounter",
+    "numberOfEntriesSinceFirstNotAckedMessage": "msgBacklog",
+    "totalNonContiguousDeletedMessagesRange": "nonContiguousDeletedMessagesRanges",
+}
+"""How the statistics of a topic name what is named so here."""
+HERE_ONLY: Final = {"producerCount", "filteredEntriesCount", "pendingAddEntriesCount"}
+
+
+def says_the_same(here: Any, there: Any) -> None:
+    """What is told of a topic among all is what its own statistics say."""
+    if isinstance(here, dict):
+        for name in set(here) - HERE_ONLY:
+            says_the_same(here[name], there[OTHER_NAMES.get(name, name)])
+    elif isinstance(here, list):
+        assert len(here) == len(there)
+        for one, other in zip(here, there, strict=True):
+            says_the_same(one, other)
+    else:
+        assert here == there
+
+
+def test_what_is_told_of_a_topic_among_all_is_what_its_own_statistics_say() -> None:
+    async def scenario(box: Box) -> None:
+        traffic(box)
+        client = Client(box)
+        client.subscribe(T, "idle", permits=0)
+        found = (await box.get("/broker-stats/topics")).value["public/default"]
+        for topic, domain in ((T, "persistent"), (N, "non-persistent")):
+            here = found[await bundle_of(box, topic)][domain][topic]
+            assert here["msgOutCount"] > 0 < len(here["subscriptions"])
+            says_the_same(here, (await box.get(f"/{topic.replace('://', '/')}/stats")).value)
+
+    with_box(scenario)
+
+
 def test_all_topics_by_bundle() -> None:
     async def scenario(box: Box) -> None:
         traffic(box)

@@ -49,6 +49,7 @@ def test_the_policies_of_a_plain_namespace() -> None:
         ({"bundles": {"numBundles": 0}}, 4),
         ({"bundles": {"numBundles": -1}}, 4),
         ({"bundles": None, "retention_policies": None, "deleted": False, "topicDispatchRate": {}}, 4),
+        ({"subscription_auth_mode": "", "schema_compatibility_strategy": "", "antiAffinityGroup": ""}, 4),
     ],
 )
 def test_what_makes_a_namespace(body: Any, bundles: int) -> None:

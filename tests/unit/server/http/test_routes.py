@@ -76,6 +76,8 @@ PERMISSIONS = {
     "DELETE /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema": "TENANT_ADMIN",
     "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}": "TOPIC_USER",
     "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}/bundle": "TOPIC_USER",
+    "GET /pulsarbox/v1/policies/{tenant}/{namespace}": "TENANT_ADMIN",
+    "GET /pulsarbox/v1/policies/{domain}/{tenant}/{namespace}/{topic}": "TENANT_ADMIN",
     "GET /pulsarbox/v1/clock": "ANYONE",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.config import Settings
+from pulsarbox.protocol.policies.table import NAMES
 from tests.unit.server.http.harness import Box, with_box
 
 RATE = {"dispatchThrottlingRateInMsg": 10, "dispatchThrottlingRateInByte": -1}
@@ -39,6 +40,13 @@ RATE = {"dispatchThrottlingRateInMsg": 10, "dispatchThrottlingRateInByte": -1}
             {"managedLedgerMaxMarkDeleteRate": "x"},
             400,
             "managedLedger",
+        ),
+        (
+            "POST",
+            "namespaces/public/default/persistence",
+            {"bookkeeperEnsemble": 2},
+            412,
+            "Bookkeeper-Ensemble 2 cannot",
         ),
         ("PUT", "resourcegroups/a%20b", {}, 412, "ResourceGroup name is not valid"),
         ("PUT", "resourcegroups/a", {"publishRateInMsgs": "x"}, 400, "publishRateInMsgs of a resource group must be"),
@@ -117,6 +125,42 @@ def test_a_topic_that_is_not_persistent_has_policies_too() -> None:
         await box.put("/non-persistent/public/default/t")
         assert (await box.post("/non-persistent/public/default/t/maxProducers", 3)).status == 204
         assert (await box.get("/non-persistent/public/default/t/maxProducers")).value == 3
+
+    with_box(scenario)
+
+
+def test_policies_of_topics_go_with_their_namespace() -> None:
+    async def scenario(box: Box) -> None:
+        for _ in range(2):
+            await box.put("/namespaces/public/n")
+            await box.put("/non-persistent/public/n/t")
+            assert (await box.get("/non-persistent/public/n/t/maxProducers")).text == ""
+            await box.post("/non-persistent/public/n/t/maxProducers", 3)
+            box.broker.topics.unload(next(iter(box.broker.topics)), lambda now: None, box.shell.now())
+            assert (await box.delete("/namespaces/public/n")).status == 204
+
+    with_box(scenario)
+
+
+def test_levels_of_all_policies() -> None:
+    async def scenario(box: Box) -> None:
+        await box.put("/persistent/public/default/t")
+        await box.post("/namespaces/public/default/dispatchRate", RATE)
+        await box.post("/persistent/public/default/t/dispatchRate", {"dispatchThrottlingRateInMsg": 0})
+        await box.post("/persistent/public/default/t/maxConsumers?isGlobal=true", 7)
+        await box.post("/persistent/public/default/t/backlogQuota", {"limitSize": 5, "policy": "producer_exception"})
+        found = (await box.ask("GET", "/pulsarbox/v1/policies/persistent/public/default/t")).value
+        assert {name: each["level"] for name, each in found.items() if each["level"] != "broker"} == {
+            "dispatch-rate": "namespace",
+            "max-consumers": "topic",
+            "backlog-quota:destination_storage": "topic",
+        }
+        assert found["max-consumers"]["value"] == 7
+        assert {name.partition(":")[0] for name in found} == set(NAMES)
+        of_namespace = (await box.ask("GET", "/pulsarbox/v1/policies/public/default")).value
+        assert set(found) - set(of_namespace) == {"max-message-size"}
+        assert (await box.ask("GET", "/pulsarbox/v1/policies/persistent/public/default/none")).status == 404
+        assert (await box.ask("GET", "/pulsarbox/v1/policies/public/none")).status == 404
 
     with_box(scenario)
 

@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from pulsarbox.names import parse_topic
+from tests.unit.broker.policies.test_table import CONSTANTS
 from tests.unit.server.http.harness import Box, Got, with_box
 
 RECORDED: Final = Path(__file__).parents[4] / "data" / "admin-policies.jsonl"
@@ -21,6 +23,8 @@ WANTED: Final = (
     (r"PUT namespaces/own/m7 ", "a limit below 0 is refused for new namespaces too"),
     (r"GET namespaces/own/m7", "a limit below 0 is refused for new namespaces too"),
     (r"\w+ namespaces/own/nons/retention", "one text for a missing namespace"),
+    (r"POST \S+/persistence ({}|.*3)", "more copies than there are directories are refused"),
+    (r"GET \S+/persistence$", "more copies than there are directories are refused"),
     (r"GET \S+/retention\?applied=true", "what is set for all clusters counts as applied"),
     (r"GET \S+/messageTTL\?applied=true", "what is set for all clusters counts as applied"),
     (r"GET persistent/own/n/p/backlogQuotaMap\?applied=true", "each type of quota has what holds for it"),
@@ -61,5 +65,21 @@ def test_a_box_answers_as_pulsar_did() -> None:
         assert unwanted == [], unwanted
         idle = [known for known, _ in WANTED if not any(re.match(known, each[0]) for each in differ)]
         assert idle == [], "these are no differences any more"
+
+    with_box(scenario)
+
+
+def test_what_a_box_takes_it_can_go_by() -> None:
+    async def scenario(box: Box) -> None:
+        await box.put("/tenants/own", {"adminRoles": [], "allowedClusters": ["standalone"]})
+        await box.put("/namespaces/own/n")
+        await box.put("/persistent/own/n/t")
+        topic = parse_topic("own/n/t")
+        for method, path, body, *_ in rows():
+            if method != "GET":
+                await box.ask(method, f"/admin/v2/{path}", None if body is None else body.encode())
+                policies = box.broker.core.policies.of(topic)
+                for policy in CONSTANTS:
+                    policies.get(policy)
 
     with_box(scenario)

@@ -1,0 +1,46 @@
+"""All policies of a namespace or a topic, with the level that has set each. Below ``/pulsarbox/v1``.
+
+``{"retention": {"value": ..., "level": "topic" | "namespace" | "broker", "levels": [{"level": ..., "value": ...}],
+"meaning": ..., "stored_only": ...}}``; ``levels`` has what each level says, the strongest first, and ``stored_only``
+why nothing follows from a policy; it is empty where it is applied.
+"""
+
+from pulsarbox.broker.policies.held import Held, held
+from pulsarbox.errors import NotFound
+from pulsarbox.protocol.policies.table import row_of
+from pulsarbox.server.http.call import Answer, Call, answer
+from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.http.targets import require_namespace
+
+
+def of_namespace(call: Call) -> Answer:
+    """What holds for the topics of a namespace that have no policies of their own."""
+    namespace = call.namespace()
+    call.broker.tenants.policies(namespace)
+    return _answer(held(call.broker.core.policies, namespace))
+
+
+def of_topic(call: Call) -> Answer:
+    """What holds for a topic; a partition has the policies of all."""
+    name, topics = call.topic(), call.broker.topics
+    require_namespace(call, name)
+    if not topics.exists(name) and not topics.partitions(name):
+        raise NotFound(f"Topic {name} not found")
+    return _answer(held(call.broker.core.policies, name.namespace, name))
+
+
+def _answer(found: dict[str, Held]) -> Answer:
+    told = {}
+    for name, each in found.items():
+        row = row_of(name.partition(":")[0])
+        levels = [said._asdict() for said in each.levels]
+        told[name] = levels[0] | {"levels": levels, "meaning": row.meaning, "stored_only": row.stored_only}
+    return answer(told)
+
+
+_PATH = "/pulsarbox/v1/policies"
+
+ROUTES = (
+    Route("GET", f"{_PATH}/{{tenant}}/{{namespace}}", Permission.TENANT_ADMIN, of_namespace),
+    Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Permission.TENANT_ADMIN, of_topic),
+)

@@ -1,0 +1,255 @@
+"""Policies end to end: set by commands, felt by the official client, kept over a restart."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pulsar
+import pytest
+
+from tests.e2e.clients import connect
+from tests.e2e.commands import run as command
+from tests.e2e.conftest import Running
+from tests.tools.box import Box
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+NAMESPACE = "public/policies"
+
+
+@pytest.fixture
+def run(box: Running) -> Run:
+    """Runs a command against the box of the module, without a terminal."""
+
+    def call(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "pulsarbox", *words, "--admin-url", box.web_url],
+            capture_output=True,
+            check=False,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def namespace(box: Running) -> Iterator[str]:
+    """A namespace for each test."""
+    box.admin("PUT", f"namespaces/{NAMESPACE}")
+    yield NAMESPACE
+    for domain in ("persistent", "non-persistent"):
+        for name in json.loads(box.admin("GET", f"{domain}/{NAMESPACE}/partitioned")):
+            box.admin("DELETE", f"{name.replace('://', '/')}/partitions?force=true")
+    for name in json.loads(box.admin("GET", f"namespaces/{NAMESPACE}/topics?mode=ALL")):
+        box.admin("DELETE", f"{name.replace('://', '/')}?force=true")
+    box.admin("DELETE", f"namespaces/{NAMESPACE}")
+
+
+def said(done: "subprocess.CompletedProcess[str]") -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def shown(done: "subprocess.CompletedProcess[str]") -> Any:
+    return json.loads(said(done))
+
+
+def test_one_policy_from_the_broker_to_the_topic_and_back(run: Run) -> None:
+    topic = f"{NAMESPACE}/t"
+    said(run("topic", "create", topic))
+
+    def holds() -> tuple[Any, str]:
+        found = shown(run("topic", "policy", topic, "max-consumers", "-o", "json"))
+        return found["value"], found["level"]
+
+    assert holds() == (0, "broker")
+    assert said(run("ns", "policy", NAMESPACE, "max-consumers", "5")) == f"set max-consumers of {NAMESPACE}\n"
+    assert holds() == (5, "namespace")
+    said(run("topic", "policy", topic, "max-consumers", "6"))
+    assert holds() == (6, "topic")
+    assert said(run("topic", "policy", topic, "max-consumers")) == "6    (topic)\n"
+    said(run("topic", "policy", topic, "max-consumers", "--unset"))
+    assert holds() == (5, "namespace")
+    said(run("ns", "policy", NAMESPACE, "max-consumers", "--unset"))
+    assert holds() == (0, "broker")
+
+
+@pytest.mark.parametrize(
+    ("policy", "value", "kept"),
+    [
+        ("message-ttl", "60", 60),
+        ("deduplication", "on", True),
+        ("encryption-required", "true", True),
+        ("schema-compatibility-strategy", "backward", "BACKWARD"),
+        ("subscription-types-enabled", "shared,exclusive", ["Exclusive", "Shared"]),
+        (
+            "retention",
+            "retentionTimeInMinutes=60,retentionSizeInMB=-1",
+            {"retentionTimeInMinutes": 60, "retentionSizeInMB": -1},
+        ),
+        (
+            "auto-subscription-creation",
+            '{"allowAutoSubscriptionCreation": false}',
+            {"allowAutoSubscriptionCreation": False},
+        ),
+    ],
+)
+def test_values_of_all_shapes_for_a_namespace(policy: str, value: str, kept: Any, run: Run) -> None:
+    said(run("ns", "policy", NAMESPACE, policy, value))
+    rows = shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json", "--filter", f'policy == "{policy}"'))
+    assert [(row["value"], row["level"]) for row in rows] == [(kept, "namespace")]
+    said(run("ns", "policy", NAMESPACE, policy, "--unset"))
+    (row,) = shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json", "--filter", f'policy == "{policy}"'))
+    assert row["value"] != kept
+
+
+def test_a_resource_group(run: Run, box: Running) -> None:
+    box.admin("PUT", "resourcegroups/e2e", json.dumps({"publishRateInMsgs": 1000}))
+    said(run("ns", "policy", NAMESPACE, "resource-group", "e2e"))
+    assert shown(run("ns", "policy", NAMESPACE, "resource-group", "-o", "json"))["value"] == "e2e"
+    said(run("ns", "policy", NAMESPACE, "resource-group", "--unset"))
+    box.admin("DELETE", "resourcegroups/e2e")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["ns", "policy", NAMESPACE, "message-tll", "3"], 2, "did you mean message-ttl"),
+        (["ns", "policy", NAMESPACE, "message-ttl", "soon"], 2, "expected a whole number, not 'soon'"),
+        (["ns", "policy", NAMESPACE, "message-ttl", "3", "--unset"], 2, "give no value"),
+        (["ns", "policy", NAMESPACE, "--unset"], 2, "name the policy"),
+        (["ns", "policy", NAMESPACE, "max-message-size", "3"], 2, "is a policy of topics only"),
+        (["ns", "policy", NAMESPACE, "backlog-quota", "3"], 2, "`pulsarbox quota set`"),
+        (["ns", "policy", "public/polices", "message-ttl", "3"], 3, "did you mean public/policies"),
+        (["topic", "policy", f"{NAMESPACE}/none", "max-producers", "3"], 3, "no topic"),
+        (["quota", "set", NAMESPACE, "--then", "hold"], 2, "--size, --age, or both"),
+        (["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"], 2, "a size looks like"),
+        (["quota", "set", NAMESPACE, "--then", "hold", "--age", "-1"], 2, "a limit is 0 or more"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)
+def test_what_is_wrong_is_said(words: list[str], code: int, message: str, run: Run) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+
+
+def test_quotas_of_a_topic_and_a_namespace(run: Run) -> None:
+    topic = f"{NAMESPACE}/t"
+    said(run("topic", "create", topic))
+    said(run("quota", "set", NAMESPACE, "--size", "2G", "--then", "hold"))
+    said(run("quota", "set", topic, "--age", "1h", "--then", "refuse"))
+    rows = shown(run("topic", "policy", topic, "backlog-quota", "-o", "json"))
+    assert {row["policy"]: (row["level"], row["value"]["policy"]) for row in rows} == {
+        "backlog-quota:destination_storage": ("namespace", "producer_request_hold"),
+        "backlog-quota:message_age": ("topic", "producer_exception"),
+    }
+    assert rows[0]["value"]["limitSize"] == 2 << 30
+    assert rows[1]["value"]["limitTime"] == 3600
+    said(run("quota", "unset", topic))
+    said(run("quota", "unset", NAMESPACE, "--size"))
+    rows = shown(run("topic", "policy", topic, "backlog-quota", "-o", "json"))
+    assert [row["level"] for row in rows] == ["broker", "broker"]
+
+
+def test_a_dry_run_changes_nothing(run: Run) -> None:
+    assert said(run("ns", "policy", NAMESPACE, "message-ttl", "60", "--dry-run")).startswith("would have set")
+    assert said(run("quota", "set", NAMESPACE, "--size", "2G", "--then", "hold", "--dry-run")).startswith("would have")
+    assert shown(run("ns", "policy", NAMESPACE, "message-ttl", "-o", "json"))["level"] == "broker"
+
+
+# What the official client feels
+
+
+def test_limits_on_producers_and_consumers(run: Run, client: Any) -> None:
+    topic = f"persistent://{NAMESPACE}/t"
+    first = client.create_producer(topic)
+    said(run("topic", "policy", topic, "max-producers", "1"))
+    with pytest.raises(pulsar.ProducerBusy):
+        client.create_producer(topic)
+    first.close()
+    client.create_producer(topic).close()
+    said(run("ns", "policy", NAMESPACE, "max-consumers-per-subscription", "1"))
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+    with pytest.raises(pulsar.ConsumerBusy):
+        client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+    said(run("topic", "policy", topic, "max-subscriptions-per-topic", "1"))
+    with pytest.raises(pulsar.NotAllowedError):
+        client.subscribe(topic, "other")
+    consumer.close()
+
+
+def test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says(
+    run: Run, client: Any, box: Running
+) -> None:
+    value = "allowAutoTopicCreation=true,topicType=partitioned,defaultNumPartitions=3"
+    said(run("ns", "policy", NAMESPACE, "auto-topic-creation", value))
+    client.create_producer(f"persistent://{NAMESPACE}/new").send(b"x")
+    assert json.loads(box.admin("GET", f"persistent/{NAMESPACE}/new/partitions"))["partitions"] == 3
+    said(run("ns", "policy", NAMESPACE, "auto-topic-creation", "allowAutoTopicCreation=false"))
+    with pytest.raises(pulsar.TopicNotFound):
+        client.create_producer(f"persistent://{NAMESPACE}/another")
+
+
+def test_deduplication_of_one_topic(run: Run, client: Any) -> None:
+    topic = f"persistent://{NAMESPACE}/t"
+    producer = client.create_producer(topic, producer_name="p", initial_sequence_id=1, batching_enabled=False)
+    said(run("topic", "policy", topic, "deduplication", "on"))
+    producer.send(b"a", sequence_id=5)
+    producer.send(b"b", sequence_id=5)
+    producer.send(b"c", sequence_id=6)
+    consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
+    assert [consumer.receive(20_000).data() for _ in range(2)] == [b"a", b"c"]
+
+
+def test_what_is_set_is_there_after_a_kill(own_box: Box) -> None:
+    own_box.start()
+    url = ("--admin-url", own_box.web_url)
+    command("topic", "create", "t", *url)
+    command("topic", "policy", "t", "max-producers", "1", *url)
+    command("ns", "policy", "public/default", "subscription-types-enabled", "Shared", *url)
+    own_box.kill()
+    own_box.start()
+    client = connect(own_box.url)
+    try:
+        client.create_producer("t")
+        with pytest.raises(pulsar.ProducerBusy):
+            client.create_producer("t")
+        with pytest.raises(pulsar.NotAllowedError):
+            client.subscribe("t", "s")
+        client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared)
+    finally:
+        client.close()
+
+
+def test_quotas_are_shown_and_explained(run: Run, client: Any) -> None:
+    topic = f"persistent://{NAMESPACE}/explained"
+    rate = "dispatchThrottlingRateInMsg=1,dispatchThrottlingRateInByte=-1,ratePeriodInSecond=3600"
+    consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+    said(run("ns", "policy", NAMESPACE, "subscription-dispatch-rate", rate))
+    said(run("quota", "set", topic, "--size", "1M", "--then", "refuse"))
+    producer = client.create_producer(topic, batching_enabled=False)
+    for number in range(5):
+        producer.send(b"%d" % number)
+    consumer.receive(20_000)
+    rows = {row["limit"]: row for row in shown(run("quota", "show", topic, "-o", "json"))}
+    assert (rows["dispatch"]["scope"], rows["dispatch"]["messagesLimit"], rows["dispatch"]["waiting"]) == (
+        "subscription", 1, 1,
+    )  # fmt: skip
+    assert (rows["backlog size"]["set_by"], rows["backlog size"]["then"]) == ("topic", "producer_exception")
+    table = said(run("quota", "show", topic, "s"))
+    assert "1 message in 3600 s" in table
+    lines = said(run("quota", "explain", topic, "s")).splitlines()
+    assert "a backlog of 5 messages" in lines[0]
+    assert "nothing is sent: the dispatch rate is used up" in lines[1]
+    assert "  namespace  1 message in 3600 s    <- holds" in lines
+    assert "  topic      1.0 MiB, then producers are refused    <- holds" in lines
+    said(run("ns", "policy", NAMESPACE, "subscription-dispatch-rate", "--unset"))
+    assert [consumer.receive(20_000).data() for _ in range(4)] == [b"1", b"2", b"3", b"4"]
+    consumer.close()
+    producer.close()
+    missing = run("quota", "explain", topic, "t")
+    assert (missing.returncode, missing.stderr) == (3, f"pulsarbox: no subscription 't' on {NAMESPACE}/explained\n")

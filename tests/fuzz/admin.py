@@ -1,0 +1,285 @@
+"""A box under requests that are partly nonsense: what it may answer, and what has to be so afterwards."""
+
+import gc
+import http.client
+import json
+import logging
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pulsar
+
+from pulsarbox import PulsarBox
+from pulsarbox.protocol.admin_endpoints import endpoints
+from pulsarbox.server.http.call import Call, Later
+from tests.fuzz.requests import Request, made
+
+FLEETING: Final = ("ids", "deadline/", "owner/", "acks/", "sequence/")
+"""Rows that change by themselves, or with what is only looked at."""
+PATIENCE_SECONDS = 20.0
+OF_CHECKPOINTS: Final = "ledger/"
+"""Rows whose values a checkpoint brings up to date."""
+SETTINGS: Final[dict[str, bool | int | float | str]] = {
+    "forceDeleteTenantAllowed": True,
+    "forceDeleteNamespaceAllowed": True,
+    "brokerUnloadIdleTopicsAfterSeconds": 0,
+    "logLevel": "info",
+}
+
+
+class Broken(AssertionError):
+    """A rule is broken; the text says by which request."""
+
+
+class Watch(logging.Handler):
+    """Keeps what is logged as an error, or with a traceback."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info or record.levelno >= logging.ERROR:
+            self.seen.append(self.format(record))
+
+
+class Campaign:
+    """One box and one seed."""
+
+    def __init__(self, seed: int, data: Path) -> None:
+        self.requests: Counter[str] = Counter()
+        """Those that did something (2xx), by the operation of the table."""
+        self.statuses: Counter[int] = Counter()
+        self._dice = random.Random(seed)
+        self._box = PulsarBox(data_dir=data, settings=SETTINGS)
+        self._watch = Watch()
+        self._connection: http.client.HTTPConnection | None = None
+
+    def run(self, requests: int) -> None:
+        """So many requests, each to a row of the table; then everything is looked at. Raises Broken."""
+        rows = [*endpoints(), *(row for row in endpoints() if row.served for _ in range(9))]
+        logging.getLogger().addHandler(self._watch)
+        try:
+            with self._box:
+                self._furnish()
+                self._settled()
+                before = _objects()
+                wildness = self._dice.choice((0.02, 0.1, 0.4))
+                for _ in range(requests):
+                    self._play(made(self._dice.choice(rows), self._dice, wildness))
+                self._close()
+                self._nothing_left(before)
+                self._is_the_same_after_a_restart()
+                self._still_serves()
+        finally:
+            self._close()
+            logging.getLogger().removeHandler(self._watch)
+        self._is_silent("the end")
+
+    # Before
+
+    def _furnish(self) -> None:
+        """What the requests are about; it is made again when they have deleted it."""
+        for method, path, body in (
+            ("PUT", "tenants/acme", {"allowedClusters": ["standalone"]}),
+            ("PUT", "namespaces/acme/prod", None),
+            ("PUT", "tenants/second", {"allowedClusters": ["standalone"]}),
+            ("PUT", "namespaces/second/default", None),
+            ("PUT", "persistent/acme/prod/orders", None),
+            ("PUT", "persistent/acme/prod/ended", None),
+            ("POST", "persistent/acme/prod/ended/terminate", None),
+            ("PUT", "persistent/acme/prod/parts/partitions", 3),
+            ("PUT", "persistent/acme/prod/orders/subscription/billing", "earliest"),
+            ("PUT", "persistent/acme/prod/parts/subscription/billing", "earliest"),
+            ("PUT", "non-persistent/acme/prod/orders", None),
+        ):
+            status, _ = self._ask(method, f"/admin/v2/{path}", None if body is None else json.dumps(body).encode())
+            if status >= 500:
+                raise Broken(f"{method} {path}: {status}")
+        client = _client(self._box)
+        try:
+            for topic in ("persistent://acme/prod/orders", "persistent://acme/prod/parts"):
+                producer = client.create_producer(
+                    topic, batching_enabled=True, compression_type=pulsar.CompressionType.LZ4
+                )
+                for number in range(5):
+                    producer.send(b"%d" % number)
+        except pulsar.PulsarException:
+            pass  # a request has ended them
+        finally:
+            client.close()
+
+    # One request
+
+    def _play(self, request: Request) -> None:
+        if self._dice.random() < 0.01:
+            self._furnish()
+        before = self._rows() if request.method not in ("GET", "HEAD", "OPTIONS") else None
+        status, body = self._ask(request.method, request.target, request.body)
+        self.statuses[status] += 1
+        if 200 <= status < 300:
+            self.requests[request.endpoint.operation] += 1
+        listed = status == 501 and (not request.endpoint.served or b"not supp" in body or b"cannot" in body)
+        if not (200 <= status < 500 or listed):
+            raise Broken(f"{request} is answered with {status}: {body[:500]!r}")
+        if status >= 400 and request.method != "HEAD":
+            _reason(request, status, body)
+        if status >= 400 and before is not None:
+            self._settled()
+            after = self._rows()
+            if after != before:
+                changed = sorted(key for key in before.keys() | after if before.get(key) != after.get(key))
+                raise Broken(f"{request} is refused with {status} {body[:200]!r} and has changed {changed[:10]}")
+        self._is_silent(str(request))
+
+    def _ask(self, method: str, target: str, body: bytes | None) -> tuple[int, bytes]:
+        if self._connection is None:
+            self._connection = http.client.HTTPConnection("127.0.0.1", self._box.web_port, timeout=90)
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        try:
+            self._connection.putrequest(method, target, skip_accept_encoding=True)
+            for name, value in (headers | {"Content-Length": str(len(body or b""))}).items():
+                self._connection.putheader(name, value)
+            self._connection.endheaders(body)
+            answer = self._connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            self._close()
+            raise Broken(f"{method} {target[:300]}: {error!r}") from error
+
+    def _is_silent(self, after: str) -> None:
+        if self._watch.seen:
+            raise Broken(f"the log after {after}:\n{self._watch.seen[0]}")
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # What is kept
+
+    @property
+    def _broker(self) -> Any:
+        return self._box._started()._box._serving.broker  # type: ignore[union-attr]
+
+    def _settled(self) -> None:
+        """Everything that was begun is done, as an answered request that waits for the disk shows."""
+        self._ask("GET", "/admin/v2/brokers/health", None)
+
+    def _rows(self) -> dict[str, Any]:
+        catalog = self._broker.core.catalog
+        keys = [key for key in list(catalog.keys("")) if not key.startswith(FLEETING)]
+        return {key: b"" if key.startswith(OF_CHECKPOINTS) else catalog.raw(key) for key in keys}
+
+    def _nothing_left(self, before: Counter[str]) -> None:
+        """No connection, read, unload or object of a request is left."""
+        self._settled()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            gc.collect()
+            core, topics = self._broker.core, self._broker.topics
+            left = {
+                "connections": len(self._broker.cnxs),
+                "reads": len(core.reads._answers),
+                "unloading": len(topics._unloading),
+            } | {name: count for name, count in (_objects() - before).items() if count > 5}
+            if not any(left.values()):
+                return
+            if time.monotonic() > deadline:
+                raise Broken(f"left behind: {left}")
+            time.sleep(0.05)
+
+    # Afterwards
+
+    def _served(self) -> dict[str, Any]:
+        """All that the Admin API tells of what is stored, by path."""
+        found: dict[str, Any] = {}
+
+        def ask(path: str) -> Any:
+            status, body = self._ask("GET", f"/admin/v2/{path}", None)
+            if status >= 500:
+                raise Broken(f"GET {path}: {status} {body!r}")
+            found[path] = status, json.loads(body) if body else None
+            return found[path][1] if status == 200 else []
+
+        ask("brokers/configuration/values")
+        for tenant in ask("tenants"):
+            ask(f"tenants/{tenant}")
+            for namespace in ask(f"namespaces/{tenant}"):
+                for path in ("", "/permissions", "/permissions/subscription", "/properties", "/bundles"):
+                    ask(f"namespaces/{namespace}{path}")
+                ask(f"persistent/{namespace}/partitioned")
+                for name in ask(f"persistent/{namespace}?includeSystemTopic=true"):
+                    topic = f"{namespace}/{quote(name.removeprefix(f'persistent://{namespace}/'), safe='')}"
+                    for path in ("/subscriptions", "/properties", "/permissions", "/lastMessageId", "/internal-info"):
+                        ask(f"persistent/{topic}{path}")
+                    ask(f"schemas/{topic}/schemas")
+                    stats = ask(f"persistent/{topic}/stats")
+                    backlogs = {each: told["msgBacklog"] for each, told in stats["subscriptions"].items()}
+                    found[f"persistent/{topic}/stats"] = stats["storageSize"], backlogs
+                    for each in backlogs:
+                        ask(f"persistent/{topic}/subscription/{quote(quote(each, safe=''), safe='')}/properties")
+        return found
+
+    def _is_the_same_after_a_restart(self) -> None:
+        """What the disk had while it ran, as after kill -9, is what it told."""
+        before, rows = self._served(), self._rows()
+        self._close()
+        with self._box.snapshot() as taken:
+            self._box.restore(taken)
+        after = self._rows()
+        changed = sorted(
+            key for key in rows.keys() | after if rows.get(key) != after.get(key) and not key.startswith(OF_CHECKPOINTS)
+        )
+        if changed:
+            raise Broken(f"a restart changes rows: {changed[:10]}")
+        served = self._served()
+        for path in sorted(path for path in before.keys() | served if before.get(path) != served.get(path)):
+            raise Broken(f"a restart changes {path}: {before.get(path)} becomes {served.get(path)}")
+
+    def _still_serves(self) -> None:
+        """A producer and a consumer find each other on a new topic, and on all that are not at their end."""
+        for name in self._box.admin("GET", "/admin/v2/brokers/configuration/values"):
+            self._box.admin("DELETE", f"/admin/v2/brokers/configuration/{quote(name, safe='')}")
+        self._box.admin("PUT", "/admin/v2/tenants/after", {"allowedClusters": ["standalone"]})
+        self._box.admin("PUT", "/admin/v2/namespaces/after/all")
+        client = _client(self._box)
+        try:
+            consumer = client.subscribe("persistent://after/all/t", "s")
+            client.create_producer("persistent://after/all/t").send(b"still there")
+            message = consumer.receive(timeout_millis=20_000)
+            assert message.data() == b"still there"
+            consumer.acknowledge(message)
+        finally:
+            client.close()
+
+
+def _client(box: PulsarBox) -> Any:
+    silent = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
+    return pulsar.Client(box.service_url, operation_timeout_seconds=20, logger=silent)
+
+
+def _objects() -> Counter[str]:
+    """What requests are made of, by type."""
+    gc.collect()
+    return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, Call | Later))
+
+
+def _reason(request: Request, status: int, body: bytes) -> None:
+    try:
+        reason = json.loads(body)["reason"]
+    except (ValueError, TypeError, KeyError):
+        raise Broken(f"{request} is refused with {status} and no reason: {body[:200]!r}") from None
+    if not isinstance(reason, str) or not reason.strip():
+        raise Broken(f"{request} is refused with {status} and an empty reason")
+
+
+def seeds(first: int, count: int) -> Iterator[int]:
+    """The seeds of a run."""
+    return iter(range(first, first + count))

@@ -1,0 +1,147 @@
+"""Requests made from the table of endpoints: what fits, what nearly fits, and nonsense. The seed decides."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode
+
+from pulsarbox.protocol.admin_endpoints import Endpoint
+
+NONSENSE: Final = (
+    "", " ", "+", "a+b", "a b", "%", "%zz", "%00", "%FF", "%2F", "..", ".", "%2e%2e%2f", "a%2Fb", "\u202e", "é", "🐠",
+    "a;b=c", "?", "#", "'", '"', "<b>", "{x}", "null", "true", "0", "-1", "1.5", "1e9", "NaN", "9" * 19, "9" * 40,
+    "-9223372036854775809", "n" * 300, "n" * 2500, "__change_events", "x-partition-0", "x-partition-99999999999",
+    "persistent", "stats", "partitions", "subscription", "\n", "\x7f",
+)  # fmt: skip
+"""What no client sends, or should. Some of it is escaped, some is not."""
+
+NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "tenant": ("acme",) * 9 + ("second",),
+    "property": ("acme",),
+    "namespace": ("prod",) * 9 + ("default",),
+    "topic": ("orders",) * 4 + ("parts",) * 3 + ("parts-partition-0", "parts-partition-7", "ended", "made", "none"),
+    "subscription": ("billing", "billing", "billing", "audit"),
+    "bundle": ("0x00000000_0xffffffff", "0x00000000_0x40000000", "0xc0000000_0xffffffff"),
+    "role": ("admin", "reader"),
+    "key": ("k", "owner"),
+    "cluster": ("standalone", "other"),
+    "name": ("allowAutoTopicCreation", "defaultNumPartitions", "brokerShutdownTimeoutMs", "clusterName"),
+    "value": ("true", "false", "3", "20000"),
+    "version": ("0", "1", "99"),
+}
+"""What the variables of a path may stand for. Not the tenant public: it comes back with every start."""
+METHODS: Final = ("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS")
+_NUMBERS: Final = ("0", "1", "2", "5", "100", "4000000000", "1700000000000")
+
+_TEXTS: Final = ("a", "b", "", "é", "x" * 500, "null", "🐠")
+_ANYTHING: Final[tuple[Any, ...]] = (
+    None, True, 0, -1, 1.5, 2**31, 2**63, 10**30, "", "text", [], {}, [[]], [None], {"": {}}, ["a", "a"], {"a": None},
+)  # fmt: skip
+_POSITIONS: Final[tuple[Any, ...]] = (
+    "earliest", "latest", {"ledgerId": 2, "entryId": 1}, {"ledgerId": -1, "entryId": -1}, {"ledgerId": 3, "entryId": 0},
+    {"ledgerId": 9999, "entryId": 1, "batchIndex": 3, "partitionIndex": 0, "excluded": True}, {"ledgerId": 2**62},
+    {"ledgerId": 2, "entryId": 0, "batchIndex": 1, "properties": {"a": "b"}},
+)  # fmt: skip
+_TOPICS: Final = "persistent://acme/prod/orders", "persistent://acme/prod/none", "orders", "", "a://b"
+_SCHEMAS: Final = ("AVRO", "JSON", "STRING", "KEY_VALUE", "PROTOBUF_NATIVE", "NONE", "nothing", 5)
+
+
+def some(dice: random.Random, values: Sequence[Any]) -> list[Any]:
+    """Some of the values."""
+    return dice.choices(values, k=dice.randrange(4))
+
+
+def options(dice: random.Random) -> list[dict[str, Any]]:
+    """Permissions of several topics."""
+    return [
+        {"topic": dice.choice(_TOPICS), "role": dice.choice(_TEXTS), "actions": some(dice, ("produce", "fly"))}
+        for _ in range(dice.randrange(4))
+    ]
+
+
+BODIES: Final[dict[str, Callable[[random.Random], Any]]] = {
+    "TenantInfo": lambda dice: {"adminRoles": some(dice, _TEXTS), "allowedClusters": ["standalone"]},
+    "Policies": lambda dice: {"bundles": {"numBundles": dice.choice((1, 4, 0, -1, 64, 10**9))}},
+    "Map<String, String>": lambda dice: dict(zip(some(dice, _TEXTS), some(dice, _TEXTS), strict=False)),
+    "ResetCursorData": lambda dice: dice.choice(_POSITIONS),
+    "MessageId": lambda dice: dice.choice(_POSITIONS),
+    "PartitionedTopicMetadata": lambda dice: dice.choice((1, 3, 5, 0, -1, {"partitions": 2, "properties": {"a": "b"}})),
+    "Set<AuthAction>": lambda dice: some(dice, ("produce", "consume", "functions", "sinks", "fly")),
+    "Set<String>": lambda dice: some(dice, _TEXTS),
+    "List<String>": lambda dice: some(dice, ("standalone", "other")),
+    "List<GrantTopicPermissionOptions>": options,
+    "List<RevokeTopicPermissionOptions>": options,
+    "PostSchemaPayload": lambda dice: {
+        "type": dice.choice(_SCHEMAS),
+        "schema": dice.choice(("", "{", '{"type":"record","name":"R","fields":[]}', 5)),
+        "properties": dice.choice(({}, {"a": "b"}, None, [])),
+    },
+    "int": lambda dice: dice.choice((1, 4, 5, 0, -1)),
+}
+"""Bodies that fit, or nearly, by the Java type of the table."""
+
+JSON_BREAKERS: Final = (
+    b"{", b"[" * 10_000, b'{"a":NaN}', b"\xff\xfe", b"\x00", b'"\\ud800"', b"9" * 5000, b'{"a":1}{"a":1}', b" " * 2000,
+    b"nul", b'{"bundles":{"boundaries":["0x0"],"numBundles":1}}', b'{"partitions":"' + b"9" * 400 + b'"}',
+)  # fmt: skip
+
+
+class Request(NamedTuple):
+    """One request, as it goes onto the wire."""
+
+    endpoint: Endpoint
+    method: str
+    target: str
+    body: bytes | None
+
+    def __str__(self) -> str:
+        body = "" if self.body is None else f" {self.body[:200]!r}"
+        return f"{self.method} {self.target[:300]}{body}"
+
+
+def made(endpoint: Endpoint, dice: random.Random, wildness: float = 0.05) -> Request:
+    """A request to an endpoint; ``wildness`` is the chance of nonsense, for each part of the path."""
+    segments = [_segment(part, dice, wildness) for part in endpoint.path.split("/")]
+    method = endpoint.method if dice.random() < 0.97 else dice.choice(METHODS)
+    return Request(endpoint, method, "/".join(segments) + _query(endpoint, dice), _body(endpoint, dice))
+
+
+def _segment(part: str, dice: random.Random, wildness: float) -> str:
+    if not part.startswith("{"):
+        return part
+    variable = part.strip("{}")
+    if variable == "domain":
+        return dice.choice(("persistent", "persistent", "persistent", "non-persistent"))
+    if dice.random() < wildness:
+        text = dice.choice(NONSENSE)
+        plain = (
+            text
+            if text.isascii() and text.isprintable() and not set(text) & set(" ?#<>\"{}'")
+            else quote(text, safe="")
+        )
+        return plain or "%20"
+    return quote(dice.choice(NAMES.get(variable, _NUMBERS)), safe="")
+
+
+def _query(endpoint: Endpoint, dice: random.Random) -> str:
+    values = ("true", "false", "1", "-1", "x", "", "9" * 30, "earliest", "ALL", "é", "0x00000000_0xffffffff", "k")
+    given = [(name, dice.choice(values)) for name in endpoint.query if dice.random() < 0.5]
+    if dice.random() < 0.1:
+        given.append((dice.choice(("unknown", "", "authoritative", "force", "a b")), dice.choice(NONSENSE)))
+    return f"?{urlencode(given, errors='replace')}" if given else ""
+
+
+def _body(endpoint: Endpoint, dice: random.Random) -> bytes | None:
+    chance = dice.random()
+    if chance < 0.05:
+        return dice.choice(JSON_BREAKERS)
+    if chance < 0.12:
+        return json.dumps(dice.choice(_ANYTHING)).encode()
+    fitting = BODIES.get(endpoint.body)
+    if fitting is None or chance < 0.2:
+        return None
+    value = fitting(dice)
+    if chance < 0.3 and isinstance(value, dict) and value:
+        value[dice.choice(list(value))] = dice.choice(_ANYTHING)
+    return json.dumps(value).encode()

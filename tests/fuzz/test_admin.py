@@ -1,0 +1,102 @@
+"""A few seeds of the campaign, and that it notices what it is there to notice. More: ``make fuzz-admin``."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsarbox.errors import BadRequest
+from pulsarbox.protocol.admin_endpoints import endpoints
+from pulsarbox.server.http import http_server, table
+from pulsarbox.server.http.call import DONE, Answer, Call
+from pulsarbox.server.http.routes import Routes
+from tests.fuzz import admin
+from tests.fuzz.admin import Broken, Campaign
+from tests.fuzz.run import main
+
+REQUESTS = 800
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_nothing_but_answers(seed: int, tmp_path: Path) -> None:
+    campaign = Campaign(seed, tmp_path / "data")
+    campaign.run(REQUESTS)
+    assert sum(campaign.statuses.values()) == REQUESTS
+    assert len(campaign.requests) > 30, "most are to be carried out"
+
+
+def test_every_row_that_is_served_can_be_carried_out(tmp_path: Path) -> None:
+    """Else the campaign would see nothing of it but refusals."""
+    done: set[str] = set()
+    served = {row.operation for row in endpoints() if row.served}
+    for seed in range(100, 103):
+        campaign = Campaign(seed, tmp_path / str(seed))
+        campaign.run(1200)
+        done |= set(campaign.requests)
+    assert len(done & served) > 0.85 * len(served), sorted(served - done)
+
+
+_kept: list[Any] = []
+
+
+def _fails(call: Call) -> Answer:
+    raise KeyError("a mistake of ours")
+
+
+def _changes_and_refuses(call: Call) -> Answer:
+    call.broker.core.commits.put_row("tenant/half", {"adminRoles": []})
+    raise BadRequest("after all not")
+
+
+def _changes_memory_only(call: Call) -> Answer:
+    call.broker.core.catalog._fresh["tenant/dream"] = b'{"adminRoles": [], "allowedClusters": []}'
+    return DONE
+
+
+def _keeps(call: Call) -> Answer:
+    _kept.append(call)
+    return DONE
+
+
+def _refuses_without_a_reason(call: Call) -> Answer:
+    return Answer(412, b"no")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "rule"),
+    [
+        (_fails, "is answered with 500"),
+        (_changes_and_refuses, "has changed ['tenant/half']"),
+        (_changes_memory_only, "a restart changes rows: ['tenant/dream']"),
+        (_keeps, "left behind: "),
+        (_refuses_without_a_reason, "and no reason"),
+    ],
+)
+def test_mistakes_are_noticed(
+    mistake: Callable[[Call], Answer], rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        row._replace(handler=mistake) if "/permissions" in row.path and row.method != "GET" else row
+        for row in table.all_routes().rows
+    ]
+    monkeypatch.setattr(admin, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(http_server, "all_routes", lambda: Routes(rows))
+    with pytest.raises(Broken) as broken:
+        Campaign(7, tmp_path / "data").run(REQUESTS)
+    assert rule in str(broken.value)
+    _kept.clear()
+
+
+def test_the_command_says_how_to_see_it_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--seeds", "1", "--requests", "50"]) == 0
+    assert capsys.readouterr().out.startswith("1 seeds, 50 requests, ")
+
+    def breaks(campaign: Campaign, requests: int) -> None:
+        raise Broken("a rule")
+
+    monkeypatch.setattr(Campaign, "run", breaks)
+    assert main(["--seed", "5", "--seeds", "3"]) == 1
+    assert "again: python -m tests.fuzz.run --seed 5 --seeds 1" in capsys.readouterr().err

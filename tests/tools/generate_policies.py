@@ -1,0 +1,55 @@
+"""Write the table of policies into docs/policies.md.
+
+Run `python -m tests.tools.generate_policies`; a test holds that the document is current.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.shapes import Record, Shape
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME, ROWS
+
+DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "policies.md"
+BEGIN: Final = "<!-- from pulsarbox/protocol/policies/table.py by tests/tools/generate_policies.py -->\n"
+END: Final = "<!-- end -->\n"
+
+
+def section() -> str:
+    """What stands between the two marks."""
+    lines = [
+        "| policy | what it says | value | namespaces | topics | the broker's own |",
+        "|---|---|---|---|---|---|",
+    ]
+    rows = sorted((*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME), key=lambda each: each.name)
+    lines += [_line(row) for row in rows]
+    kept = [row for row in rows if row.stored_only]
+    lines += ["", "Kept and shown, with nothing that follows from it:", "", "| policy | why |", "|---|---|"]
+    lines += [f"| `{row.name}` | {row.stored_only} |" for row in kept]
+    return "\n".join(lines) + "\n"
+
+
+def _line(row: PolicyRow) -> str:
+    settings = ", ".join(f"`{name}`" for name in row.settings) or "-"
+    cells = (f"`{row.name}`", row.meaning, _value(row.shape), _place(row.namespace), _place(row.topic), settings)
+    return f"| {' | '.join(cells)} |"
+
+
+def _value(shape: Shape) -> str:
+    if isinstance(shape, Record):
+        return ", ".join(f"`{name}`" for name in shape.members)
+    return shape.expected
+
+
+def _place(place: Place | None) -> str:
+    return "-" if place is None else f"`{place.path}`"
+
+
+def generate(text: str) -> str:
+    """The document with the section as it should be."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + section() + END + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(generate(DOCUMENT.read_text("utf-8")), "utf-8")
