@@ -64,6 +64,10 @@ bench-storage: env-dev ## Measure the store: packing, catch-up, restart, memory 
 bench-embed: env-dev ## Measure embedded boxes: start, a hundred side by side, the pytest plugin (ARGS="--boxes 20")
 	@$(BIN)/python -m benchmarks.embed $(ARGS)
 
+.PHONY: bench-throttle
+bench-throttle: env-dev ## Measure how well rates are kept, in real time (ARGS="--periods 30")
+	@$(BIN)/python -m benchmarks.throttle $(ARGS)
+
 .PHONY: differences
 differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what differs (B=pulsar://... B_WEB=its web URL)
 	@$(BIN)/python -m tests.differences $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \

@@ -19,7 +19,7 @@ from tests.differences.rest import comparable
 from tests.differences.scenario import Steps, scenario
 from tests.differences.telling import scrub
 
-TIMEOUT_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 180.0
 _TALK: Final = re.compile(r"^(pulsarbox|Error): ")
 _USAGE: Final = "Usage:"
 _ADDRESS: Final = re.compile(r"(?:(pulsar|http)://)?(?:<address>|\b(?:localhost|127\.0\.0\.1)\b)")

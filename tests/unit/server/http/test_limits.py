@@ -58,11 +58,11 @@ def test_a_connection_stays_for_the_next_request_as_long_as_that() -> None:
         for _ in range(4):
             writer.write(f"{HEAD}\r\n".encode())
             assert (await read_answer(reader)).status == 200
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.4)
         assert (await read_answer(reader)).status == 0, "it is closed when it has been idle"
         writer.close()
 
-    with_box(scenario, QUICK)
+    with_box(scenario, Settings(httpServerIdleTimeout=1000))
 
 
 @pytest.mark.parametrize("how", ["Content-Length: 100", "Transfer-Encoding: chunked"])
