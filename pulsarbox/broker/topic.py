@@ -263,6 +263,8 @@ class PersistentTopic(Topic):
         ledger.append(entry)
         if self.expiry.on:
             self.expiry.published(entry)
+        if self.backlog.undue.on:
+            self.backlog.undue_published(entry, now)
         metadata = parsed.metadata
         header = (
             pack_entry(entry, metadata.txnid_most_bits, metadata.txnid_least_bits)

@@ -59,7 +59,8 @@ class Topics:
         self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
         """Those that are on their way out of it, and who is to hear of it."""
         self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
-        core.deadlines.fall_due = core.walks.look_at = self._look_at
+        core.deadlines.fall_due = self._look_at
+        core.walks.look_at = self._pass_by
         core.let_go = self._let_go
         core.deadlines.start()
 
@@ -152,6 +153,12 @@ class Topics:
         deadline = TopicDeadline(self._core, stored)
         deadline.set(TopicLedgers(self._core, stored, policies, deadline).look(now)[1])
         self._core.commits.unload(stored)
+
+    def _pass_by(self, name: str, now: Now) -> None:
+        """Policies have changed: one that is in memory has been told, unless it came there since."""
+        topic = self._topics.get(name)
+        if topic is None or not topic.policies.is_told:
+            self._look_at(name, now)
 
     def _back_to_rows(self, topic: PersistentTopic, now: Now) -> None:
         """A topic came into memory to be looked at: it need not stay there as long as one that was used."""

@@ -19,8 +19,8 @@ T = TypeVar("T")
 GLOBAL: Final = "globalPolicies"
 """The member of a topic's row that has what was set with ``?isGlobal=true``; what was set without wins over it."""
 
-TOLD_AT_ONCE: Final = 20
-"""Topics that are told of a change in one turn: each may trim its ledgers and write some rows."""
+TOLD_AT_ONCE: Final = 10
+"""Topics that are told of a change in one turn: each takes some 0.2 ms, and may trim its ledgers and write some rows."""
 
 
 class Policies:
@@ -144,7 +144,7 @@ class Policies:
 class TopicPolicies:
     """What holds for one topic: each value looked up once, until something changes."""
 
-    __slots__ = ("_changes", "_listeners", "_policies", "_values", "attached", "name")
+    __slots__ = ("_changes", "_listeners", "_policies", "_told", "_values", "attached", "name")
 
     def __init__(self, policies: Policies, name: TopicName) -> None:
         self._policies = policies
@@ -154,6 +154,8 @@ class TopicPolicies:
         self._values: dict[Policy[Any], tuple[Any, Level]] = {}
         self._changes = policies.changes
         """As of when these are."""
+        self._told = -1
+        """As of when whoever listens was told."""
         self._listeners: list[Callable[[Now], None]] = []
 
     def get(self, policy: Policy[T]) -> T:
@@ -188,12 +190,18 @@ class TopicPolicies:
                 return read, level
         return policy.broker(self._policies.settings), Level.BROKER
 
+    @property
+    def is_told(self) -> bool:
+        """Whether whoever listens knows of the last change."""
+        return self._told == self._policies.changes
+
     def on_change(self, told: Callable[[Now], None]) -> None:
         """Call this when a value may be another one."""
         self._listeners.append(told)
 
     def tell(self, now: Now) -> None:
         """Let whoever listens do what follows."""
+        self._told = self._policies.changes
         for told in list(self._listeners):
             told(now)
 
