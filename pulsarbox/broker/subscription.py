@@ -149,6 +149,8 @@ class Subscription:
             self.gone = consumer.added_to(self.gone)
             held = lost and bool(consumer.held)
             self.dispatcher.remove(consumer, now, lost=lost)
+            if not self.consumers and self.throttle.limiters:
+                self.throttle.stop_waiting(now)
             if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
                 self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
             if not self.consumers:

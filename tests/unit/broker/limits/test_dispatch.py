@@ -446,6 +446,19 @@ def test_who_has_gone_does_not_wait() -> None:
     assert not limiter.holds.holding
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_who_has_left_its_consumers_does_not_wait(kind: Any) -> None:
+    box = Box(**OF_THE_BOX)
+    fill(box, 100)
+    client = join(box, kind)
+    limiter = box.broker.core.limits.dispatch
+    assert limiter.waiting == 1
+    client.request("close_consumer", consumer_id=1)
+    assert limiter.waiting == 0
+    again = join(box, kind)
+    assert got(again) + sum(periods(box, again, 12)) == 100
+
+
 def test_both_ways_of_counting_are_refused_together() -> None:
     box = Box(preciseDispatcherFlowControl=True)
     with pytest.raises(PreconditionFailed, match="not together with"):
