@@ -352,8 +352,8 @@ class KeptRun:
         if full and rule.size_follows == FOLLOWS[2]:
             self._check("quota", False, "nothing was evicted:", used, rule)
         if steady and old and rule.age_follows == FOLLOWS[2]:
-            late = [each for each in self._backlog(topic) if now > max(each.at + rule.age, each.seen) + SLACK_MS]
-            self._check("quota", not late, "too old, and not evicted:", late[:3], rule)
+            behind = [each for each in self._backlog(topic) if now > max(each.at + rule.age, each.seen) + SLACK_MS]
+            self._check("quota", not behind, "too old, and not evicted:", behind[:3], rule)
 
     def _slowest(self, topic: PersistentTopic) -> int:
         return min(cursor.mark_bytes for cursor in topic.stored.cursors.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from tests.simulation.mutants import Mutant, Patch
 KEPT_MUTANTS: dict[str, Mutant] = {}
 
 
-def mutant(*rules: str) -> Any:
+def mutant(*rules: str) -> Callable[[Patch], Patch]:
     """Register a bug with the rules of which one has to notice it."""
 
     def register(patch: Patch) -> Patch:
