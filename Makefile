@@ -57,7 +57,7 @@ bench: env-dev ## Measure the box, or a broker, or two by turns (URL=pulsar://..
 	@$(BIN)/python -m benchmarks.bench $(if $(URL),--url $(URL)) $(if $(VERSUS),--versus $(VERSUS)) $(ARGS)
 
 .PHONY: bench-storage
-bench-storage: env-dev ## Measure the store: packing, catch-up, restart, memory (ARGS="--only restart --scale 0.1")
+bench-storage: env-dev ## Measure the store: packing, catch-up, restart, memory, delays (ARGS="--only restart --scale 0.1")
 	@$(BIN)/python -m benchmarks.storage $(ARGS)
 
 .PHONY: bench-embed

@@ -1,4 +1,4 @@
-"""Measures the store: packing, catch-up from the disk, restart behind a long log, memory beside a backlog.
+"""Measures the store: packing, catch-up from the disk, restart behind a long log, memory beside a backlog, delays.
 
 ``make bench-storage``. Everything is done in data directories of its own, which are gone afterwards; in full it takes
 some 15 GiB of disk. Table on stdout, progress on stderr, everything in a JSON file where one is asked for.
@@ -15,6 +15,7 @@ from typing import Final
 
 from benchmarks.bench import driver
 from benchmarks.storage_box import backlog, restart
+from benchmarks.storage_delayed import delayed
 from benchmarks.storage_engine import packing, reading
 from benchmarks.storage_table import Line, Options, say, show, text_of
 
@@ -23,6 +24,7 @@ PARTS: Final[dict[str, Callable[[Options], Iterator[Line]]]] = {
     "catchup": reading,
     "restart": restart,
     "memory": backlog,
+    "delayed": delayed,
 }
 NEEDS_A_DRIVER: Final = ("restart", "memory")
 

@@ -23,6 +23,9 @@
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms;
                                             "unused": ms, since when, where it has no consumers}
     sequence/<topic id>/<producer>          {"highest": the highest sequence id of the producer, "published": ms}
+    delays/<topic id>/<ledger id>           {"<chunk>": [how many of it are delayed, the first time, the last time]}
+    delayed/<topic id>/<ledger id>/<chunk>  the chunk, 4096 entry ids, in 8 hex: the times (u64, ms since 1970) at which
+                                            its delayed entries fall due, sorted; then the place of each in it (u16)
     quarantine/<ledger id>/<entry id>       a damaged entry: its topic, the last one damaged with it, the reason, when
                                             it was found (ms), and what there is of its bytes (base64)
     acks/<cursor id>                        the cursor's mark-delete, as a record (of version 1: all that it has)
@@ -30,7 +33,8 @@
                                             partly acknowledged batches, redelivery counts. The chunk in 8 hex
 
 Ids of topics, ledgers and cursors come from one counter and are sixteen hex digits in keys, so that keys sort by them.
-The rows of acknowledgements and sequence ids are written by checkpoints only.
+The rows of acknowledgements, sequence ids and delays are written by checkpoints only. A version that does not know of
+delays lets their rows be, and publishes entries without: see ``delays`` for what becomes of those.
 """
 
 import json
@@ -129,6 +133,16 @@ def acks_chunk_key(cursor_id: int, ledger_id: int, number: int) -> str:
 def sequence_key(topic_id: int, producer: str = "") -> str:
     """Key of a producer's highest sequence id; without the name, what the keys of all of the topic start with."""
     return f"sequence/{topic_id:016x}/{producer}"
+
+
+def delays_key(topic_id: int, ledger_id: int | None = None) -> str:
+    """Key of the extents of a ledger's delayed entries; without it, what the keys of all of the topic start with."""
+    return f"delays/{topic_id:016x}/" + ("" if ledger_id is None else f"{ledger_id:016x}")
+
+
+def delayed_key(topic_id: int, ledger_id: int, number: int) -> str:
+    """Key of a chunk of delayed entries."""
+    return f"delayed/{topic_id:016x}/{ledger_id:016x}/{number:08x}"
 
 
 class Catalog:

@@ -13,11 +13,13 @@ from pulsarbox.storage.catalog import (
     Row,
     acks_key,
     cursor_key,
+    delays_key,
     ledger_key,
     sequence_key,
     topic_key,
 )
 from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.delays import Delays, forget_delays
 from pulsarbox.storage.engine import Recovery
 from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
@@ -35,14 +37,16 @@ from pulsarbox.storage.sequences import SequenceIds
 
 
 class StoredTopic:
-    """The durable state of one topic in memory: its managed ledger, its cursors by id, its producers' sequence ids."""
+    """The durable state of one topic in memory: its managed ledger, its cursors by id, its producers' sequence ids, and
+    when its delayed entries fall due."""
 
-    def __init__(self, name: str, topic_id: int) -> None:
+    def __init__(self, name: str, topic_id: int, catalog: Catalog) -> None:
         self.name = name
         self.topic_id = topic_id
         self.ledger = ManagedLedger(topic_id)
         self.cursors: dict[int, ManagedCursor] = {}
         self.sequences = SequenceIds(topic_id)
+        self.delays = Delays(topic_id, catalog)
         self.in_use = False
         """Somebody works with it: it stays in memory."""
 
@@ -58,11 +62,14 @@ class Store:
         """What the log changed behind the checkpoint: the next checkpoint has to hold it."""
         self.replayed_cursors: dict[ManagedCursor, None] = {}
         self.replayed_sequences: dict[SequenceIds, None] = {}
+        self.replayed_delays: dict[Delays, None] = {}
         self.dropped: list[int] = []
         """Ledgers that are no more since the last checkpoint."""
         self.replayed_bytes = 0
         self._replayed_runs: dict[int, tuple[int, int, int, int]] = {}
         """First entry, number of entries, bytes, offset of the last one, by ledger, of the batch being replayed."""
+        self._delayed: list[tuple[int, int, int]] = []
+        """Ledger, entry and time of the delayed entries of the batch being replayed."""
         self._owners: dict[int, StoredTopic] = {}
         for batch in recovery.batches:
             self.replayed_bytes += len(batch)
@@ -84,7 +91,7 @@ class Store:
 
     def create(self, name: str, topic_id: int) -> StoredTopic:
         """A new topic; the caller writes its rows."""
-        stored = self.topics[topic_id] = StoredTopic(name, topic_id)
+        stored = self.topics[topic_id] = StoredTopic(name, topic_id, self.catalog)
         return stored
 
     def forget(self, stored: StoredTopic) -> None:
@@ -97,6 +104,7 @@ class Store:
         for cursor in stored.cursors.values():
             self.note_cursor(cursor)
         self.note_sequences(stored.sequences)
+        self.note_delays(stored.delays)
         self.topics.pop(stored.topic_id, None)
 
     def note_ledger(self, ledger: ManagedLedger) -> None:
@@ -114,6 +122,11 @@ class Store:
         for key, row in sequences.dirty_rows().items():
             self.catalog.note(key, row)
 
+    def note_delays(self, delays: Delays) -> None:
+        """Bring the rows of a topic's delayed entries up to what is appended."""
+        for key, row in delays.dirty_rows().items():
+            self.catalog.note(key, row)
+
     def _load(self, name: str, topic_id: int) -> StoredTopic:
         stored = self.create(name, topic_id)
         for key, value in self.catalog.items(ledger_key(topic_id)):
@@ -127,6 +140,8 @@ class Store:
         rows = {key[len(prefix) :]: json.loads(value) for key, value in self.catalog.items(prefix)}
         if rows:
             stored.sequences.restore(rows)
+        for key, value in self.catalog.items(delays_key(topic_id)):
+            stored.delays.restore(int(key.rpartition("/")[2], 16), json.loads(value))
         return stored
 
     # Replaying the log
@@ -139,7 +154,10 @@ class Store:
         while offset < end:
             kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(batch, offset)
             if kind == RecordKind.ENTRY:
-                ledger_id, entry_id = ENTRY_HEADER.unpack_from(batch, offset)[4:6]
+                fields = ENTRY_HEADER.unpack_from(batch, offset)
+                ledger_id, entry_id, appended, deliver_at = fields[4], fields[5], fields[9], fields[10]
+                if deliver_at > appended:
+                    self._delayed.append((ledger_id, entry_id, deliver_at))
                 first, count, size, _ = runs.get(ledger_id, (entry_id, 0, 0, 0))
                 if first + count != entry_id:
                     raise PersistenceError(f"the log has entry {ledger_id}:{entry_id} where {first + count} comes next")
@@ -162,6 +180,12 @@ class Store:
             stored.ledger.replay(unpack_entry(batch, last, verify=False), count, size)
             self.replayed_ledgers[stored.ledger] = None
         self._replayed_runs.clear()
+        for ledger_id, entry_id, deliver_at in self._delayed:
+            stored = self._owner(ledger_id)
+            if stored is not None:
+                stored.delays.record(ledger_id, entry_id, deliver_at)
+                self.replayed_delays[stored.delays] = None
+        self._delayed.clear()
 
     def _owner(self, number: int) -> StoredTopic | None:
         """The topic that a topic id, ledger or cursor is of, None where it is gone."""
@@ -213,15 +237,19 @@ class Store:
         if row is None:
             return
         self.catalog.delete_all(sequence_key(row["id"]))
+        forget_delays(self.catalog, row["id"])
         self._owners.pop(row["id"], None)
         stored = self.topics.pop(row["id"], None)
         if stored is not None:
             self.replayed_ledgers.pop(stored.ledger, None)
             self.replayed_sequences.pop(stored.sequences, None)
+            self.replayed_delays.pop(stored.delays, None)
 
     def _apply_ledger(self, stored: StoredTopic | None, ledger_id: int, value: bytes | None) -> None:
         if value is None:
             self.dropped.append(ledger_id)
+            if stored is not None:
+                stored.delays.drop(ledger_id)
             if stored is not None and len(stored.ledger.ledgers) > 1:  # the last one goes with its topic
                 stored.ledger.drop(ledger_id)
             return

@@ -21,6 +21,7 @@ from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.catalog import IDS, Row, acks_key, ledger_key, sequence_key
 from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.delays import Delays, forget_delays
 from pulsarbox.storage.format import FORGOTTEN, RecordKind
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
@@ -83,6 +84,7 @@ class GroupCommit:
         self._dirty_ledgers = store.replayed_ledgers
         self._dirty_cursors = store.replayed_cursors
         self._dirty_sequences = store.replayed_sequences
+        self._dirty_delays = store.replayed_delays
         self.housekeeping = Housekeeping(store, settings, timers)
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.times = CommitTimes()
@@ -160,6 +162,10 @@ class GroupCommit:
         """What is known of the topic's producers is not what their rows say; the next checkpoint writes them."""
         self._dirty_sequences[stored.sequences] = None
 
+    def delays_changed(self, delays: Delays) -> None:
+        """Write the rows of a topic's delayed entries with the next checkpoint."""
+        self._dirty_delays[delays] = None
+
     def forget_producers(self, stored: StoredTopic, names: list[str]) -> None:
         """Forget the sequence ids of producers; durable with the next commit."""
         for name in names:
@@ -171,13 +177,16 @@ class GroupCommit:
     def drop_ledger(self, ledger: ManagedLedger, ledger_id: int, now: Now) -> None:
         """A ledger of a topic is no more; its disk comes back with the checkpoint after the next."""
         self.put_row(ledger_key(ledger.topic_id, ledger_id), None)
+        self._store.topics[ledger.topic_id].delays.drop(ledger_id)
         self.housekeeping.ledger_dropped(ledger_id, now)
 
     def forget_topic(self, stored: StoredTopic) -> None:
         """The topic is deleted, and all its rows."""
         self._dirty_ledgers.pop(stored.ledger, None)
         self._dirty_sequences.pop(stored.sequences, None)
+        self._dirty_delays.pop(stored.delays, None)
         self._store.catalog.delete_all(sequence_key(stored.topic_id))
+        forget_delays(self._store.catalog, stored.topic_id)
         self._store.forget(stored)
 
     def unload(self, stored: StoredTopic) -> None:
@@ -186,6 +195,7 @@ class GroupCommit:
         for cursor in stored.cursors.values():
             self._dirty_cursors.pop(cursor, None)
         self._dirty_sequences.pop(stored.sequences, None)
+        self._dirty_delays.pop(stored.delays, None)
         self._store.unload(stored)
 
     def waits_for(self, cursor: ManagedCursor) -> bool:
@@ -255,9 +265,12 @@ class GroupCommit:
             self._store.note_cursor(cursor)
         for sequences in self._dirty_sequences:
             self._store.note_sequences(sequences)
+        for delays in self._dirty_delays:
+            self._store.note_delays(delays)
         self._dirty_ledgers.clear()
         self._dirty_cursors.clear()
         self._dirty_sequences.clear()
+        self._dirty_delays.clear()
         for stored in [each for each in self._store.topics.values() if not each.in_use]:
             self._store.unload(stored)  # it was in memory for the sake of the log alone
         self.housekeeping.made(position)
@@ -314,6 +327,8 @@ class GroupCommit:
             changed = topic.ledger.roll_back()
             if not topic.stored.in_use:
                 continue  # deleted since
+            if topic.stored.delays.roll_back(topic.ledger.last_confirmed):
+                self.delays_changed(topic.stored.delays)
             for info in changed:
                 self.put_row(ledger_key(topic.ledger.topic_id, info.ledger_id), ledger_row(topic.ledger, info))
         for producer, sequence_id, _, _, _ in group.receipts + behind.receipts:

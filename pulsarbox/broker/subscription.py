@@ -9,6 +9,7 @@ from pulsarbox.broker.clearing import Clearing
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.consumer_choice import choice_of
+from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
@@ -167,6 +168,7 @@ class Subscription:
 
     def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, asked: KeySharedMeta) -> Dispatcher:
         core = self.topic.core
+        self._set_delayed(sub_type)
         if sub_type == CommandSubscribe.Shared:
             choose = choice_of(core.settings.sharedConsumerSelection, self.properties)
             return SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
@@ -178,6 +180,23 @@ class Subscription:
         return SingleActiveDispatcher(
             self.cursor, self.source, core, self.throttle, failover=failover, topic=self.topic.name
         )
+
+    def _set_delayed(self, sub_type: CommandSubscribe.SubType) -> None:
+        """Exclusive and Failover subscriptions know of no delays."""
+        topic = self.topic
+        if self.source.delayed is not None:
+            self.source.delayed.clear()
+            self.source.delayed = None
+        if sub_type not in ONE_ACTIVE:
+            delays = topic.stored.delays
+            self.source.delayed = Delayed(self.cursor, delays, topic.policies, topic.core, self.dispatch)
+
+    def delayed(self, now: Now) -> int:
+        """Entries that are held back because they are not due. Of one whose type nobody knows yet: that would be."""
+        if self.served and self.type in ONE_ACTIVE:
+            return 0
+        topic = self.topic
+        return count_early(self.cursor, topic.stored.delays, cutoff_of(topic.policies, topic.core.settings, now))
 
     # Dispatch
 
@@ -222,8 +241,9 @@ class Subscription:
         """The one reason why nothing is being sent right now, and since when."""
         if self.fenced:
             return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
-        reason, limiter = self.dispatcher.why(), self.throttle.refusing
-        why = why_of(reason, self.dispatcher.standstill.since)
+        reason, limiter, delayed = self.dispatcher.why(), self.throttle.refusing, self.source.delayed
+        until = delayed.next_at if reason == Reason.DELAYED and delayed is not None else 0
+        why = why_of(reason, self.dispatcher.standstill.since, until)
         if reason == Reason.THROTTLED and limiter is not None:
             why = why._replace(text=f"{why.text}: {limiter.in_words}")
         return why

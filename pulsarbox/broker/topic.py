@@ -17,6 +17,7 @@ from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.limits.step import More
 from pulsarbox.broker.limits.topic_limits import TopicLimits
 from pulsarbox.broker.policies.deduplication import DEDUPLICATION
+from pulsarbox.broker.policies.delayed_delivery import check_delay
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Claim, Producers, StoredProducers
 from pulsarbox.broker.reads import Answer
@@ -161,6 +162,7 @@ class PersistentTopic(Topic):
         self._housekeeping = core.commits.housekeeping
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
+        self.policies.on_change(self.dispatch)  # delays may end
         self.deduplication: Deduplication | None = None
         self.update_deduplication()
         for cursor in stored.cursors.values():
@@ -255,6 +257,8 @@ class PersistentTopic(Topic):
             return
         if ledger.total_bytes >= self.backlog.full_at and self.backlog.refuses(now):
             return
+        if parsed.metadata.deliver_at_time:
+            check_delay(parsed.metadata, self.policies)
         deduplication = self.deduplication
         if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata, now):
             return
@@ -272,6 +276,9 @@ class PersistentTopic(Topic):
             else pack_entry(entry)
         )
         ledger_id, entry_id = entry[0], entry[1]
+        if entry[9] > entry[8]:
+            self.stored.delays.record(ledger_id, entry_id, entry[9])
+            self.core.commits.delays_changed(self.stored.delays)
         group = self.core.commits.open
         group.batch.add_entry(ledger_id, entry_id, header, payload)
         appended = group.appended.get(self)

@@ -1,8 +1,10 @@
 """Why a subscription is not sending, in words: for people who look at a backlog."""
 
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.clock import WALL_MAX
 
 TEXTS: Final[dict[str, str]] = {
     Reason.NO_CONSUMER: "nobody is connected",
@@ -30,8 +32,14 @@ class Why(NamedTuple):
     """Milliseconds since 1970, on the wall clock; 0: since the subscription came into memory."""
     text: str
     """The same for people."""
+    until: int = 0
+    """When it goes on (ms since 1970), where that is known: when the next delayed message is due."""
 
 
-def why_of(reason: str, since: int) -> Why:
+def why_of(reason: str, since: int, until: int = 0) -> Why:
     """A reason with its words."""
-    return Why(reason, since, TEXTS[reason])
+    text = TEXTS[reason]
+    if 0 < until <= WALL_MAX:
+        at = datetime.fromtimestamp(until / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+        text = f"{text}; the next is at {at[:-6]} UTC"
+    return Why(reason, since, text, until)

@@ -27,3 +27,32 @@ class PolicySettings:
         minimum=-1,
         dynamic=True,
     )
+    delayedDeliveryEnabled: bool = setting(
+        True,
+        "Whether shared and key-shared subscriptions hold a message back until the time that its producer has named. "
+        "Others never do. The policies of a namespace or topic win over this and the next two.",
+        table="policies",
+        dynamic=True,
+    )
+    delayedDeliveryTickTimeMillis: int = setting(
+        1000,
+        "How exactly: a message goes out up to a tick before its time, so that those of one tick go out together.",
+        table="policies",
+        unit="milliseconds",
+        minimum=1,
+        dynamic=True,
+    )
+    isDelayedDeliveryDeliverAtTimeStrict: bool = setting(
+        False,
+        "Whether no message goes out before its time, be it by less than a tick.",
+        table="policies",
+        dynamic=True,
+    )
+    delayedDeliveryMaxDelayInMillis: int = setting(
+        0,
+        "How long a message may be delayed: one with a longer delay is refused. 0: as long as its producer says.",
+        table="policies",
+        unit="milliseconds",
+        minimum=0,
+        dynamic=True,
+    )

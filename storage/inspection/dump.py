@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.commands import MAGIC
+from pulsarbox.storage.delays import unpack_chunk
 from pulsarbox.storage.format import (
     ACKED_HEADER,
     ACKED_RANGE,
@@ -340,10 +341,20 @@ def _row(key: bytes, value: bytes | None) -> Document:
     document: Document = {"key": key.decode(errors="backslashreplace")}
     if value is None:
         return document | {"deleted": True}
+    if key.startswith(b"delayed/"):
+        return document | _delayed(value)
     try:
         return document | {"value": json.loads(value)}
     except ValueError:  # acknowledgements are records, not JSON
         return document | {"size": len(value), "base64": base64.b64encode(value).decode()}
+
+
+def _delayed(row: bytes) -> Document:
+    try:
+        chunk = unpack_chunk(row)
+    except ValueError:
+        return {"size": len(row), "base64": base64.b64encode(row).decode()}
+    return {"due": [[time, place] for time, place in zip(chunk.times, chunk.places, strict=True)]}
 
 
 def _body(body: bytes, flags: int) -> Document:

@@ -4,6 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.delays import unpack_chunk
 from pulsarbox.storage.record import CursorRecord, unpack_records
 
 
@@ -55,11 +56,9 @@ class Holdings:
 
     def _apply(self, key: str, value: bytes | None, replayed: bool) -> None:
         kind, _, rest = key.partition("/")
-        if kind == "acks":
-            cursor_id = int(rest.partition("/")[0], 16)
+        if kind in ("acks", "delayed"):
             if value is not None:
-                _check_acks(cursor_id, value)
-                self.acks.add(cursor_id)
+                self._look_into(kind, rest, value)
             return
         row: Any = None if value is None else json.loads(value)
         if kind == "topic":
@@ -85,6 +84,15 @@ class Holdings:
             self._apply_sequence(rest, row)
         elif kind == "partitions":
             _put(self.partitioned, rest, None if row is None else int(row["partitions"]))
+
+    def _look_into(self, kind: str, rest: str, value: bytes) -> None:
+        """A row that is no JSON."""
+        if kind == "acks":
+            cursor_id = int(rest.partition("/")[0], 16)
+            _check_acks(cursor_id, value)
+            self.acks.add(cursor_id)
+        else:
+            unpack_chunk(value)
 
     def _apply_sequence(self, rest: str, row: Any) -> None:
         number, _, producer = rest.partition("/")

@@ -8,6 +8,7 @@ from pulsarbox.broker.consumer import ack_set_bits
 from pulsarbox.storage.record import Position
 from tests.simulation.box import OUTBOX_LIMIT, READ_BYTES, BoxEnd
 from tests.simulation.checker import Checker
+from tests.simulation.delayed_checkers import DelaysKept, NotBefore
 from tests.simulation.dispatch_checkers import ChunksTogether, OneActive, Turns, UnackedLimits
 from tests.simulation.ending import Ended
 from tests.simulation.flow_checkers import Liveness, Tally, Why
@@ -392,6 +393,8 @@ CHECKERS: tuple[type[Checker], ...] = (
     KeyOwner,
     KeyHolder,
     KeyOrder,
+    NotBefore,
+    DelaysKept,
     AckedStays,
     UnackedLimits,
     Rates,

@@ -28,6 +28,9 @@ class AtRest(Checker):
         disk, world = self.model.box.disk, self.model.world
         if self._turns % self.every or disk.reads_under_way or world.monotonic - disk.last_read_failure < PAUSE:
             return
+        monotonic, wall = self.model.box.broker.next_timer()
+        if (wall is not None and wall <= world.now.wall) or (monotonic is not None and monotonic <= world.monotonic):
+            return  # the wall clock was moved, and the shell has not looked at it yet
         for view in self.model.subs():
             standing = Standing.of(self.model, view)
             if standing is not None:
@@ -96,7 +99,11 @@ class Why(AtRest):
 
 
 def _end_of_log(standing: Standing) -> bool:
-    return not standing.waiting
+    return not standing.waiting and not standing.held_back()
+
+
+def _delayed(standing: Standing) -> bool:
+    return not standing.waiting and bool(standing.early)
 
 
 def _no_permits(standing: Standing) -> bool:
@@ -117,7 +124,8 @@ def _key_blocked(standing: Standing) -> bool:
     dispatcher = standing.dispatcher
     if not isinstance(dispatcher, KeySharedDispatcher):
         return False
-    owners = [dispatcher.selector.select(slot) for slot in standing.slots(dispatcher)]
+    slots = standing.slots(dispatcher, standing.perhaps())
+    owners = [dispatcher.selector.select(slot) for slot in slots]
     return any(owner is None or owner not in standing.ready for owner in owners)
 
 
@@ -126,7 +134,8 @@ def _draining(standing: Standing) -> bool:
     if not isinstance(dispatcher, KeySharedDispatcher):
         return False
     holders = standing.holders(dispatcher)
-    return any(standing.drains(dispatcher, holders, slot) for slot in standing.slots(dispatcher))
+    slots = standing.slots(dispatcher, standing.perhaps())
+    return any(standing.drains(dispatcher, holders, slot) for slot in slots)
 
 
 def _taking_over(standing: Standing) -> bool:
@@ -152,6 +161,7 @@ _TRUE = {
     Reason.CHUNKS: _chunks,
     Reason.TAKING_OVER: _taking_over,
     Reason.THROTTLED: _throttled,
+    Reason.DELAYED: _delayed,
 }
 """Whether a reason is true. Others are none while nothing is being read, moved or delayed."""
 

@@ -61,17 +61,21 @@ class KeyHolder(KeyRule):
 
 
 class KeyOrder(KeyRule):
-    """The first deliveries of a key's entries are in order; and none goes past an earlier one that waits."""
+    """The first deliveries of a key's entries are in order; and none goes past an earlier one that waits. Those that
+    are delayed have an order of their own."""
 
     rule = "key-order"
 
     def look(self, consumer: ConsumerView, entry: EntryView, dispatcher: KeySharedDispatcher) -> None:
         """See KeyRule."""
         sub, position = consumer.sub, entry.position
+        if entry.deliver_at:
+            return
         if not sub.policy.out_of_order and position not in sub.seen:
             newest = sub.newest.get(entry.key_hash, position)
             self.check(newest <= position, "a key goes backwards:", sub.name, newest, position)
         entries = sub.topic.entries
         for earlier in sub.left:
-            if earlier < position and entries[earlier].key_hash == entry.key_hash and earlier not in sub.owner:
+            same = entries[earlier].key_hash == entry.key_hash and not entries[earlier].deliver_at
+            if earlier < position and same and earlier not in sub.owner:
                 self.check(earlier in sub.unsure, "sent past one that waits:", sub.name, earlier, position)

@@ -57,6 +57,10 @@ class Model:
         self.unloads = 0
         self.trims = 0
         self.duplicates = 0
+        self.latest_wall = 0
+        """The latest that the wall clock was ever at: it may be set back."""
+        self.delayed_deliveries = 0
+        """Of entries that had been delayed."""
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
         self._sending: Pending | None = None

@@ -15,16 +15,18 @@ class Mutant(NamedTuple):
 
     patch: Patch
     rules: frozenset[str]
+    seeds: tuple[int, ...] = ()
+    """Tried first."""
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
-def mutant(*rules: str) -> Callable[[Patch], Patch]:
+def mutant(*rules: str, seeds: tuple[int, ...] = ()) -> Callable[[Patch], Patch]:
     """Register a bug."""
 
     def register(patch: Patch) -> Patch:
-        MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules))
+        MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules), seeds)
         return patch
 
     return register

@@ -23,6 +23,9 @@ KEYS = 9
 """Different keys of one producer; some of them are those of others."""
 
 
+DELAYS = (-5_000, 20, 300, 300, 2_000, 2_000, 2_500, 15_000, 100_000)
+
+
 class Sending(NamedTuple):
     """A SEND without a receipt."""
 
@@ -32,6 +35,8 @@ class Sending(NamedTuple):
     chunk: int = 0
     chunks: int = 0
     """Which chunk of a large message it is, and of how many; 0: it is none."""
+    deliver_at: int = 0
+    """When it is to be delivered (ms since 1970); 0: at once."""
 
 
 class SimulatedProducer(Client):
@@ -50,6 +55,8 @@ class SimulatedProducer(Client):
         self._producer_id = 1
         self._opening = 0
         self._closing = 0
+        self.delayed = 0.0
+        """How many of its messages are delayed."""
         self._ended = False
         """The topic takes no more messages: official clients give up."""
         self._keyed = world.random.choice((1, 2, 4, KEYS))
@@ -120,7 +127,10 @@ class SimulatedProducer(Client):
 
     def _next(self, size: int, chunk: int = 0, chunks: int = 0) -> Sending:
         first, self._sequence = self._sequence, self._sequence + size
-        sending = Sending(first, first + size - 1, chunk, chunks)
+        deliver_at = 0
+        if self.delayed and not chunks and self.world.chance(self.delayed):
+            deliver_at = self.world.now.wall + self.world.random.choice(DELAYS)
+        sending = Sending(first, first + size - 1, chunk, chunks, deliver_at)
         self._unsettled.append(sending)
         return sending
 
@@ -139,9 +149,11 @@ class SimulatedProducer(Client):
             metadata.partition_key = key
 
     def _send(self, sending: Sending) -> None:
-        first, last, chunk, chunks = sending
+        first, last, chunk, chunks, deliver_at = sending
         keys = [MessageKey(self.topic, self.name, self.session, i) for i in range(first, last + 1)]
         metadata = MessageMetadata(producer_name=self._assigned, sequence_id=first, publish_time=self.world.now.wall)
+        if deliver_at:
+            metadata.deliver_at_time = deliver_at
         self._key(metadata, first - chunk)
         if chunks:
             metadata.uuid = f"{self.name}-{first - chunk}"

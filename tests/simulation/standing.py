@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.consumer import Consumer
@@ -44,8 +45,12 @@ class Standing:
         """Consumers that get entries, when they can take them."""
         self.ready = {c for c in self.takers if c.permits > 0 and not c.blocked and not c.outbox.full and not c.closed}
         self.holder: dict[Position, Consumer] = {Position(*at): c for c in self.consumers for at in c.held}
-        self.waiting = [position for position in view.left if position not in self.holder]
+        waiting = [position for position in view.left if position not in self.holder]
+        due = self._due(waiting)
+        self.waiting = [position for position in waiting if position in due]
         """What is to be sent, in no order."""
+        self.early = [position for position in waiting if position not in due]
+        """What is to be sent at its time, which has not come; or within a tick of now."""
 
     @classmethod
     def of(cls, model: Model, view: SubView) -> Standing | None:
@@ -54,6 +59,24 @@ class Standing:
         if core is None or view.seeks or view.unsure or core.fenced:
             return None
         return cls(model, view, core)
+
+    def _due(self, waiting: list[Position]) -> set[Position]:
+        """Those that should have been sent a tick ago at the latest."""
+        entries, world = self.view.topic.entries, self.model.world
+        if not self.view.side_by_side:
+            return set(waiting)
+        wall = world.now.wall - self.model.box.settings.delayedDeliveryTickTimeMillis
+        return {position for position in waiting if entries[position].deliver_at <= wall}
+
+    def perhaps(self) -> set[Position]:
+        """What is to be sent by now, as far as can be told from outside: the box may be a tick ahead."""
+        tick = self.model.box.settings.delayedDeliveryTickTimeMillis
+        entries, latest = self.view.topic.entries, self.model.latest_wall + tick
+        return {position for position in (*self.waiting, *self.early) if entries[position].deliver_at <= latest}
+
+    def held_back(self) -> bool:
+        """Whether something is to be sent whose time has not come for sure."""
+        return bool(set(self.early) - self.perhaps())
 
     @property
     def limited(self) -> bool:
@@ -92,11 +115,11 @@ class Standing:
         there = {c: chunks for c, chunks in dispatcher._pinned.items() if c in self.consumers and c not in self.ready}
         return {Position(*at) for chunks in there.values() for at in chunks}
 
-    def slots(self, dispatcher: KeySharedDispatcher) -> dict[int, Position]:
-        """The first position of every slot that waits."""
+    def slots(self, dispatcher: KeySharedDispatcher, waiting: Iterable[Position] | None = None) -> dict[int, Position]:
+        """The first position of every slot that waits, or has something of ``waiting``."""
         entries, slot_of = self.view.topic.entries, dispatcher.selector.slot
         first: dict[int, Position] = {}
-        for position in self.waiting:
+        for position in self.waiting if waiting is None else waiting:
             slot = slot_of(entries[position].key_hash)
             first[slot] = min(position, first.get(slot, position))
         return first
@@ -120,7 +143,11 @@ class Standing:
         settings = self.core.topic.core.settings
         each = settings.keySharedLookAheadMsgInReplayThresholdPerConsumer * len(self.consumers)
         most = min(each, settings.keySharedLookAheadMsgInReplayThresholdPerSubscription)
-        return sum(1 for position in self.waiting if position < self.core.source.position) < most
+        return sum(1 for position in self.perhaps() if position < self.core.source.position) < most
+
+    def _is_passed(self, position: Position) -> bool:
+        """Whether the dispatcher has it, and looking ahead does not matter. What was delayed is like what is new."""
+        return position < self.core.source.position and not self.view.topic.entries[position].deliver_at
 
     def _stuck_keys(self, dispatcher: KeySharedDispatcher) -> list[Position]:
         holders = self.holders(dispatcher)
@@ -130,5 +157,5 @@ class Standing:
             for slot, position in self.slots(dispatcher).items()
             if dispatcher.selector.select(slot) in self.ready
             and not self.drains(dispatcher, holders, slot)
-            and (looks_ahead or position < self.core.source.position)
+            and (looks_ahead or self._is_passed(position))
         ]

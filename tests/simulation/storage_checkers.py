@@ -11,6 +11,7 @@ from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import Store, StoredTopic
 from tests.simulation.checker import Checker
+from tests.simulation.delayed_checkers import rows_of
 from tests.simulation.views import SubView, TopicView
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Recovered(Checker):
         live, recovery = box.broker.core.store, box.disk.peek()
         recovered, shadow = Store(recovery), shadow_of(live, recovery)
         for key in {*live.catalog.keys(""), *recovered.catalog.keys("")}:
-            if key.partition("/")[0] not in ("acks", "ledger", "sequence"):
+            if key.partition("/")[0] not in ("acks", "ledger", "sequence", "delays", "delayed"):
                 ours, theirs = live.catalog.get(key), recovered.catalog.get(key)
                 self.check(ours == theirs, "rows differ:", key, theirs, "should be", ours)
         keys = [list(store.catalog.keys("ledger/")) for store in (live, recovered)]
@@ -67,6 +68,8 @@ class Recovered(Checker):
         for cursor_id, cursor in ours.cursors.items():
             found, right = _cursor_state(theirs.cursors[cursor_id]), _cursor_state(cursor)
             self.check(found == right, "cursors differ:", ours.name, cursor.name, found, "should be", right)
+        delays, ours_delays = rows_of(theirs.delays), rows_of(ours.delays)
+        self.check(delays.items() <= ours_delays.items(), "delays differ:", ours.name, delays, ours_delays)
         theirs_highest, ours_highest = _highest(theirs), _highest(ours)
         same = theirs_highest == ours_highest
         self.check(same, "sequence ids differ:", ours.name, theirs_highest, "should be", ours_highest)

@@ -21,6 +21,7 @@ from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete
 from pulsarbox.storage.recovery import Store
 from tests.simulation import (  # noqa: F401  # they join the list
+    delayed_mutants,
     dispatch_mutants,
     rate_mutants,
     sequence_mutants,
@@ -280,7 +281,7 @@ def test_a_bug_is_noticed_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch
     try:
         MUTANTS[name].patch(monkeypatch)
         found = {}
-        for seed in dict.fromkeys((*GOOD_SEEDS, *range(SEEDS))):
+        for seed in dict.fromkeys((*MUTANTS[name].seeds, *GOOD_SEEDS, *range(SEEDS))):
             rule = broken_rule(seed)
             if rule in MUTANTS[name].rules:
                 return

@@ -42,7 +42,7 @@ def test_a_seed_keeps_all_rules(engine: str, seed: int, steps: int) -> None:
 @pytest.mark.parametrize(
     ("engine", "seeds", "steps", "wanted"),
     [
-        ("memory", SEEDS, STEPS, {"checkpoint", "removed", "packed", "unload", "trim"}),
+        ("memory", SEEDS, STEPS, {"checkpoint", "removed", "packed", "unload", "trim", "delayed"}),
         ("lmdb", LMDB_SEEDS, LMDB_STEPS, {"checkpoint", "sealed", "removed", "packed", "unload", "trim"}),
     ],
 )

@@ -89,6 +89,10 @@ class EntryView:
     chunk_of: str
     """The message of which it is a chunk; empty where it is none."""
     chunk_id: int
+    deliver_at: int
+    """When it is to be delivered (ms since 1970); 0: at once."""
+    late: bool
+    """That is later than it was published."""
     sent_again: bool = False
     """An earlier entry is the same chunk."""
 
@@ -106,6 +110,8 @@ class EntryView:
             key_hash(metadata),
             chunk_of,
             metadata.chunk_id,
+            record.deliver_at,
+            record.deliver_at > record.append_time,
         )
 
     @property
@@ -219,7 +225,8 @@ class SubView:
         if self.side_by_side:
             self.owner[entry.position] = consumer
         self.seen.add(entry.position)
-        self.newest[entry.key_hash] = max(entry.position, self.newest.get(entry.key_hash, entry.position))
+        if not entry.deliver_at:
+            self.newest[entry.key_hash] = max(entry.position, self.newest.get(entry.key_hash, entry.position))
 
     def count_again(self, position: Position) -> None:
         """An entry is to be delivered again, and that counts."""

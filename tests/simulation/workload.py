@@ -77,6 +77,15 @@ def with_rates(settings: Settings, random: Random) -> Settings:
     )
 
 
+def with_delays(settings: Settings, random: Random) -> Settings:
+    """The same; delayed messages are held back, more or less exactly."""
+    return replace(
+        settings,
+        delayedDeliveryTickTimeMillis=random.choice((1, 200, 1000)),
+        isDelayedDeliveryDeliverAtTimeStrict=random.random() < 0.5,
+    )
+
+
 def without_rates(settings: Settings) -> Settings:
     """The same, and nothing is limited."""
     return replace(
@@ -122,9 +131,16 @@ class Run:
         """The same."""
         if self.limited:
             settings = with_rates(settings, Random(seed))
+        self.delayed = seed % 20 in (9, 11, 14, 19)
+        """The same."""
+        if self.delayed:
+            settings = with_delays(settings, Random(seed))
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         self.topics = TOPICS[: random.choice((1, 2, 3))]
         self.clients = self._make_clients()
+        for client in self.clients:
+            if self.delayed and isinstance(client, SimulatedProducer):
+                client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
         self._crash_every = random.choice((0.0, 3.0, 8.0))
         self._faults = faults_of(random)
         if engine == "lmdb" and self._crash_every:
@@ -185,6 +201,7 @@ class Run:
             "trim": self.model.trims,
             "life": self.box.life,
             "duplicate": self.model.duplicates,
+            "delayed": self.model.delayed_deliveries,
             "ended": 0 if self.ending is None else self.ending.told,
         }
 

@@ -185,8 +185,13 @@ class MultipleConsumersDispatcher:
         reason = self.standstill.reason
         if not self._consumers:
             return Reason.NO_CONSUMER
-        if reason == Reason.END_OF_LOG and (self._source.reading or self._replay.reading):
-            return Reason.READING
+        if reason == Reason.END_OF_LOG:
+            delayed = self._source.delayed
+            if self._source.reading or self._replay.reading or (delayed is not None and delayed.reading):
+                return Reason.READING
+            held = sum(len(each.held) for each in self._consumers)
+            if delayed is not None and delayed.next_at and self._cursor.backlog_entries > held:
+                return Reason.DELAYED
         if reason == Reason.NO_PERMITS:
             asking = [each for each in self._consumers if each.permits > 0]
             if asking and all(each.blocked for each in asking):

@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.core import Core
 from pulsarbox.clock import Now
@@ -12,6 +12,9 @@ from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, Position
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.dispatch.delayed import Delayed
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +70,8 @@ class EntrySource:
         self._generation = 0
         """Answers to reads of before a rewind are recognised by it, and dropped."""
         self._starved = False
+        self.delayed: Delayed | None = None
+        """What is held back until its time has come; None where delays do not count."""
         self.position = Position(-1, -1)
         self.rewind()
 
@@ -76,6 +81,8 @@ class EntrySource:
         self._ahead.clear()
         self._generation += 1
         self.reading = self._starved = False
+        if self.delayed is not None:
+            self.delayed.clear()
 
     def take(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None = None) -> list[Entry]:
         """The next entries: up to ``max_entries`` of them, and no more once ``max_messages``, ``max_bytes`` or the
@@ -83,6 +90,21 @@ class EntrySource:
 
         An empty list where there is none, or none yet.
         """
+        delayed = self.delayed
+        if delayed is None:
+            return self._take_in_order(max_entries, max_messages, now, max_bytes)
+        if delayed.holds:
+            due = delayed.take(max_entries, max_messages, max_bytes, self.position, now)
+            if due:
+                return due
+        taken = self._take_in_order(max_entries, max_messages, now, max_bytes)
+        if delayed.holds:
+            delayed.wait(now)
+        return taken
+
+    def _take_in_order(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None) -> list[Entry]:
+        """The same of what comes in order of the log."""
+        delayed = self.delayed
         taken: list[Entry] = []
         cursor, ahead = self._cursor, self._ahead
         ledger_id, entry_id = self.position
@@ -95,16 +117,21 @@ class EntrySource:
             else:
                 entry = tail.get(entry_id) if tail is not None else None
             if entry is None:
-                following = self._missing(ledger_id, entry_id, bool(taken))
+                following = self._missing(ledger_id, entry_id, bool(taken), now)
                 if following is None:
                     break
                 ledger_id, entry_id = following
+                if delayed is not None and delayed.tired:
+                    self._timers.at(now.monotonic, self._ready)
+                    break
                 tail = self._ledger.tail.get(ledger_id)
                 acked = AckedAhead(cursor)
                 continue
             at = entry[0], entry[1]
             ledger_id, entry_id = entry[0], entry[1] + 1
             if at <= last_acked and acked.has(at):
+                continue
+            if entry[9] and delayed is not None and delayed.is_early(entry, now):
                 continue
             if not taken:
                 enough = entry[5] + self._bounds.read_bytes
@@ -138,16 +165,18 @@ class EntrySource:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there is nothing to be taken."""
-        if self._ahead:
+        """Whether there is nothing to be taken. What is held back counts as something: it may be due."""
+        if self._ahead or (self.delayed is not None and self.delayed.holds):
             return False
         ledger_id, entry_id = self.position
         return self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1)) > self._ledger.last_confirmed
 
-    def _missing(self, ledger_id: int, entry_id: int, some: bool) -> Position | None:
+    def _missing(self, ledger_id: int, entry_id: int, some: bool, now: Now) -> Position | None:
         """The entry is not in memory: where to go on, None where there is nothing to go on with."""
         following = self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1))
         following = self._damaged.get(following, following)
+        if self.delayed is not None:
+            following = self.delayed.pass_by(following, now)
         if following != (ledger_id, entry_id):
             return following
         if following <= self._ledger.last_confirmed and not some:
@@ -164,6 +193,8 @@ class EntrySource:
             tail = self._ledger.tail.get(following.ledger_id)
             if tail is None or following.entry_id not in tail:
                 following = self._cursor.next_unacked(following)
+                if self.delayed is not None and self.delayed.holds_back(following):
+                    return  # it is passed by when its turn has come, unread
                 self._read(self._damaged.get(following, following))
 
     def _read(self, first: Position) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pulsarbox.broker.policies.delayed_delivery import OF_BROKER as DELAYED_DELIVERY
 from pulsarbox.broker.policies.persistence import OF_BROKER as PERSISTENCE
 from pulsarbox.broker.policies.schema import OF_BROKER as SCHEMA_COMPATIBILITY
 from pulsarbox.config import Settings
@@ -76,9 +75,9 @@ _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
         "ratePeriodInSecond": settings.subscribeRatePeriodPerConsumerInSecond,
     },
     "delayed-delivery": lambda settings: {
-        "tickTime": DELAYED_DELIVERY.tick_ms,
-        "active": DELAYED_DELIVERY.active,
-        "maxDeliveryDelayInMillis": DELAYED_DELIVERY.max_delay_ms,
+        "tickTime": settings.delayedDeliveryTickTimeMillis,
+        "active": settings.delayedDeliveryEnabled,
+        "maxDeliveryDelayInMillis": settings.delayedDeliveryMaxDelayInMillis,
     },
     "dispatcher-pause-on-ack-state-persistent": lambda settings: False,
     "max-producers": lambda settings: settings.maxProducersPerTopic,

@@ -5,7 +5,11 @@ Source: https://pulsar.apache.org/docs/4.2.x/concepts-messaging/#delayed-message
 
 from typing import Any, Final, NamedTuple
 
+from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.config import Settings
+from pulsarbox.errors import NotAllowed
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 
 class DelayedDelivery(NamedTuple):
@@ -21,8 +25,19 @@ def _read(value: dict[str, Any]) -> DelayedDelivery:
     return DelayedDelivery(value["active"], value["tickTime"], value["maxDeliveryDelayInMillis"])
 
 
-OF_BROKER: Final = DelayedDelivery(True, 1000, 0)
-"""Pulsar's own values."""
-DELAYED_DELIVERY: Final = Policy(
-    "delayed-delivery", "delayed_delivery_policies", "delayedDelivery", _read, lambda settings: OF_BROKER
-)
+def _of_broker(settings: Settings) -> DelayedDelivery:
+    return DelayedDelivery(
+        settings.delayedDeliveryEnabled,
+        settings.delayedDeliveryTickTimeMillis,
+        settings.delayedDeliveryMaxDelayInMillis,
+    )
+
+
+DELAYED_DELIVERY: Final = Policy("delayed-delivery", "delayed_delivery_policies", "delayedDelivery", _read, _of_broker)
+
+
+def check_delay(metadata: MessageMetadata, policies: TopicPolicies) -> None:
+    """Raises NotAllowed where a message is to be delivered later than its topic allows."""
+    active, _, longest = policies.get(DELAYED_DELIVERY)
+    if active and longest > 0 and metadata.deliver_at_time - metadata.publish_time > longest:
+        raise NotAllowed(f"Exceeds max allowed delivery delay of {longest} milliseconds")

@@ -235,7 +235,6 @@ _DELIVERY: Final = (
         DELAYED_DELIVERY,
         Place("delayed_delivery_policies", "delayedDelivery", superuser=True),
         Place("delayedDelivery", "delayedDelivery", applied=True),
-        stored_only="a later version delays messages",
     ),
     PolicyRow(
         "dispatcher-pause-on-ack-state-persistent",
@@ -469,6 +468,11 @@ _OTHERS: Final = (
 )
 
 _SETTINGS: Final = {
+    "delayed-delivery": (
+        "delayedDeliveryEnabled",
+        "delayedDeliveryTickTimeMillis",
+        "delayedDeliveryMaxDelayInMillis",
+    ),
     "retention": ("defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"),
     "message-ttl": ("ttlDurationDefaultInSeconds",),
     "subscription-expiration-time": ("subscriptionExpirationTimeMinutes",),

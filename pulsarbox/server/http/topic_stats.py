@@ -22,6 +22,7 @@ from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
 from pulsarbox.storage.catalog import topic_key
+from pulsarbox.storage.delays import ROW_BYTES
 
 Stats = dict[str, Any]
 
@@ -141,6 +142,7 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
     slowest = min((each.cursor.mark_bytes for each in topic.subscriptions.values()), default=ledger.confirmed_bytes)
     ranges = _sum(subscriptions, "nonContiguousDeletedMessagesRanges")
     return {
+        "delayedMessageIndexSizeInBytes": topic.stored.delays.size,
         "bytesInCounter": ledger.confirmed_bytes,
         "msgInCounter": ledger.confirmed_messages,
         "storageSize": ledger.size,
@@ -269,11 +271,13 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
 
 def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
     cursor, clearing, why = subscription.cursor, subscription.clearing, subscription.why()
-    backlog, ranges = cursor.backlog_entries, len(cursor.ranges)
+    backlog, ranges, delayed = cursor.backlog_entries, len(cursor.ranges), subscription.delayed(now)
     return {
         "msgBacklog": backlog,
         "backlogSize": cursor.backlog_bytes,
-        "msgBacklogNoDelayed": backlog,
+        "msgBacklogNoDelayed": backlog - delayed,
+        "msgDelayed": delayed,
+        "delayedMessageIndexSizeInBytes": delayed * ROW_BYTES,
         "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
         "msgInReplay": subscription.waiting_again,
         "type": TYPE_NAMES[subscription.type] if subscription.served else "None",

@@ -92,6 +92,8 @@ class SubscriptionRow(NamedTuple):
     backlog_bytes: int = 0
     again: int = 0
     """Entries that wait to be sent again."""
+    delayed: int = 0
+    """Entries of the backlog that are not due."""
     blocked: int = 0
     expired: int = 0
     rate_expired: float = 0.0
@@ -132,6 +134,7 @@ class SubscriptionRow(NamedTuple):
             backlog_messages=cursor.backlog_messages,
             backlog_bytes=cursor.backlog_bytes,
             again=subscription.waiting_again,
+            delayed=subscription.delayed(now),
             blocked=int(subscription.blocked),
             expired=clearing.expired,
             rate_expired=rounded(clearing.rate_expired(now)),
@@ -168,6 +171,7 @@ class TopicRow(NamedTuple):
     total_bytes_out: int
     backlog: int
     again: int
+    delayed: int
     publish_limited: int = 0
     """How many receipts had to wait."""
     total_messages_in: int = 0
@@ -181,6 +185,8 @@ class TopicRow(NamedTuple):
     """The same in seconds."""
     backlog_age: int = 0
     """Seconds of its oldest message, -1 where there is none or it is not known. No sum means anything."""
+    delayed_index: int = 0
+    """Bytes of the table of delays."""
     size_evictions: int = 0
     """Times that a backlog was cut because it was too large, since the topic came into memory."""
     age_evictions: int = 0
@@ -234,6 +240,7 @@ class TopicRow(NamedTuple):
             total_bytes_out=gone_bytes + sum([each.total_bytes_out for each in subscriptions]),
             backlog=sum([each.backlog for each in subscriptions]),
             again=sum([each.again for each in subscriptions]),
+            delayed=sum([each.delayed for each in subscriptions]),
             publish_limited=topic.limits.publish_limited,
         )
         if isinstance(topic, PersistentTopic):
@@ -254,6 +261,7 @@ class TopicRow(NamedTuple):
             quota=topic.backlog.size.limit,
             quota_time=topic.backlog.age.limit // 1000 if topic.backlog.age.limit > 0 else -1,
             backlog_age=max(now.wall - oldest.begins, 0) // 1000 if oldest is not None else -1,
+            delayed_index=topic.stored.delays.size,
             size_evictions=topic.backlog.evictions,
             age_evictions=topic.expiry.evictions,
             entries_out=rounded(entries_out),

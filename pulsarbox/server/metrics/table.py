@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pulsarbox.broker.commit_times import LATENCY_MS, SIZES
 from pulsarbox.server.metrics.exposition import Metric
+from pulsarbox.storage.delays import ROW_BYTES
 
 
 def _nothing(row: object) -> float:
@@ -85,6 +86,10 @@ _REPLICATION: Final = tuple(
     for what in ("rate_in", "rate_out", "throughput_in", "throughput_out", "backlog")
 )
 
+_DELAYED_INDEX: Final = Metric(
+    "pulsar_delayed_message_index_size_bytes", "Size of the table of delays", field("delayed_index")
+)
+
 TOPIC: Final = (
     *_TRAFFIC,
     Metric("pulsar_average_msg_size", "Bytes of a message", field("mean_size")),
@@ -97,6 +102,7 @@ TOPIC: Final = (
            field("quota_time")),
     Metric("pulsar_storage_backlog_age_seconds", "Seconds that it is old; -1: there is none", field("backlog_age")),
     *_EVICTED,
+    _DELAYED_INDEX,
     *_BUCKETS,
     *_REPLICATION,
 )  # fmt: skip
@@ -111,8 +117,9 @@ NAMESPACE: Final = (
     *_STORED,
     Metric("pulsar_msg_backlog", "Entries that subscriptions have before them", field("backlog"),
            labels='remote_cluster="local"'),
-    Metric("pulsar_subscription_delayed", "Messages that are not due yet", _nothing),
+    Metric("pulsar_subscription_delayed", "Messages that are not due yet", field("delayed")),
     Metric("pulsar_subscription_in_replay", "Entries that wait to be sent again", field("again")),
+    _DELAYED_INDEX,
     *_BUCKETS,
     *_REPLICATION,
 )  # fmt: skip
@@ -122,8 +129,11 @@ TOPICS_COUNT: Final = NAMESPACE[0]
 
 SUBSCRIPTION: Final = (
     Metric("pulsar_subscription_back_log", "Entries before it", field("backlog")),
-    Metric("pulsar_subscription_back_log_no_delayed", "Those of them that are due", field("backlog")),
-    Metric("pulsar_subscription_delayed", "Messages that are not due yet", _nothing),
+    Metric("pulsar_subscription_back_log_no_delayed", "Those of them that are due",
+           lambda row: row.backlog - row.delayed),
+    Metric("pulsar_subscription_delayed", "Messages that are not due yet", field("delayed")),
+    Metric("pulsar_subscription_delayed_message_index_size_bytes", "What the table of delays has of them",
+           lambda row: row.delayed * ROW_BYTES),
     Metric("pulsar_subscription_in_replay", "Entries that wait to be sent again", field("again")),
     Metric("pulsar_subscription_unacked_messages", "Messages that are sent and not acknowledged", field("unacked")),
     Metric("pulsar_subscription_blocked_on_unacked_messages", "1 where these are too many", field("blocked")),

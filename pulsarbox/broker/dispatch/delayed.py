@@ -1,0 +1,304 @@
+"""What a Shared or Key_Shared subscription does not send yet: messages whose time has not come (delayed delivery).
+
+The source of a dispatcher goes through the log in order and passes by what is not due. A *mark* says up to which time,
+ledger and entry the delayed ones are taken: what is behind the mark is passed by, all before it is not. When time goes
+on, the rows between the old mark and the new one come from the table (``storage.delays``), as far as the source has
+passed them by; those that it has yet to come to it will find itself. So each is taken once, and memory holds a number
+for each chunk of the table that has been passed by, and the few entries that are due right now.
+
+Unless delivery is strict, the mark is a tick ahead of the clock, as in Pulsar: messages come up to a tick early. The
+timer rings when the first of those passed by falls due, so none comes late.
+
+Source: https://pulsar.apache.org/docs/4.2.x/concepts-messaging/#delayed-message-delivery.
+"""
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import Final
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.dispatch.replay import Positions, Replay
+from pulsarbox.broker.policies.delayed_delivery import DELAYED_DELIVERY
+from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.timers import Timer
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.delays import DELAY_CHUNK, Delays, TimeKey
+from pulsarbox.storage.ranges import ChunkKey
+from pulsarbox.storage.record import Entry, Position
+
+STEPS: Final = 2000
+"""Rows of the table that one turn looks at, in some milliseconds."""
+NEVER: Final = 1 << 63
+"""Later than any time that a client can name."""
+APART_MS: Final = 10
+"""With strict delivery the timer does not ring more often than this, or than once a tick if that is less."""
+_NOTHING: Final[TimeKey] = (0, 0, 0)
+
+
+def cutoff_of(policies: TopicPolicies, settings: Settings, now: Now) -> int:
+    """What falls due up to this time (ms since 1970) may be sent now."""
+    policy = policies.get(DELAYED_DELIVERY)
+    if not policy.active:
+        return NEVER
+    return now.wall if settings.isDelayedDeliveryDeliverAtTimeStrict else now.wall + policy.tick_ms
+
+
+def count_early(cursor: ManagedCursor, delays: Delays, cutoff: int) -> int:
+    """Entries that are not acknowledged and fall due later than ``cutoff``.
+
+    What was acknowledged one by one before it was due, as only an Exclusive or Failover subscription can, still counts.
+    """
+    return min(delays.not_due(cursor.mark_delete, cutoff), cursor.backlog_entries) if delays else 0
+
+
+class Delayed:
+    """The messages of one subscription that are not due. ``ready`` is called when some are."""
+
+    def __init__(
+        self,
+        cursor: ManagedCursor,
+        delays: Delays,
+        policies: TopicPolicies,
+        core: Core,
+        ready: Callable[[Now], None],
+    ) -> None:
+        self._cursor = cursor
+        self._ledger = cursor.ledger
+        self._delays = delays
+        self._policies = policies
+        self._core = core
+        self._bounds = core.bounds
+        self._ready = ready
+        self._replay = Replay(cursor, core, ready)
+        self._mark = _NOTHING
+        self._floor = (-1, -1)
+        """What comes before this was taken under an earlier mark."""
+        self._heap: list[tuple[int, int, int]] = []
+        """When the next row of a chunk that was passed by falls due, the chunk's ledger and number."""
+        self._next: dict[ChunkKey, int] = {}
+        """The same by chunk; what the heap has beside it is out of date."""
+        self._due = Positions()
+        """What is due, and was not sent yet."""
+        self._all_due = False
+        """Delayed delivery was turned off, and what was held back then is still on its way out."""
+        self._timer: Timer | None = None
+        self._rings_at = 0
+        self._rang_at = 0
+        self.holds = False
+        """Whether anything was passed by, or is due and was not sent."""
+        self.tired = False
+        """The last walk ended before it came to something that is wanted; it goes on in a turn of its own."""
+
+    @property
+    def reading(self) -> bool:
+        """Whether due messages are being read."""
+        return self._replay.reading
+
+    @property
+    def next_at(self) -> int:
+        """When the next message falls due (ms since 1970), 0 where none was passed by."""
+        return self._heap[0][0] if self._heap else 0
+
+    def clear(self) -> None:
+        """The source starts anew: nothing is passed by."""
+        self._heap.clear()
+        self._next.clear()
+        self._due.clear()
+        self._replay.clear()
+        self.holds = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # What the source asks
+
+    def is_early(self, entry: Entry, now: Now) -> bool:
+        """Whether an entry that the source has come to is not due: then it is passed by."""
+        at, ledger_id, entry_id = entry[9], entry[0], entry[1]
+        if not self._heap:
+            self._begin((ledger_id, entry_id), now)
+        if (at, ledger_id, entry_id) <= self._mark:
+            return False
+        if not self._delays.has(ledger_id, entry_id, at):  # published by a version that kept no table
+            self._delays.record(ledger_id, entry_id, at)
+            self._core.commits.delays_changed(self._delays)
+        self._expect((ledger_id, entry_id // DELAY_CHUNK), at)
+        return True
+
+    def pass_by(self, position: Position, now: Now) -> Position:
+        """From an unacknowledged entry on, the first one that the table does not say is not due.
+
+        Whole chunks are passed by unseen where everything in them is delayed. ``tired`` says that it is not known of
+        the entry yet.
+        """
+        self.tired = False
+        if not self._delays:
+            return position
+        for _ in range(STEPS):
+            if position > self._ledger.last_confirmed:
+                return position
+            ledger_id, entry_id = position
+            number, place = divmod(entry_id, DELAY_CHUNK)
+            extent = self._delays.extent(ledger_id, number)
+            if extent is None:
+                return position
+            if not self._heap:
+                self._begin(position, now)
+            if extent.last <= self._mark[0]:
+                return position
+            if extent.first > self._mark[0] and extent.count == self._entries(ledger_id, number):
+                self._expect((ledger_id, number), extent.first)
+                end = number * DELAY_CHUNK + extent.count - 1
+            else:
+                at = self._delays.chunk(ledger_id, number).due(place)
+                if at is None or (at, ledger_id, entry_id) <= self._mark:
+                    return position
+                self._expect((ledger_id, number), at)
+                end = entry_id
+            position = self._cursor.next_unacked(self._ledger.next(ledger_id, end))
+        self.tired = True
+        return position
+
+    def holds_back(self, position: Position) -> bool:
+        """Whether the table says of an entry that it is not due. Nothing is passed by for it."""
+        if not self._heap:
+            return False
+        ledger_id, (number, place) = position.ledger_id, divmod(position.entry_id, DELAY_CHUNK)
+        if self._delays.extent(ledger_id, number) is None:
+            return False
+        at = self._delays.chunk(ledger_id, number).due(place)
+        return at is not None and (at, *position) > self._mark
+
+    def take(
+        self, max_entries: int, max_messages: int, max_bytes: int | None, passed: Position, now: Now
+    ) -> list[Entry]:
+        """Entries that were passed by and are due by now: as many as ``EntrySource.take`` would give.
+
+        ``passed`` is where the source is: what comes from there on it finds itself.
+        """
+        cutoff = self._cutoff_of_held(now)
+        if len(self._due) < max_entries:
+            self._pull(cutoff, passed)
+        entries: list[Entry] = []
+        due, left = self._due, self._bounds.read_bytes
+        if max_bytes is not None:
+            left = min(left, max_bytes)
+        while due and len(entries) < max_entries and max_messages > 0 and left > 0:
+            at = due.first
+            if not self._replay.is_gone(at):
+                entry = self._replay.take(at)
+                if entry is None:
+                    if not entries:
+                        self._replay.read(at, set(islice(due, self._bounds.read_entries)))
+                    break
+                entries.append(entry)
+                max_messages -= entry[3]
+                left -= len(entry[11])
+            due.pop()
+        if not due and self._heap and self.next_at <= cutoff:
+            self._core.timers.at(now.monotonic, self._ready)
+        self.holds = bool(self._heap or due)
+        return entries
+
+    def wait(self, now: Now) -> None:
+        """Have the timer ring when the next message falls due."""
+        if not self._heap:
+            return
+        at = self.next_at
+        if at <= self._mark[0]:
+            return  # it is due, and waits for consumers
+        policy = self._policies.get(DELAYED_DELIVERY)
+        at = max(at, self._rang_at + min(APART_MS, policy.tick_ms))
+        if self._timer is None or at < self._rings_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._rings_at = at
+            self._timer = self._core.timers.at_wall(at, self._ring)
+
+    # Inside
+
+    def _ring(self, now: Now) -> None:
+        self._timer = None
+        self._rang_at = now.wall
+        self._ready(now)
+
+    def _begin(self, position: tuple[int, int], now: Now) -> None:
+        """Nothing before ``position`` is passed by: from there on the clock says what is due, wherever it is now."""
+        self._all_due = False
+        self._mark = (cutoff_of(self._policies, self._core.settings, now), NEVER, NEVER)
+        self._floor = position
+
+    def _cutoff_of_held(self, now: Now) -> int:
+        """The cutoff for what was passed by. All of it goes once delayed delivery is turned off: were it turned on
+        again in the middle of that, the mark would be ahead of the clock for good."""
+        cutoff = cutoff_of(self._policies, self._core.settings, now)
+        if cutoff == NEVER and self._heap:
+            self._all_due = True
+        return NEVER if self._all_due else cutoff
+
+    def _entries(self, ledger_id: int, number: int) -> int:
+        """How many entries of a chunk there are, -1 where more may come."""
+        info = self._ledger.ledgers.get(ledger_id)
+        if info is None:
+            return -1
+        left = info.confirmed - number * DELAY_CHUNK
+        if left >= DELAY_CHUNK:
+            return DELAY_CHUNK
+        return left if info.confirmed == info.entries else -1
+
+    def _expect(self, key: ChunkKey, at: int) -> None:
+        """A row of a chunk was passed by."""
+        known = self._next.get(key)
+        if known is None or at < known:
+            self._next[key] = at
+            heappush(self._heap, (at, *key))
+            self.holds = True
+            if len(self._heap) > 2 * len(self._next) + 64:
+                self._heap = [(time, *each) for each, time in self._next.items()]
+                heapify(self._heap)
+
+    def _pull(self, cutoff: int, passed: Position) -> None:
+        """Take over the rows up to ``cutoff``, as many as one read brings, and set the mark behind them."""
+        found: list[tuple[int, int]] = []
+        looked = 0
+        while self.next_at and self.next_at <= cutoff and len(found) < self._bounds.read_entries and looked < STEPS:
+            at, ledger_id, number = heappop(self._heap)
+            key = (ledger_id, number)
+            if self._next.get(key) != at:
+                continue
+            del self._next[key]
+            if ledger_id not in self._ledger.ledgers:
+                continue
+            base = number * DELAY_CHUNK
+            if (ledger_id, base + DELAY_CHUNK - 1) <= self._cursor.mark_delete:
+                continue
+            looked += self._pull_chunk(key, cutoff, passed, found)
+        if not self._heap or self.next_at > cutoff:
+            self._mark = max(self._mark, (cutoff, NEVER, NEVER))
+        if found:
+            self._due.add_all(found)
+
+    def _pull_chunk(self, key: ChunkKey, cutoff: int, passed: Position, found: list[tuple[int, int]]) -> int:
+        """The same of one chunk, as long as no other has an earlier row; how many rows were looked at."""
+        ledger_id, number = key
+        base = number * DELAY_CHUNK
+        chunk = self._delays.chunk(*key)
+        first = at = chunk.behind(self._mark, ledger_id, base)
+        end = min(len(chunk), first + STEPS)
+        times, places = chunk.times, chunk.places
+        limit = self._bounds.read_entries
+        while at < end and len(found) < limit:
+            time = times[at]
+            if time > cutoff or (self._heap and (time, ledger_id, number) > self._heap[0]):
+                break
+            position = (ledger_id, base + places[at])
+            self._mark = (time, *position)
+            if self._floor <= position < passed and not self._cursor.is_acked(*position):
+                found.append(position)
+            at += 1
+        if at < len(chunk):
+            self._expect(key, times[at])
+        return at - first + 1

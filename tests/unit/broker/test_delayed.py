@@ -1,0 +1,625 @@
+"""Delayed delivery: ``broker.dispatch.delayed``, and what of it the source, the topic and the policies carry."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.dispatch import delayed as of_dispatch
+from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData, NotAllowedError
+from pulsarbox.storage import delays as of_storage
+from tests.unit.broker.playbook import TOPIC, Box, Client
+
+SHARED, KEY_SHARED = CommandSubscribe.Shared, CommandSubscribe.Key_Shared
+HOLDING_BACK = pytest.mark.parametrize("kind", [SHARED, KEY_SHARED], ids=["shared", "key-shared"])
+DAY = 86_400_000
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several chunks, and several turns of a walk, where the tests have twenty entries."""
+    for module in (of_storage, of_dispatch):
+        monkeypatch.setattr(module, "DELAY_CHUNK", 8)
+    monkeypatch.setattr(of_dispatch, "STEPS", 5)
+
+
+def box_of(**settings: Any) -> Box:
+    """A box whose clients need not say that they are there."""
+    return Box(keepAliveIntervalSeconds=1_000_000, **settings)
+
+
+def killed(box: Box) -> Box:
+    """The box after a restart, at the same time."""
+    again = box.restart()
+    again.time, again.wall = box.time, box.wall
+    return again
+
+
+def topic_of(box: Box) -> PersistentTopic:
+    topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
+    assert isinstance(topic, PersistentTopic)
+    return topic
+
+
+def sub_of(box: Box, name: str = "s") -> Subscription:
+    return topic_of(box).subscriptions[name]
+
+
+class Sender:
+    """A producer whose messages have a number as their body."""
+
+    def __init__(self, box: Box, sent: int = 0) -> None:
+        self.box = box
+        self.client = box.client()
+        self.client.producer(1)
+        self.sent = sent
+
+    def send(self, after: int | None = None, **metadata: Any) -> int:
+        """A message delayed by so many milliseconds, or not at all; its number."""
+        if after is not None:
+            metadata["deliver_at_time"] = self.box.wall + after
+        self.client.send(self.sent, b"%d" % self.sent, **metadata)
+        self.client.inbox.clear()
+        self.sent += 1
+        return self.sent - 1
+
+
+def consumer(box: Box, kind: int = SHARED, name: str = "s", permits: int = 1000, **fields: Any) -> Client:
+    client = box.client()
+    client.subscribe(name, subType=kind, **fields)
+    client.flow(permits)
+    return client
+
+
+def numbers(client: Client) -> list[int]:
+    """Take all frames, which must be messages; their numbers."""
+    frames = list(client.inbox)
+    assert set(client.names()) <= {"message"}
+    return numbers_of(frames)
+
+
+def numbers_of(frames: list[tuple[bytes, bytes]]) -> list[int]:
+    """Of messages as they came."""
+    return [int(payload[parse_entry(payload).body_offset :]) for _, payload in frames]
+
+
+def crowded_out(box: Box) -> None:
+    """Nothing of the topic is in memory: what is sent has to be read."""
+    topic_of(box).ledger.tail.clear()
+
+
+# When
+
+
+@HOLDING_BACK
+def test_a_message_comes_when_it_is_due_and_others_do_not_wait_for_it(kind: int) -> None:
+    box = box_of()
+    client, sender = consumer(box, kind), Sender(box)
+    sender.send(10_000)
+    sender.send()
+    assert numbers(client) == [1]
+    box.advance(9.999)
+    assert numbers(client) == []
+    box.advance(0.001)
+    assert numbers(client) == [0]
+    box.advance(100)
+    assert numbers(client) == []
+
+
+@pytest.mark.parametrize("after", [-DAY, 0, 1000])
+def test_what_is_past_or_within_a_tick_comes_at_once(after: int) -> None:
+    box = box_of()
+    client = consumer(box)
+    Sender(box).send(after)
+    assert numbers(client) == [0]
+
+
+def test_strictly_nothing_comes_early() -> None:
+    box = box_of(isDelayedDeliveryDeliverAtTimeStrict=True)
+    client, sender = consumer(box), Sender(box)
+    for after in (500, 1, 0, 1500):
+        sender.send(after)
+    assert numbers(client) == [2]
+    box.advance(0.010)
+    assert numbers(client) == [1]
+    box.advance(0.489)
+    assert numbers(client) == []
+    box.advance(0.011)
+    assert numbers(client) == [0]
+    box.advance(1.010)
+    assert numbers(client) == [3]
+
+
+def test_those_of_one_tick_come_together_and_never_more_than_a_tick_early() -> None:
+    box = box_of(delayedDeliveryTickTimeMillis=200)
+    client, sender = consumer(box), Sender(box)
+    for after in (1000, 1200, 1201, 1400):
+        sender.send(after)
+    box.advance(0.999)
+    assert numbers(client) == []
+    box.advance(0.001)
+    assert numbers(client) == [0, 1]
+    box.advance(0.200)
+    assert numbers(client) == []
+    box.advance(0.001)
+    assert numbers(client) == [2, 3]
+
+
+@pytest.mark.parametrize("kind", [CommandSubscribe.Exclusive, CommandSubscribe.Failover])
+def test_where_one_consumer_gets_everything_delays_do_not_count(kind: int) -> None:
+    box = box_of(activeConsumerFailoverDelayTimeMillis=0)
+    client, sender = consumer(box, kind), Sender(box)
+    client.inbox.clear()
+    sender.send(DAY)
+    sender.send()
+    assert numbers(client) == [0, 1]
+    assert sub_of(box).delayed(box.now) == 0
+
+
+def test_a_timer_is_all_that_waits() -> None:
+    box = box_of()
+    consumer(box)
+    sender = Sender(box)
+    for after in (60_000, 60_005, 30_000):
+        sender.send(after)
+    box.advance(10)
+    wall = box.broker.next_timer().wall
+    assert wall == box.wall - 10_000 + 30_000
+
+
+def test_the_virtual_clock_makes_them_due() -> None:
+    box = box_of(brokerClock="virtual")
+    client, sender = consumer(box), Sender(box)
+    sender.send(10 * DAY)
+    box.broker.advance_clock(10 * DAY - 1001, box.now)
+    box.turn()
+    assert numbers(client) == []
+    box.broker.advance_clock(1001, box.now)
+    box.turn()
+    assert numbers(client) == [0]
+    sender.send(5000)  # by the client's own clock, which knows nothing of that
+    assert numbers(client) == []
+    box.broker.advance_clock(5000, box.now)
+    box.turn()
+    assert numbers(client) == [1]
+
+
+# Who
+
+
+def test_each_subscription_has_its_own_and_a_new_one_sees_what_is_not_due() -> None:
+    box = box_of()
+    first, sender = consumer(box, name="first"), Sender(box)
+    for after in (None, 5000, None, 9000):
+        sender.send(after)
+    box.advance(6)
+    assert numbers(first) == [0, 2, 1]
+    late = consumer(box, name="late")
+    assert numbers(late) == [0, 1, 2]
+    box.advance(4)
+    assert numbers(first) == numbers(late) == [3]
+
+
+def test_without_permits_they_wait_and_come_in_order_of_time() -> None:
+    box = box_of()
+    client, sender = consumer(box, permits=0), Sender(box)
+    client.flow(1)
+    for after in (9000, 7000, 8000):
+        sender.send(after)
+    box.advance(20)
+    assert numbers(client) == [1]
+    client.flow(1)
+    assert len(numbers(client)) == 1
+    client.flow(5)
+    assert len(numbers(client)) == 1
+
+
+def test_what_is_due_and_given_back_comes_again_at_once() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    sender.send(5000)
+    box.advance(5)
+    (data,) = client.inbox
+    at = client.take("message").message_id
+    client.ask("redeliverUnacknowledgedMessages", consumer_id=1, message_ids=[at])
+    again = client.take("message")
+    assert again.redelivery_count == 1
+    assert data[0]
+
+
+def test_what_a_lost_consumer_held_goes_to_the_next() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    sender.send(5000)
+    sender.send(9000)
+    box.advance(5)
+    assert numbers(client) == [0]
+    client.cnx.closed(box.now)
+    other = consumer(box)
+    assert numbers(other) == [0]
+    box.advance(5)
+    assert numbers(other) == [1]
+
+
+def test_acknowledged_ones_do_not_come() -> None:
+    box = box_of()
+    reader, client, sender = consumer(box, CommandSubscribe.Exclusive, "x"), consumer(box), Sender(box)
+    for _ in range(4):
+        sender.send(5000)
+    at = [client_id.message_id for client_id in (reader.take("message") for _ in range(4))]
+    client.ack(at[0], at[2])
+    box.advance(5)
+    assert numbers(client) == [1, 3]
+
+
+def test_a_cleared_backlog_is_gone_with_its_delays() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    for _ in range(20):
+        sender.send(5000)
+    assert sub_of(box).delayed(box.now) == 20
+    sub_of(box).clearing.clear(lambda now: None, box.now)
+    box.turn()
+    assert sub_of(box).delayed(box.now) == 0
+    sender.send(6000)
+    box.advance(7)
+    assert numbers(client) == [20]
+
+
+def test_a_seek_starts_again_and_what_has_become_due_comes_at_once() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    sender.send(5000)
+    sender.send(50_000)
+    box.advance(5)
+    client.ack(client.take("message").message_id)
+    client.request("seek", consumer_id=1, message_id=MessageIdData(ledgerId=0, entryId=0))
+    client = consumer(box)
+    assert numbers(client) == [0]
+    box.advance(50)
+    assert numbers(client) == [1]
+
+
+def test_what_is_too_old_goes_delayed_or_not() -> None:
+    box = box_of(ttlDurationDefaultInSeconds=10)
+    client, sender = consumer(box), Sender(box)
+    sender.send(60_000)
+    sender.send(5000)
+    box.advance(5)
+    assert numbers(client) == [1]
+    box.advance(10)
+    assert (sub_of(box).delayed(box.now), sub_of(box).cursor.backlog_entries) == (0, 0)
+    box.advance(60)
+    assert numbers(client) == []
+
+
+def test_a_truncated_topic_has_nothing_to_hold_back() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    for _ in range(20):
+        sender.send(5000)
+    topic_of(box).truncate(lambda now: None, box.now)
+    box.turn()
+    assert (len(topic_of(box).stored.delays), sub_of(box).delayed(box.now)) == (0, 0)
+    sender.send(6000)
+    box.advance(10)
+    assert numbers(client) == [20]
+
+
+def test_many_at_one_instant_come_a_read_at_a_time() -> None:
+    box = box_of(dispatcherMaxReadBatchSize=4)
+    client, sender = consumer(box, permits=10), Sender(box)
+    for _ in range(50):
+        sender.send(5000)
+    delayed = sub_of(box).source.delayed
+    assert delayed is not None
+    box.advance(5)
+    assert numbers(client) == list(range(10))
+    assert len(delayed._due) <= 4
+    for _ in range(4):
+        client.flow(10)
+        box.advance(0)
+    assert numbers(client) == list(range(10, 50))
+
+
+# Where they are kept
+
+
+@HOLDING_BACK
+@pytest.mark.parametrize("restart", [False, True], ids=["unload", "kill"])
+def test_nothing_is_forgotten_when_the_topic_goes_and_comes(kind: int, restart: bool) -> None:
+    box = box_of(brokerUnloadIdleTopicsAfterSeconds=1, managedLedgerMaxEntriesPerLedger=11)
+    client, sender = consumer(box, kind), Sender(box)
+    for after in (5000, None, 20_000, 9000, *[30_000] * 20, None, 8000):
+        sender.send(after)
+    assert numbers(client) == [1, 24]
+    if restart:
+        box = killed(box)
+    else:
+        client.cnx.closed(box.now)
+        sender.client.cnx.closed(box.now)
+        box.advance(3)
+        assert not list(box.broker.topics)
+    again = consumer(box, kind)
+    assert sorted(numbers(again)) == [1, 24]
+    assert sub_of(box).delayed(box.now) == 24
+    box.advance(10)
+    assert sorted(numbers(again)) == [0, 3, 25]
+    box.advance(40)
+    assert sorted(numbers(again)) == [2, *range(4, 24)]
+
+
+def test_what_is_passed_by_is_not_read() -> None:
+    box = box_of(managedLedgerMaxEntriesPerLedger=100)
+    client, sender = consumer(box), Sender(box)
+    for i in range(60):
+        sender.send(DAY if i != 30 else None)
+    sender.send()
+    assert numbers(client) == [30, 60]
+    client.cnx.closed(box.now)
+    crowded_out(box)
+    box.auto = False
+    consumer(box)
+    wanted: list[int] = []
+    for _ in range(40):
+        box.advance(0.001)
+        for request in box.broker.take_reads():
+            wanted.append(request.first)
+            entries = box.engine.read(request)
+            box.broker.read_done(request.token, entries, box.now)
+    assert wanted[0] == 30
+    assert set(wanted) <= {30, 31, 60}
+
+
+def test_a_batch_that_is_not_stored_leaves_nothing() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    sender.send(5000)
+    box.auto = False
+    sender.send(6000)
+    box.commit(OSError("no"))
+    box.advance(1)
+    box.auto = True
+    box.turn()
+    assert sub_of(box).delayed(box.now) == 1
+    sender = Sender(box, sent=7)
+    sender.send()
+    assert numbers(client) == [7]
+    box.advance(10)
+    assert numbers(client) == [0]
+
+
+def test_rows_go_with_their_ledger_and_with_their_topic() -> None:
+    box = box_of(managedLedgerMaxEntriesPerLedger=5)
+    client, sender = consumer(box), Sender(box)
+    for _ in range(7):
+        sender.send(5000)
+    box.broker.core.commits.ask_checkpoint()
+    box.turn()
+
+    def rows() -> list[bytes]:
+        return [key for key in box.disk.rows if key.startswith((b"delays/", b"delayed/"))]
+
+    assert len(rows()) == 4
+    assert topic_of(box).stored.delays.size == 70
+    box.advance(6)
+    while client.inbox:
+        client.ack(client.take("message").message_id)
+    box.advance(10)
+    assert len(rows()) == 2
+    topic_of(box).delete(box.now)
+    box.broker.core.commits.ask_checkpoint()
+    box.turn()
+    assert rows() == []
+
+
+def test_entries_of_a_version_that_kept_no_table_are_held_back_too() -> None:
+    box = box_of()
+    sender = Sender(box)
+    for after in (None, 5000, None, 9000):
+        sender.send(after)
+    box.broker.core.commits.ask_checkpoint()
+    box.turn()
+    for key in [key for key in box.disk.rows if key.startswith((b"delays/", b"delayed/"))]:
+        del box.disk.rows[key]
+    box = killed(box)
+    assert len(topic_of(box).stored.delays) == 0
+    client = consumer(box)
+    assert numbers(client) == [0, 2]
+    box.advance(10)
+    assert numbers(client) == [1, 3]
+
+
+@pytest.mark.parametrize("row", [None, b"", b"cut off", bytes(10)])
+def test_a_damaged_table_is_made_again_from_the_entries(row: bytes | None) -> None:
+    box = box_of()
+    sender = Sender(box)
+    for after in (None, 5000, None, 9000, *[9000] * 8):
+        sender.send(after)
+    box.broker.core.commits.ask_checkpoint()
+    box.turn()
+    for key in [key for key in box.disk.rows if key.startswith(b"delayed/")]:
+        if row is None:
+            del box.disk.rows[key]
+        else:
+            box.disk.rows[key] = row
+    box = killed(box)
+    client = consumer(box)
+    assert numbers(client) == [0, 2]
+    box.advance(5)
+    assert numbers(client) == [1]
+    box.advance(5)
+    assert sorted(numbers(client)) == list(range(3, 12))
+
+
+# Policies
+
+
+def test_turned_off_they_come_at_once_and_turned_on_again_they_do_not() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    for _ in range(30):
+        sender.send(DAY)
+    name = parse_topic(TOPIC)
+    box.broker.core.policies.set_topic(name, "delayedDelivery", policy(active=False), box.now)
+    box.advance(0.1)
+    assert numbers(client) == list(range(30))
+    sender.send(DAY)
+    assert numbers(client) == [30]
+    box.broker.core.policies.set_topic(name, "delayedDelivery", None, box.now)
+    sender.send(2 * DAY)
+    sender.send(5000)
+    assert numbers(client) == []
+    box.advance(5)
+    assert numbers(client) == [32]
+
+
+def policy(**changes: Any) -> dict[str, Any]:
+    return {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 0} | changes
+
+
+def test_another_tick_holds_at_once() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    sender.send(9000)
+    box.broker.core.policies.set_topic(parse_topic(TOPIC), "delayedDelivery", policy(tickTime=9000), box.now)
+    box.advance(0)
+    assert numbers(client) == [0]
+
+
+def test_a_longer_delay_than_is_allowed_is_refused() -> None:
+    box = box_of(delayedDeliveryMaxDelayInMillis=10_000)
+    client, sender = consumer(box), Sender(box)
+    assert sender.send(10_000) == 0
+    sender.client.send(1, b"1", deliver_at_time=box.wall + 10_001)
+    refusal = sender.client.take("send_error")
+    assert (refusal.error, refusal.sequence_id) == (NotAllowedError, 1)
+    assert refusal.message == "Exceeds max allowed delivery delay of 10000 milliseconds"
+    sender.sent = 2
+    sender.send(DAY, publish_time=box.wall + DAY)
+    box.advance(10)
+    assert numbers(client) == [0]
+    box.advance(DAY / 1000)
+    assert numbers(client) == [2]
+
+
+# What is told
+
+
+def test_why_nothing_is_sent_says_when_it_goes_on() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    sender.send(DAY)
+    sender.send(5000)
+    why = sub_of(box).why()
+    assert (why.reason, why.until) == (Reason.DELAYED, box.wall + 5000)
+    assert "the next is at 2023-11-14 22:13:25.000 UTC" in why.text
+    box.advance(6)
+    assert numbers(client) == [1]
+    assert sub_of(box).why().until == box.wall - 6000 + DAY
+
+
+def test_the_count_is_of_what_is_not_due_with_or_without_a_consumer() -> None:
+    box = box_of()
+    client, sender = consumer(box), Sender(box)
+    for after in (5000, None, 9000, 9000, None, 20_000):
+        sender.send(after)
+    assert sub_of(box).delayed(box.now) == 4
+    client.cnx.closed(box.now)
+    assert sub_of(box).delayed(box.now) == 4
+    box.advance(6)
+    assert sub_of(box).delayed(box.now) == 3
+    consumer(box)
+    assert sub_of(box).delayed(box.now) == 3
+    box.advance(5)
+    assert sub_of(box).delayed(box.now) == 1
+
+
+# Any history
+
+
+class History:
+    """A box, its clients, and what should have come by now."""
+
+    def __init__(self, seed: int) -> None:
+        random = self.random = Random(seed)
+        self.strict = random.random() < 0.5
+        self.tick = random.choice((1, 100, 1000, 7000))
+        self.kind = random.choice((SHARED, KEY_SHARED))
+        self.box = box_of(
+            delayedDeliveryTickTimeMillis=self.tick,
+            isDelayedDeliveryDeliverAtTimeStrict=self.strict,
+            managedLedgerMaxEntriesPerLedger=random.choice((3, 10, 1000)),
+            dispatcherMaxReadBatchSize=random.choice((1, 3, 100)),
+            dispatcherMaxRoundRobinBatchSize=random.choice((1, 20)),
+        )
+        self.sender, self.client = Sender(self.box), consumer(self.box, self.kind)
+        self.due: dict[int, int] = {}
+        self.done: set[int] = set()
+        self.held: dict[int, MessageIdData] = {}
+
+    def look(self) -> None:
+        """What has come is new and due, and nothing that is due is missing."""
+        wall = self.box.wall
+        while self.client.inbox:
+            (number,) = numbers_of(self.client.inbox[:1])
+            message = self.client.take("message")
+            assert number not in self.done and number not in self.held, "twice"
+            assert self.due[number] <= wall + (0 if self.strict else self.tick), "early"
+            self.held[number] = message.message_id
+        late = min(self.tick, 10)
+        assert not {n for n, at in self.due.items() if at + late <= wall} - self.done - set(self.held), "late"
+
+    def send(self) -> None:
+        for _ in range(self.random.choice((1, 1, 12))):
+            after = self.random.choice((None, 0, 50, self.random.randrange(20_000), 5000, 30_000))
+            self.due[self.sender.send(after)] = self.box.wall + (after or 0)
+
+    def acknowledge(self) -> None:
+        for number in [n for n in self.held if self.random.random() < 0.7]:
+            self.client.ack(self.held.pop(number), ack_type=CommandAck.Individual)
+            self.done.add(number)
+
+    def kill(self) -> None:
+        self.box = killed(self.box)
+        self.sender, self.client = Sender(self.box, self.sender.sent), consumer(self.box, self.kind)
+        self.held.clear()
+
+    def lose_consumer(self) -> None:
+        self.client.cnx.closed(self.box.now)
+        self.held.clear()
+        self.client = consumer(self.box, self.kind)
+
+    def step(self) -> None:
+        what = self.random.random()
+        if what < 0.5:
+            self.send()
+        elif what < 0.7:
+            self.box.advance(self.random.choice((0.05, 1, 4, 10)))
+        elif what < 0.85:
+            self.acknowledge()
+        elif what < 0.9:
+            crowded_out(self.box)
+        elif what < 0.925:
+            self.box.broker.core.commits.ask_checkpoint()
+        elif what < 0.95:
+            self.kill()
+        else:
+            self.lose_consumer()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_in_any_history_each_comes_once_and_in_its_time(seed: int) -> None:
+    history = History(seed)
+    for _ in range(80):
+        history.step()
+        history.box.advance(0)
+        history.look()
+    history.box.advance(100)
+    history.look()
+    assert set(history.due) == history.done | set(history.held)
