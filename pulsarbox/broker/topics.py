@@ -171,6 +171,8 @@ class Topics:
         """Delete a topic that nobody has used for too long; where the settings say so, what is left of a partitioned
         topic with its last partition."""
         name = topic.name
+        if self._topics.get(str(name)) is not topic:
+            return
         log.info("%s is deleted: nobody has used it for as long as its inactive topic policies say", name)
         self.delete(name, now, force=True)
         count = self.partitions(name.base)
@@ -242,6 +244,7 @@ class Topics:
         topic: Topic
         if not name.persistent:
             topic = NonPersistentTopic(self._core, name)
+            self._core.timers.at(now.monotonic, topic.maybe_unused)
         else:
             topic = PersistentTopic(self._core, name, self._make_stored(name, now, properties))
             topic.traffic.begin(now)
