@@ -196,7 +196,7 @@ class Subscription:
         if self.served and self.type in ONE_ACTIVE:
             return 0
         topic = self.topic
-        return count_early(self.cursor, topic.stored.delays, cutoff_of(topic.policies, topic.core.settings, now))
+        return count_early(self.cursor, topic.stored.delays, cutoff_of(topic.policies, topic.core, now))
 
     # Dispatch
 
