@@ -17,6 +17,7 @@ RAW_DRIVER: Final = "benchmarks.raw_driver"
 RAW_SUBSCRIPTIONS: Final = "benchmarks.raw_subscriptions"
 RAW_SCRAPE: Final = "benchmarks.raw_scrape"
 RAW_ADMIN: Final = "benchmarks.raw_admin"
+RAW_KEPT: Final = "benchmarks.raw_kept"
 
 COMMANDS: Final = "benchmarks.commands"
 
@@ -117,6 +118,17 @@ ROWS: Final = (
         (Figure("create", "s create"), Figure("create_rate", "/s", more_is_better=True), Figure("list", "ms list"),
          Figure("delete", "s delete"), Figure("delete_rate", "/s", more_is_better=True)),
         {"row": "topics", "messages": 10_000, "topics": 10_000, "clients": 8, "limit_seconds": 300.0}, raw=RAW_ADMIN),
+    # A backlog of a million entries expires, then goes from the disk, beside somebody who publishes.
+    Row("expiry", "a million entries expire, then are dropped; receipts meanwhile",
+        (Figure("quiet_p99_ms", "ms p99 quiet"),
+         *(Figure(f"{phase}_{key}", f"{unit} {phase}") for phase in ("expiry", "retention")
+           for key, unit in (("p99_ms", "ms p99"), ("share", "x quiet,"), ("max_ms", "ms max"), ("s", "s")))),
+        {"row": "expiry", "messages": 1_000_000, "size": 100, "limit_seconds": 400.0}, raw=RAW_KEPT),
+    Row("policy", "a policy changed for a namespace of 10,000 topics",
+        (Figure("answer_ms", "ms answer"), Figure("stall_ms", "ms longest receipt"),
+         Figure("quiet_max_ms", "ms longest without"), P99, Figure("quiet_p99_ms", "ms p99 without"),
+         Figure("share", "x p99")),
+        {"row": "policy", "messages": 10_000, "topics": 10_000, "limit_seconds": 300.0}, raw=RAW_KEPT),
     Row("fanout-single", "fan-out to 10 subscriptions, single", (RATE, IN_RATE),
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),

@@ -17,6 +17,7 @@ from pulsarbox.broker.policies.backlog_quota import (
 )
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Claim
+from pulsarbox.broker.undue import Undue
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     NotFound,
@@ -26,7 +27,7 @@ from pulsarbox.errors import (
     PulsarBoxError,
     ServiceNotReady,
 )
-from pulsarbox.storage.record import Position
+from pulsarbox.storage.record import Entry, Position
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
@@ -39,6 +40,7 @@ class Backlog:
 
     __slots__ = (
         "_asking", "_evicting", "_held", "_topic", "_was_old", "age", "blocked", "evictions", "full_at", "size",
+        "undue",
     )  # fmt: skip
 
     def __init__(self, topic: "PersistentTopic") -> None:
@@ -56,6 +58,7 @@ class Backlog:
         """Producers that wait until the backlog is smaller, in the order in which they came."""
         self._asking: dict[Producer, tuple[Claim, bool]] = {}
         """Those that came before it was known how old the backlog is."""
+        self.undue = Undue(topic, self)
         self._take_policies()
         self.full_at = self._full_at()
 
@@ -64,6 +67,10 @@ class Backlog:
         self.size, self.age = policies.get(BACKLOG_SIZE), policies.get(BACKLOG_AGE)
         if not self._topic.core.settings.backlogQuotaCheckEnabled:
             self.size, self.age = self.size._replace(limit=UNLIMITED), self.age._replace(limit=UNLIMITED)
+        if self.size.limit >= 0 and self.size.exclude_delayed:
+            self.undue.begin()
+        elif self.undue.on:
+            self.undue.end()
 
     def _slowest(self) -> int | None:
         """The topic's bytes up to the slowest durable mark-delete; None without a durable subscription."""
@@ -71,13 +78,13 @@ class Backlog:
 
     def _full_at(self) -> int:
         slowest = self._slowest()
-        return slowest + self.size.limit if slowest is not None and self.size.limit >= 0 else NEVER
+        return slowest + self.size.limit + self.undue.size if slowest is not None and self.size.limit >= 0 else NEVER
 
     @property
     def used(self) -> int:
-        """Bytes behind the slowest durable mark-delete, those on their way to the disk too."""
+        """Bytes behind the slowest durable mark-delete, those on their way to the disk too, as far as they count."""
         slowest = self._slowest()
-        return self._topic.ledger.total_bytes - slowest if slowest is not None else 0
+        return self._topic.ledger.total_bytes - slowest - self.undue.size if slowest is not None else 0
 
     @property
     def waiting(self) -> int:
@@ -95,10 +102,18 @@ class Backlog:
         """Entries were confirmed, and the topic's total has reached ``full_at``."""
         self._judge(now)
 
+    def undue_published(self, entry: Entry, now: Now) -> None:
+        """An entry that may not be due has joined the backlog."""
+        if entry.deliver_at > now.wall:
+            self.undue.add(entry, now)
+            self._topic.upkeep.deadline.want(entry.deliver_at)
+            if self.blocked is None:
+                self.full_at = self._full_at()
+
     @property
     def evicting(self) -> bool:
-        """Whether the oldest are being let go."""
-        return self._evicting
+        """Whether the oldest are being let go, or it is read what is not due."""
+        return self._evicting or self.undue.reading
 
     def moved(self, now: Now) -> None:
         """A durable mark-delete has moved while producers are kept away."""
@@ -107,7 +122,7 @@ class Backlog:
         self._judge(now)
 
     def aged(self, now: Now) -> None:
-        """It is known how old the oldest message is."""
+        """It is known how old the oldest message is, or how much is not due."""
         self._judge(now)
         asking, self._asking = self._asking, {}
         for claim, again in asking.values():
@@ -123,9 +138,14 @@ class Backlog:
 
     # Producers
 
-    def check(self, *, again: bool) -> None:
+    def check(self, now: Now, *, again: bool) -> None:
         """Raises ProducerHeld, ProducerQuotaExceeded where a producer may not come. One that comes ``again`` and is to
         be held may: ``admit`` makes it wait."""
+        if self._topic.ledger.total_bytes >= self.full_at:
+            self._judge(now)
+        self._check_blocked(again=again)
+
+    def _check_blocked(self, *, again: bool) -> None:
         quota = self.blocked
         if quota is None or (again and quota.follows is Follows.HOLD):
             return
@@ -146,7 +166,10 @@ class Backlog:
             self._asking[claim.producer] = (claim, again)
             topic.expiry.look(now)
             return
-        self.check(again=again)
+        if self.undue.reading:
+            self._asking[claim.producer] = (claim, again)
+            return
+        self.check(now, again=again)
         if self.blocked is None:
             topic.producers.add(claim, now)
         else:
@@ -174,8 +197,10 @@ class Backlog:
 
     def _judge(self, now: Now) -> None:
         """Find out what holds now, and do what follows."""
+        if self.undue.on:
+            self._settle_undue(now)
         self.full_at = self._full_at()
-        full = self._topic.ledger.total_bytes >= self.full_at
+        full = self._topic.ledger.total_bytes >= self.full_at and not self.undue.reading
         blocked = None
         if full and self.size.follows is Follows.EVICTION:
             self._evict(now)
@@ -184,6 +209,12 @@ class Backlog:
         if blocked is None and self.age.follows is not Follows.EVICTION and self._is_old(now):
             blocked = self.age
         self._block(blocked, now)
+
+    def _settle_undue(self, now: Now) -> None:
+        """What is due now counts, and when the next is it has to be looked at again."""
+        cursors = self._topic.stored.cursors.values()
+        mark = min((cursor.mark_delete for cursor in cursors), default=self._topic.ledger.last_confirmed)
+        self._topic.upkeep.deadline.want(self.undue.settle(mark, now))
 
     def _is_old(self, now: Now) -> bool:
         expiry = self._topic.expiry
@@ -203,7 +234,7 @@ class Backlog:
         held, self._held = self._held, {}
         for claim in held.values():
             try:
-                self.check(again=True)
+                self._check_blocked(again=True)
                 self._topic.producers.add(claim, now)
             except PulsarBoxError as error:
                 claim.refused(error, now)
@@ -211,7 +242,7 @@ class Backlog:
     def _evict(self, now: Now) -> None:
         """Let the oldest go for everybody who still has them, until nine tenths of the limit are left."""
         topic, ledger = self._topic, self._topic.ledger
-        until = ledger.confirmed_bytes - self.size.target
+        until = ledger.confirmed_bytes - self.undue.size - self.size.target
         slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
         if (
             self._evicting or slowest.mark_bytes >= until

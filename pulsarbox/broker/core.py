@@ -43,6 +43,7 @@ class Core:
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
         self.walks = Walks(store.catalog, self.commits, self.timers)
         self.policies.for_unloaded = self.walks.changed
+        self.walks.must_wait = lambda: self.policies.telling
         self.unacked = BrokerUnacked(settings)
         self.under_way = 0
         """Topics in which messages expire or are evicted right now, read by read."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.non_persistent_subscription import NonPersistentSubscription
+from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.topic import Topic
 from pulsarbox.clock import Now
@@ -19,6 +20,36 @@ class NonPersistentTopic(Topic):
     def __init__(self, core: Core, name: TopicName) -> None:
         super().__init__(core, name)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
+        self._unused_since = 0
+        """Since when nobody uses it (ms since 1970); 0: somebody does."""
+
+    # What nobody uses
+
+    def remove_producer(self, producer: Producer, now: Now) -> None:
+        """See Topic.remove_producer."""
+        super().remove_producer(producer, now)
+        self.maybe_unused(now)
+
+    def maybe_unused(self, now: Now) -> None:
+        """Somebody has gone, or nobody has come yet: if nobody is here, the topic's time runs from now on."""
+        if self.producers.unused and not self.subscriptions:
+            self._unused_since = now.wall
+            self._look_unused(now)
+
+    def _look_unused(self, now: Now) -> None:
+        policy = self.policies.get(INACTIVE_TOPIC)
+        if not policy.delete or not self.producers.unused or self.subscriptions:
+            return
+        at = self._unused_since + policy.after
+        if now.wall >= at:
+            self.core.let_go(self, now)
+        else:
+            self.core.timers.at_wall(at, self._look_unused)
+
+    def _policies_changed(self, now: Now) -> None:
+        """See Topic."""
+        super()._policies_changed(now)
+        self._look_unused(now)
 
     def all_subscriptions(self) -> Iterator[NonPersistentSubscription]:
         """See Topic."""

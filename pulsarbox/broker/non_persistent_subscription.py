@@ -58,7 +58,7 @@ class NonPersistentSubscription:
         try:
             self._dispatcher.add(consumer, now)
         except PulsarBoxError:
-            self._forget_if_empty()
+            self._forget_if_empty(now)
             raise
         self.consumers.append(consumer)
 
@@ -80,12 +80,13 @@ class NonPersistentSubscription:
             self.consumers.remove(consumer)
             self.gone = consumer.added_to(self.gone)
             self._dispatcher.remove(consumer)
-            self._forget_if_empty()
+            self._forget_if_empty(now)
 
-    def _forget_if_empty(self) -> None:
+    def _forget_if_empty(self, now: Now) -> None:
         if not self.consumers and self.topic.subscriptions.get(self.name) is self:
             del self.topic.subscriptions[self.name]
             self.topic.subscription_went(self)
+            self.topic.maybe_unused(now)
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
         """The consumer can take ``permits`` more messages."""

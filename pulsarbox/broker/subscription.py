@@ -150,6 +150,8 @@ class Subscription:
             self.gone = consumer.added_to(self.gone)
             held = lost and bool(consumer.held)
             self.dispatcher.remove(consumer, now, lost=lost)
+            if not self.consumers and self.throttle.limiters:
+                self.throttle.stop_waiting(now)
             if held and isinstance(self.dispatcher, MultipleConsumersDispatcher):
                 self.topic.core.commits.cursor_changed(self.cursor, now)  # the counts
             if not self.consumers:
@@ -194,7 +196,7 @@ class Subscription:
         if self.served and self.type in ONE_ACTIVE:
             return 0
         topic = self.topic
-        return count_early(self.cursor, topic.stored.delays, cutoff_of(topic.policies, topic.core.settings, now))
+        return count_early(self.cursor, topic.stored.delays, cutoff_of(topic.policies, topic.core, now))
 
     # Dispatch
 

@@ -29,7 +29,7 @@ from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
-from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata
 from pulsarbox.storage.catalog import cursor_key, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
@@ -246,20 +246,9 @@ class PersistentTopic(Topic):
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves when the entry is durable."""
         parsed = parse_entry(payload)
-        if self.termination.begun:
-            self.termination.check()
-        if self.admission.measures:
-            self.admission.check_message(len(payload), parsed.metadata)
-        ledger = self.ledger
-        refusal = self._housekeeping.refusal
-        if refusal is not None:
-            self._refuse(producer, send, refusal, now)
+        if not self._takes(producer, send, parsed.metadata, len(payload), now):
             return
-        if ledger.total_bytes >= self.backlog.full_at and self.backlog.refuses(now):
-            return
-        if parsed.metadata.deliver_at_time:
-            check_delay(parsed.metadata, self.policies)
-        deduplication = self.deduplication
+        ledger, deduplication = self.ledger, self.deduplication
         if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata, now):
             return
         info = self.ledgers.for_append(now)
@@ -267,6 +256,8 @@ class PersistentTopic(Topic):
         ledger.append(entry)
         if self.expiry.on:
             self.expiry.published(entry)
+        if self.backlog.undue.on:
+            self.backlog.undue_published(entry, now)
         metadata = parsed.metadata
         header = (
             pack_entry(entry, metadata.txnid_most_bits, metadata.txnid_least_bits)
@@ -290,6 +281,22 @@ class PersistentTopic(Topic):
         producer.published(entry[3], len(payload))
         if deduplication is not None:
             deduplication.appended(producer, send, metadata)
+
+    def _takes(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now) -> bool:
+        """Whether a message may be stored; raises why it is refused, where that is the message's own affair."""
+        if self.termination.begun:
+            self.termination.check()
+        if self.admission.measures:
+            self.admission.check_message(size, metadata)
+        refusal = self._housekeeping.refusal
+        if refusal is not None:
+            self._refuse(producer, send, refusal, now)
+            return False
+        if self.ledger.total_bytes >= self.backlog.full_at and self.backlog.refuses(now):
+            return False
+        if metadata.deliver_at_time:
+            check_delay(metadata, self.policies)
+        return True
 
     def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
         """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""

@@ -59,7 +59,8 @@ class Topics:
         self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
         """Those that are on their way out of it, and who is to hear of it."""
         self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
-        core.deadlines.fall_due = core.walks.look_at = self._look_at
+        core.deadlines.fall_due = self._look_at
+        core.walks.look_at = self._pass_by
         core.let_go = self._let_go
         core.deadlines.start()
 
@@ -153,6 +154,12 @@ class Topics:
         deadline.set(TopicLedgers(self._core, stored, policies, deadline).look(now)[1])
         self._core.commits.unload(stored)
 
+    def _pass_by(self, name: str, now: Now) -> None:
+        """Policies have changed: one that is in memory has been told, unless it came there since."""
+        topic = self._topics.get(name)
+        if topic is None or not topic.policies.is_told:
+            self._look_at(name, now)
+
     def _back_to_rows(self, topic: PersistentTopic, now: Now) -> None:
         """A topic came into memory to be looked at: it need not stay there as long as one that was used."""
         if self._topics.get(str(topic.name)) is not topic or topic.is_connected:
@@ -164,6 +171,8 @@ class Topics:
         """Delete a topic that nobody has used for too long; where the settings say so, what is left of a partitioned
         topic with its last partition."""
         name = topic.name
+        if self._topics.get(str(name)) is not topic:
+            return
         log.info("%s is deleted: nobody has used it for as long as its inactive topic policies say", name)
         self.delete(name, now, force=True)
         count = self.partitions(name.base)
@@ -235,6 +244,7 @@ class Topics:
         topic: Topic
         if not name.persistent:
             topic = NonPersistentTopic(self._core, name)
+            self._core.timers.at(now.monotonic, topic.maybe_unused)
         else:
             topic = PersistentTopic(self._core, name, self._make_stored(name, now, properties))
             topic.traffic.begin(now)

@@ -64,7 +64,6 @@ class Upkeep:
             return
         again = [self._expire_subscriptions(now), topic.look_after_ledgers(now)]
         expiry_at = topic.expiry.look(now)
-        topic.backlog.look(now)
         delete_at = self._delete_at(now)
         if delete_at and now.wall >= delete_at:
             topic.core.let_go(topic, now)
@@ -73,6 +72,7 @@ class Upkeep:
             self.deadline.set(first_of(*again, delete_at), interim=expiry_at)
         else:
             self.deadline.set(first_of(*again, delete_at, expiry_at))
+        topic.backlog.look(now)
 
     def soon(self, now: Now) -> None:
         """Something has changed that may ask for action: look when this turn is over."""

@@ -40,6 +40,8 @@ class Walks:
         self._timers = timers
         self.look_at: Callable[[str, Now], None] = _nobody
         """Looks at one topic, in memory or not."""
+        self.must_wait: Callable[[], bool] = lambda: False
+        """Whether topics in memory are still being told: those need not be looked at again then."""
         self._keys: list[str] = []
         """What is left of the page."""
         self._walking: tuple[str, Row] | None = None
@@ -81,6 +83,9 @@ class Walks:
             self._timers.at(now.monotonic, self._step)
 
     def _step(self, now: Now) -> None:
+        if self.must_wait():
+            self._timers.at(now.monotonic, self._step)
+            return
         if not self._keys and not self._next_page():
             self._running = False
             return

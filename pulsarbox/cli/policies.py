@@ -11,11 +11,10 @@ from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.output import Found, Output, Row, show
 from pulsarbox.cli.writing import carry_out
 from pulsarbox.names import TopicName
-from pulsarbox.protocol.policies.row import Blank, Place, PolicyRow, Silent
-from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, NAMES, RESOURCE_GROUP_NAME, row_of
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the table takes longer to import than `topic list` has to do
     from pulsarbox.client.admin import Admin
+    from pulsarbox.protocol.policies.row import Place, PolicyRow
 
 _COLUMNS: Final = ("policy", "setting", "level", "applied")
 _QUOTAS: Final = "`pulsarbox quota set` and `pulsarbox quota unset` change backlog quotas"
@@ -68,7 +67,9 @@ class Subject:
         row, place = self._place(policy)
         carry_out([(f"unset {policy} of", self.name, partial(self._unset, row, place))], dry_run=dry_run)
 
-    def _set(self, row: PolicyRow, place: Place, value: Any) -> None:
+    def _set(self, row: "PolicyRow", place: "Place", value: Any) -> None:
+        from pulsarbox.protocol.policies.table import RESOURCE_GROUP_NAME
+
         with self.suggesting():
             if row is RESOURCE_GROUP_NAME:
                 from pulsarbox.client.admin import quoted
@@ -79,7 +80,9 @@ class Subject:
             else:
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", value)
 
-    def _unset(self, row: PolicyRow, place: Place) -> None:
+    def _unset(self, row: "PolicyRow", place: "Place") -> None:
+        from pulsarbox.protocol.policies.row import Blank, Silent
+
         with self.suggesting():
             if place.removed:
                 self._admin.ask("DELETE", f"{self.path}/{place.path}")
@@ -105,7 +108,9 @@ class Subject:
         topic = self._of if isinstance(self._of, TopicName) else topic_named(f"{self._of}/-")
         return suggesting(self._admin, topic)
 
-    def _place(self, policy: str) -> tuple[PolicyRow, Place]:
+    def _place(self, policy: str) -> "tuple[PolicyRow, Place]":
+        from pulsarbox.protocol.policies.table import BACKLOG_QUOTA
+
         row = self._row(policy)
         if row is BACKLOG_QUOTA:
             raise Misused(_QUOTAS)
@@ -115,7 +120,9 @@ class Subject:
             raise Misused(f"{policy} is a policy of {other} only")
         return row, place
 
-    def _row(self, policy: str) -> PolicyRow:
+    def _row(self, policy: str) -> "PolicyRow":
+        from pulsarbox.protocol.policies.table import NAMES, row_of
+
         if policy not in NAMES:
             raise Misused(f"there is no policy '{policy}'{did_you_mean(policy, NAMES)}")
         return row_of(policy)
@@ -136,7 +143,7 @@ def _typed(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _value(row: PolicyRow, text: str) -> Any:
+def _value(row: "PolicyRow", text: str) -> Any:
     """The value of a word: JSON where it looks so, else by the policy's shape."""
     try:
         if text[:1] in ("{", "[", '"'):
@@ -148,6 +155,8 @@ def _value(row: PolicyRow, text: str) -> Any:
 
 def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Names of policies, for the shell."""
+    from pulsarbox.protocol.policies.table import NAMES
+
     return [name for name in NAMES if name.startswith(incomplete)]
 
 

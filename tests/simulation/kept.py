@@ -76,6 +76,8 @@ class KeptRun:
         self.levels: dict[str, dict[str, Any]] = {"namespace": {}, "topic": {}}
         self.rules: list[Rule] = []
         self.done = dict.fromkeys(("expired", "evicted", "held", "went on", "refused", "trimmed", "crash", "unload"), 0)
+        self.hurried = False
+        """Time has gone on, and what is due may not be done yet."""
         self.read_at = self.box.wall
         """Until then clients have looked at what they had been sent."""
         self._rule()
@@ -120,9 +122,9 @@ class KeptRun:
             if (monotonic is not None and monotonic <= box.time) or (wall is not None and wall <= box.now.wall):
                 box.broker.on_timer(box.now)
                 busy = True
-            if not busy:
+            if not busy and not self._read_producer():
                 break
-        self._read_producer()
+        self.hurried = False
         self._judge()
 
     def _ask(self, client: Client, field: str, **fields: Any) -> None:
@@ -145,12 +147,18 @@ class KeptRun:
 
     def _send(self, message: tuple[int, int, int]) -> None:
         assert self.producer is not None
+        topic, rule = self.topic, self.rules[-1]
+        before = topic.ledger.total_bytes if topic is not None else 0
+        full = topic is not None and rule.size >= 0 and before - self._slowest(topic) >= rule.size
         self.producer.send(message[0], b"x" * message[1], publish_time=message[2])
+        if topic is not None and full and rule.size_follows != FOLLOWS[2]:
+            self._check("full", topic.ledger.total_bytes == before, "taken beyond the quota:", message, rule)
 
-    def _read_producer(self) -> None:
+    def _read_producer(self) -> bool:
+        """Read what the producer's client was sent; whether there was anything."""
         self.box.flush()
         if self.producer is None:
-            return
+            return False
         frames, self.producer.inbox = self.producer.inbox, []
         for data, _ in frames:
             command = parse_command(data)
@@ -170,6 +178,7 @@ class KeptRun:
                 self.open, self.asking = True, False
                 for message in self.unsettled:
                     self._send(message)
+        return bool(frames)
 
     def _receipt(self, sequence_id: int, place: Place) -> None:
         self._check("once", sequence_id not in self.stored, "a message is stored twice:", sequence_id, place)
@@ -236,7 +245,8 @@ class KeptRun:
         else:  # deadlines that nobody had the time for
             box.time += seconds
             box.wall += round(seconds * 1000)
-            self.settle()
+            self.hurried = True
+            box.broker.on_timer(box.now)
 
     def _crash(self) -> None:
         self.settle()
@@ -342,12 +352,14 @@ class KeptRun:
         if full and rule.size_follows == FOLLOWS[2]:
             self._check("quota", False, "nothing was evicted:", used, rule)
         if steady and old and rule.age_follows == FOLLOWS[2]:
-            late = [each for each in self._backlog(topic) if now > max(each.at + rule.age, each.seen) + SLACK_MS]
-            self._check("quota", not late, "too old, and not evicted:", late[:3], rule)
+            behind = [each for each in self._backlog(topic) if now > max(each.at + rule.age, each.seen) + SLACK_MS]
+            self._check("quota", not behind, "too old, and not evicted:", behind[:3], rule)
+
+    def _slowest(self, topic: PersistentTopic) -> int:
+        return min(cursor.mark_bytes for cursor in topic.stored.cursors.values())
 
     def _used(self, topic: PersistentTopic) -> int:
-        slowest = min(cursor.mark_bytes for cursor in topic.stored.cursors.values())
-        return topic.ledger.confirmed_bytes - slowest
+        return topic.ledger.confirmed_bytes - self._slowest(topic)
 
     def _backlog(self, topic: PersistentTopic) -> list[Sent]:
         cursors = topic.stored.cursors.values()
@@ -378,7 +390,7 @@ class KeptRun:
         self.received[name].append(place)
         sent = next((each for each in self.log if each.place == place), None)
         rule = self.rules[-1]
-        if sent is not None and rule.ttl:
+        if sent is not None and rule.ttl and not self.hurried:
             due = max(sent.at + rule.ttl, sent.seen, rule.since)
             self._check("expired", self.read_at <= due + SLACK_MS, "delivered after it has expired:", sent, rule)
 

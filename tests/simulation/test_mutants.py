@@ -33,9 +33,9 @@ from tests.simulation.workload import Run
 
 SEEDS = 60
 STEPS = 2500
-GOOD_SEEDS = (6, 3, 1, 5, 4, 2, 0, 7, 23, 33, 17, 29, 160, 303)
-"""Tried first: they notice every bug below, 23 and 33 those of rates, the last ones those of deduplication. The others
-follow, so that a change of the world costs only time."""
+GOOD_SEEDS = (6, 3, 1, 5, 4, 2, 0, 7, 23, 33, 28, 17, 29, 160, 303)
+"""Tried first: they notice every bug below, 23, 33 and 28 those of rates, the last ones those of deduplication. The
+others follow, so that a change of the world costs only time."""
 
 
 @mutant("liveness")

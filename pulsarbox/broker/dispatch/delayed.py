@@ -23,7 +23,6 @@ from pulsarbox.broker.policies.delayed_delivery import DELAYED_DELIVERY
 from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
-from pulsarbox.config import Settings
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.delays import DELAY_CHUNK, Delays, TimeKey
 from pulsarbox.storage.ranges import ChunkKey
@@ -38,12 +37,12 @@ APART_MS: Final = 10
 _NOTHING: Final[TimeKey] = (0, 0, 0)
 
 
-def cutoff_of(policies: TopicPolicies, settings: Settings, now: Now) -> int:
+def cutoff_of(policies: TopicPolicies, core: Core, now: Now) -> int:
     """What falls due up to this time (ms since 1970) may be sent now."""
     policy = policies.get(DELAYED_DELIVERY)
     if not policy.active:
         return NEVER
-    return now.wall if settings.isDelayedDeliveryDeliverAtTimeStrict else now.wall + policy.tick_ms
+    return now.wall if core.settings.isDelayedDeliveryDeliverAtTimeStrict else now.wall + policy.tick_ms
 
 
 def count_early(cursor: ManagedCursor, delays: Delays, cutoff: int) -> int:
@@ -228,13 +227,13 @@ class Delayed:
     def _begin(self, position: tuple[int, int], now: Now) -> None:
         """Nothing before ``position`` is passed by: from there on the clock says what is due, wherever it is now."""
         self._all_due = False
-        self._mark = (cutoff_of(self._policies, self._core.settings, now), NEVER, NEVER)
+        self._mark = (cutoff_of(self._policies, self._core, now), NEVER, NEVER)
         self._floor = position
 
     def _cutoff_of_held(self, now: Now) -> int:
         """The cutoff for what was passed by. All of it goes once delayed delivery is turned off: were it turned on
         again in the middle of that, the mark would be ahead of the clock for good."""
-        cutoff = cutoff_of(self._policies, self._core.settings, now)
+        cutoff = cutoff_of(self._policies, self._core, now)
         if cutoff == NEVER and self._heap:
             self._all_due = True
         return NEVER if self._all_due else cutoff

@@ -329,6 +329,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """Why nothing more is sent: there is nothing, only what waits for its keys, or a dispatch rate is used up."""
         if not self._stirred and not self._unheld and (self._source.exhausted or self._look_ahead() <= 0):
             return Reason.KEY_BLOCKED if self._waiting else Reason.END_OF_LOG
+        self._source.prepare()
         self._throttle.wait(now)
         return Reason.THROTTLED
 

@@ -122,6 +122,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         """Why nothing more is sent: there is nothing, or a dispatch rate is used up."""
         if not self._waiting and not self._pinned and self._source.exhausted:
             return Reason.END_OF_LOG
+        self._source.prepare()
         self._throttle.wait(now)
         return Reason.THROTTLED
 

@@ -139,6 +139,7 @@ class SingleActiveDispatcher:
         """Why nothing more was sent: there is nothing, or a dispatch rate is used up."""
         if self._throttle.refusing is None or self._source.exhausted:
             return Reason.END_OF_LOG
+        self._source.prepare()
         self._throttle.wait(now)
         return Reason.THROTTLED
 

@@ -158,6 +158,11 @@ class EntrySource:
                 return True
         return False
 
+    def prepare(self) -> None:
+        """Have what comes next at hand, for when it may be taken."""
+        if not self.reading and not self._ahead:
+            self._read_ahead()
+
     @property
     def exhausted(self) -> bool:
         """Whether there is nothing to be taken. What is held back counts as something: it may be due."""

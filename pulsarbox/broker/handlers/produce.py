@@ -35,7 +35,7 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
     topic.admission.check_producer(encrypted=command.encrypted)
     again = command.epoch > 0
     if isinstance(topic, PersistentTopic):
-        topic.backlog.check(again=again)
+        topic.backlog.check(now, again=again)
     opening = _Opening(cnx, command.request_id, _producer(cnx, command, topic, now))
     _prepare(cnx, command, name, opening.producer, now)
     cnx.coming[command.producer_id] = opening.producer

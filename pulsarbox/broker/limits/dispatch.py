@@ -83,12 +83,12 @@ class DispatchThrottle:
 
     __slots__ = (
         "_counting",
+        "_counts",
         "_cuts",
         "_dispatch",
         "_refusing",
         "_rules",
         "_source",
-        "counts",
         "has_turn",
         "limiters",
         "own",
@@ -102,14 +102,26 @@ class DispatchThrottle:
         self.limiters: tuple[Limiter, ...] = ()
         self.own: Limiter | None = None
         """The subscription's own, once it has had one."""
-        self.counts = Throttled()
-        self._cuts: list[tuple[dict[Scope, int], Scope]] = []
+        self._counts: Throttled | None = None  # of a million subscriptions few are ever throttled
+        self._cuts: list[tuple[dict[Scope, int], Scope]] | None = None
         """What is cut of what is asked for: it counts if something is sent."""
         self._counting = True
         """Whether the limits hold for what is sent now: for a subscription without a backlog they need not."""
         self._refusing: Limiter | None = None
         """The one that has refused last."""
         self.has_turn = False
+
+    @property
+    def counts(self) -> Throttled:
+        """How often limits have cut what would have been sent."""
+        if self._counts is None:
+            self._counts = Throttled()
+        return self._counts
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether a limit has ever cut anything."""
+        return self._counts is not None
 
     @property
     def refusing(self) -> Limiter | None:
@@ -119,7 +131,7 @@ class DispatchThrottle:
     def allowed(self, wanted: Grant, now: Now) -> Grant | None:
         """See Throttle.allowed."""
         self._refusing = None
-        self._cuts.clear()
+        self._cuts = None
         rules = self._rules
         self._counting = rules.on_caught_up or self._source.has_more_than(rules.backlog)
         if not self._counting:
@@ -137,21 +149,27 @@ class DispatchThrottle:
             if step.limit.messages:
                 left = step.left_messages
                 if left < (messages if by_message else min(messages, entries)):
-                    self._cuts.append((self.counts.messages, limiter.scope))
+                    self._cut(self.counts.messages, limiter)
                 if by_message:
                     messages = min(messages, left)
                 else:
                     entries = min(entries, left)
             if step.limit.bytes and step.left_bytes < size:
-                self._cuts.append((self.counts.bytes, limiter.scope))
+                self._cut(self.counts.bytes, limiter)
                 size = step.left_bytes
         return Grant(entries, messages, size)
 
+    def _cut(self, counts: dict[Scope, int], limiter: Limiter) -> None:
+        if self._cuts is None:
+            self._cuts = []
+        self._cuts.append((counts, limiter.scope))
+
     def sent(self, entries: int, messages: int, size: int) -> None:
         """See Throttle.sent."""
-        for counts, scope in self._cuts:
-            counts[scope] += 1
-        self._cuts.clear()
+        if self._cuts is not None:
+            for counts, scope in self._cuts:
+                counts[scope] += 1
+            self._cuts = None
         if self._counting:
             counted = entries if self._rules.by_entry else messages
             for limiter in self.limiters:
@@ -188,8 +206,12 @@ class DispatchThrottle:
                 each.forget(self, now)
         self.limiters = limiters
 
-    def end(self, now: Now) -> None:
-        """The subscription is no more, or leaves the memory."""
+    def stop_waiting(self, now: Now) -> None:
+        """Nobody is there any more who could be sent anything."""
         for each in self.limiters:
             each.forget(self, now)
+
+    def end(self, now: Now) -> None:
+        """The subscription is no more, or leaves the memory."""
+        self.stop_waiting(now)
         self.limiters = ()

@@ -39,7 +39,7 @@ class Limits(Protocol):
     publish: tuple[Limiter, ...]
     """The limiters that hold now."""
     publish_limited: int
-    """How often receipts of a producer began to be held back."""
+    """How many receipts had to wait."""
 
 
 class ReceiptHold:
@@ -77,7 +77,7 @@ class ReceiptHold:
                 self._send(receipt)
                 return
             refusing.wait(self, now)
-            self._limits.publish_limited += 1
+        self._limits.publish_limited += 1
         self._held.append((receipt, messages, size))
         self._count(size + EACH_BYTES)
 

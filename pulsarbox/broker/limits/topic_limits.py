@@ -80,7 +80,7 @@ class TopicLimits:
         self.shared: tuple[Limiter, ...] = ()
         """Those that hold for its subscriptions together."""
         self.publish_limited = 0
-        """How often receipts of a producer began to be held back."""
+        """How many receipts had to wait."""
         self._exempt = is_system(str(policies.name))
         """Topics that Pulsar keeps for itself are not limited."""
         if not self._exempt:

@@ -19,8 +19,8 @@ T = TypeVar("T")
 GLOBAL: Final = "globalPolicies"
 """The member of a topic's row that has what was set with ``?isGlobal=true``; what was set without wins over it."""
 
-TOLD_AT_ONCE: Final = 20
-"""Topics that are told of a change in one turn: each may trim its ledgers and write some rows."""
+TOLD_AT_ONCE: Final = 10
+"""Topics that are told of a change in one turn: each takes some 0.2 ms, and may trim its ledgers and write rows."""
 
 
 class Policies:
@@ -35,6 +35,8 @@ class Policies:
         self._timers = timers
         self.changes = 0
         """Grows with each change: what a topic has looked up before is not asked any more."""
+        self.of_namespaces: dict[tuple[str, Policy[Any]], tuple[Any, Level]] = {}
+        """What holds for the topics of a namespace that have nothing set themselves, as far as somebody has asked."""
         self._to_tell: dict[TopicPolicies, None] = {}
         """Topics that a change is still to be told to."""
         self.for_unloaded: Callable[[str, Row, Row, Now], None] = _nobody
@@ -100,6 +102,7 @@ class Policies:
 
     def _changed(self, topics: "Iterable[TopicPolicies]", now: Now | None) -> None:
         self.changes += 1
+        self.of_namespaces.clear()
         if now is None:
             return
         waiting = bool(self._to_tell)
@@ -144,16 +147,19 @@ class Policies:
 class TopicPolicies:
     """What holds for one topic: each value looked up once, until something changes."""
 
-    __slots__ = ("_changes", "_listeners", "_policies", "_values", "attached", "name")
+    __slots__ = ("_changes", "_key", "_listeners", "_policies", "_told", "_values", "attached", "name")
 
     def __init__(self, policies: Policies, name: TopicName) -> None:
         self._policies = policies
         self.name = name
+        self._key = policies_key(str(name.base))
         self.attached = False
         """Whether it is told of changes: the topic is in memory."""
         self._values: dict[Policy[Any], tuple[Any, Level]] = {}
         self._changes = policies.changes
         """As of when these are."""
+        self._told = -1
+        """As of when whoever listens was told."""
         self._listeners: list[Callable[[Now], None]] = []
 
     def get(self, policy: Policy[T]) -> T:
@@ -171,10 +177,18 @@ class TopicPolicies:
         return found
 
     def _find(self, policy: Policy[T]) -> tuple[T, Level]:
-        row = self._policies.row
         own = self._policies.settings.topicLevelPoliciesEnabled
-        topic = row(policies_key(str(self.name.base)), keep=self.attached) if own else {}
-        namespace = row(namespace_key(self.name.namespace), keep=self.attached)
+        topic = self._policies.row(self._key, keep=self.attached) if own else {}
+        if topic:
+            return self._look_up(policy, topic)
+        shared, key = self._policies.of_namespaces, (self.name.namespace, policy)
+        found = shared.get(key)
+        if found is None:
+            found = shared[key] = self._look_up(policy, topic)
+        return found
+
+    def _look_up(self, policy: Policy[T], topic: Row) -> tuple[T, Level]:
+        namespace = self._policies.row(namespace_key(self.name.namespace), keep=self.attached)
         for level, values, key in (
             (Level.TOPIC, topic, policy.topic_key),
             (Level.TOPIC, topic.get(GLOBAL, {}), policy.topic_key),
@@ -188,12 +202,18 @@ class TopicPolicies:
                 return read, level
         return policy.broker(self._policies.settings), Level.BROKER
 
+    @property
+    def is_told(self) -> bool:
+        """Whether whoever listens knows of the last change."""
+        return self._told == self._policies.changes
+
     def on_change(self, told: Callable[[Now], None]) -> None:
         """Call this when a value may be another one."""
         self._listeners.append(told)
 
     def tell(self, now: Now) -> None:
         """Let whoever listens do what follows."""
+        self._told = self._policies.changes
         for told in list(self._listeners):
             told(now)
 

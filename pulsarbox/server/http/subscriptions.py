@@ -61,8 +61,11 @@ def create(call: Call) -> Later:
         raise Conflict("Subscription already exists for topic")
     later = Later()
     missing = [topic for topic in topics if name not in topic.subscriptions]
-    for topic in missing:
-        topic.admission.check_subscription(len(topic.subscriptions))
+    try:
+        for topic in missing:
+            topic.admission.check_subscription(len(topic.subscriptions))
+    except NotAllowed as error:
+        raise Conflict(str(error)) from None  # as in Pulsar, where only clients get the other code
     done, failed = when_all(later, len(missing), lambda: DONE)
     for topic in missing:
         _create_at(topic, name, place, done, failed, call.now)

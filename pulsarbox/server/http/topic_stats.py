@@ -297,11 +297,12 @@ def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
 
 def _throttled(subscription: Subscription, now: Now) -> Stats:
     throttle = subscription.throttle
-    messages, size = throttle.counts.messages, throttle.counts.bytes
     stats: Stats = {}
-    for scope, name in _LIMITS.items():
-        stats[f"dispatchThrottledMsgEventsBy{name}Limit"] = messages[scope]
-        stats[f"dispatchThrottledBytesEventsBy{name}Limit"] = size[scope]
+    if throttle.has_counts:
+        messages, size = throttle.counts.messages, throttle.counts.bytes
+        for scope, name in _LIMITS.items():
+            stats[f"dispatchThrottledMsgEventsBy{name}Limit"] = messages[scope]
+            stats[f"dispatchThrottledBytesEventsBy{name}Limit"] = size[scope]
     limits = subscription_report(throttle, now)
     return stats | {"limits": [each._asdict() for each in limits]} if limits else stats
 

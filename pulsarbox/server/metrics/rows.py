@@ -173,7 +173,7 @@ class TopicRow(NamedTuple):
     again: int
     delayed: int
     publish_limited: int = 0
-    """How often receipts of a producer began to be held back."""
+    """How many receipts had to wait."""
     total_messages_in: int = 0
     total_bytes_in: int = 0
     storage: int = 0

@@ -96,7 +96,7 @@ TOPIC: Final = (
     *_STORED,
     Metric("pulsar_msg_backlog", "Entries that subscriptions have before them", field("backlog")),
     Metric("pulsar_storage_backlog_quota_limit", "Bytes that a backlog may have; -1: no limit", field("quota")),
-    Metric("pulsar_publish_rate_limit_times", "How often receipts of a producer began to be held back",
+    Metric("pulsar_publish_rate_limit_times", "Receipts that a publish rate held back",
            field("publish_limited")),
     Metric("pulsar_storage_backlog_quota_limit_time", "Seconds that its oldest message may be old; -1: no limit",
            field("quota_time")),

@@ -129,9 +129,6 @@ def test_a_topics_limit_is_shared_by_its_subscriptions_by_turns() -> None:
     fill(box, 100)
     clients = [join(box, name=name) for name in ("a", "b", "c")]
     assert [got(client) for client in clients] == [10, 0, 0]
-    box.advance(3)  # who reads from the disk first misses its turn
-    for client in clients:
-        got(client)
     shares = []
     for _ in range(6):
         box.advance(1)
@@ -444,6 +441,19 @@ def test_who_has_gone_does_not_wait() -> None:
     client.request("unsubscribe", consumer_id=1)
     assert limiter.waiting == 0
     assert not limiter.holds.holding
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_who_has_left_its_consumers_does_not_wait(kind: Any) -> None:
+    box = Box(**OF_THE_BOX)
+    fill(box, 100)
+    client = join(box, kind)
+    limiter = box.broker.core.limits.dispatch
+    assert limiter.waiting == 1
+    client.request("close_consumer", consumer_id=1)
+    assert limiter.waiting == 0
+    again = join(box, kind)
+    assert got(again) + sum(periods(box, again, 12)) == 100
 
 
 def test_both_ways_of_counting_are_refused_together() -> None:

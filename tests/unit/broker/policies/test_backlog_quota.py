@@ -300,3 +300,35 @@ def test_quotas_that_are_not_enforced() -> None:
     publish(box, 20, 100)
     box.broker.configuration.update("backlogQuotaCheckEnabled", "true", box.now)
     assert box.client().producer(1).error == HELD_ERROR
+
+
+@pytest.mark.parametrize("unloaded", [False, True])
+def test_what_is_not_due_does_not_count_where_the_quota_says_so_until_it_is(*, unloaded: bool) -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    quota = by_size(1000, HOLD, excludeDelayed=True)
+    if not unloaded:
+        set_policy(box, backlog_quota_map=quota)
+    client = producing(box)
+    for number in range(10):
+        client.send(number, b"x" * 200, deliver_at_time=box.wall + 3_600_000)
+    assert [name for name, _ in frames(client)] == ["send_receipt"] * 10
+    if unloaded:
+        leave(client)
+        unload(box)
+        set_policy(box, backlog_quota_map=by_size(1000, HOLD))
+        assert box.client().producer(1).error == HELD_ERROR, "all of it counts"
+        unload(box)
+        set_policy(box, backlog_quota_map=quota)
+        client = producing(box)
+    client.send(10, b"x" * 200)
+    assert used(box) < 300
+    client.inbox.clear()
+    box.advance(3590)
+    assert topic_of(box).backlog.blocked is None
+    box.advance(11)
+    assert topic_of(box).backlog.blocked is not None, "now they are due"
+    assert used(box) > 1000
+    assert "close_producer" in client.names()
+    set_policy(box, backlog_quota_map=by_size(10_000, HOLD))
+    assert topic_of(box).backlog.blocked is None

@@ -238,3 +238,22 @@ def test_nothing_goes_before_it_is_due_and_something_goes_when_it_is(
         assert limits.block or due in (begins + ttl, begins + evict)
     if until is None and (ttl or evict):
         assert due > now
+
+
+def test_what_is_on_its_way_to_the_disk_when_its_time_is_over_goes_when_it_is_there() -> None:
+    box = Box(keepAliveIntervalSeconds=1_000_000)
+    subscribed(box, "s")
+    set_policy(box, message_ttl_in_seconds=10)
+    client = box.client()
+    client.producer()
+    box.auto = False
+    client.send(0)
+    box.time += 20
+    box.wall += 20_000
+    box.broker.on_timer(box.now)
+    assert topic_of(box).ledger.confirmed_messages == 0
+    box.auto = True
+    box.turn()
+    assert backlog(box) == 1
+    box.advance(1.1)
+    assert backlog(box) == 0

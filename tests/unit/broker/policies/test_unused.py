@@ -251,3 +251,23 @@ def test_a_crash_does_not_take_a_subscription_that_was_in_use() -> None:
     assert "s" in topic_of(again).subscriptions, "the box was started before that, as far as the clock says"
     again.advance(2 * HOUR)
     assert "s" not in topic_of(again).subscriptions
+
+
+@pytest.mark.parametrize("used_by", ["nobody", "producer", "consumer"])
+def test_topics_that_are_not_stored_go_as_well(used_by: str) -> None:
+    box = Box(**ON, **LASTING)
+    name = parse_topic("non-persistent://public/default/n")
+    client = box.client()
+    if used_by == "producer":
+        client.producer(1, str(name))
+    elif used_by == "consumer":
+        client.subscribe(topic=str(name))
+    else:
+        box.broker.topics.create(name, box.now)
+        box.turn()
+    box.advance(HOUR)
+    assert box.broker.topics.exists(name) == (used_by != "nobody")
+    leave(client)
+    box.advance(61)
+    assert not box.broker.topics.exists(name)
+    assert box.broker.next_timer().wall is None

@@ -165,6 +165,21 @@ def test_levels_of_all_policies() -> None:
     with_box(scenario)
 
 
+def test_a_subscription_beyond_the_limit_is_not_made() -> None:
+    async def scenario(box: Box) -> None:
+        await box.put("/persistent/public/default/p/partitions", 2)
+        await box.post("/persistent/public/default/p/maxSubscriptionsPerTopic", 1)
+        assert (await box.put("/persistent/public/default/p/subscription/a")).status == 204
+        got = await box.put("/persistent/public/default/p/subscription/b")
+        assert (got.status, got.reason) == (
+            409,
+            "Exceed the maximum number of subscriptions of the topic: persistent://public/default/p-partition-0",
+        )
+        assert (await box.get("/persistent/public/default/p/subscriptions")).value == ["a"]
+
+    with_box(scenario)
+
+
 def test_a_group_stays_while_a_namespace_is_attached_and_goes_with_the_last() -> None:
     async def scenario(box: Box) -> None:
         await box.put("/resourcegroups/g", {"publishRateInMsgs": 5})

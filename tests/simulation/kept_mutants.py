@@ -1,0 +1,129 @@
+"""Bugs in what is kept, for ``test_kept``: retention, expiry, quotas, the deadlines and walks behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker import expiry, ledgers
+from pulsarbox.broker.backlog import Backlog
+from pulsarbox.broker.deadlines import TopicDeadline
+from pulsarbox.broker.expiry import Expiry, Limits
+from pulsarbox.broker.finder import find_first
+from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.broker.policies.backlog_quota import Quota
+from pulsarbox.broker.upkeep import Upkeep
+from pulsarbox.broker.walks import Walks
+from tests.simulation.mutants import Mutant, Patch
+
+KEPT_MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(*rules: str) -> Callable[[Patch], Patch]:
+    """Register a bug with the rules of which one has to notice it."""
+
+    def register(patch: Patch) -> Patch:
+        KEPT_MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules))
+        return patch
+
+    return register
+
+
+@mutant("kept")
+def retention_asks_the_fastest_subscription(patch: pytest.MonkeyPatch) -> None:
+    def slowest(self: TopicLedgers) -> Any:
+        return max((cursor.mark_delete for cursor in self._stored.cursors.values()), default=None)
+
+    patch.setattr(TopicLedgers, "_slowest", slowest)
+
+
+@mutant("disk")
+def retention_keeps_what_it_need_not(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ledgers, "trimmable", lambda *arguments: ledgers.Trim((), 0))
+
+
+@mutant("disk")
+def the_last_ledger_stays(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopicLedgers, "_close_unneeded", lambda self, now: 0)
+
+
+@mutant("reason")
+def messages_expire_in_half_their_time(patch: pytest.MonkeyPatch) -> None:
+    original = expiry.limits_of
+
+    def limits_of(ttl: int, age: Quota, *, enforced: bool) -> Limits:
+        return original(ttl // 2, age, enforced=enforced)
+
+    patch.setattr(expiry, "limits_of", limits_of)
+
+
+@mutant("expired", "quota")
+def the_next_deadline_is_forgotten_after_an_expiry(patch: pytest.MonkeyPatch) -> None:
+    original = Expiry._finish
+
+    def finish(self: Expiry, again_at: int, now: Any) -> None:
+        original(self, 0, now)
+
+    patch.setattr(Expiry, "_finish", finish)
+
+
+@mutant("expired", "quota")
+def deadlines_are_in_memory_only(patch: pytest.MonkeyPatch) -> None:
+    original = TopicDeadline._put
+
+    def put(self: TopicDeadline, wall: int) -> None:
+        commits = self._core.commits
+        kept, commits.put_row = commits.put_row, lambda key, row: None  # type: ignore[method-assign]
+        try:
+            original(self, wall)
+        finally:
+            commits.put_row = kept  # type: ignore[method-assign]
+
+    patch.setattr(TopicDeadline, "_put", put)
+
+
+@mutant("expired", "quota")
+def a_changed_policy_is_told_to_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Upkeep, "look", lambda self, now: None)
+    patch.setattr(Walks, "_walk", lambda self, names, now: None)
+
+
+@mutant("reason")
+def a_search_runs_ahead_into_what_is_confirmed_meanwhile(patch: pytest.MonkeyPatch) -> None:
+    def run_ahead(topic: Any, after: Any, is_it: Any, found: Any, *arguments: Any, **more: Any) -> None:
+        behind = topic.ledger.next(*topic.ledger.last_confirmed)
+
+        def ahead(position: Any, now: Any) -> None:
+            found(topic.ledger.next(*topic.ledger.last_confirmed) if position == behind else position, now)
+
+        find_first(topic, after, is_it, ahead, *arguments, **more)
+
+    patch.setattr(expiry, "find_first", run_ahead)
+
+
+@mutant("held")
+def held_producers_are_not_told_that_the_backlog_fell(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Backlog, "moved", lambda self, now: None)
+
+
+@mutant("held", "full", "quota")
+def a_changed_quota_is_not_taken(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Backlog, "look", lambda self, now: None)
+
+
+@mutant("full")
+def the_quota_is_looked_at_when_producers_come_and_not_before(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Backlog, "refuses", lambda self, now: False)
+    patch.setattr(Backlog, "confirmed", lambda self, now: None)
+
+
+@mutant("reason")
+def an_eviction_takes_all(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Quota, "target", property(lambda self: 0))
+
+
+@mutant("quota")
+def an_eviction_takes_too_little(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Quota, "target", property(lambda self: self.limit * 2))

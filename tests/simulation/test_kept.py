@@ -1,0 +1,63 @@
+"""Some histories of what is kept, and the planted bugs that they have to notice."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.history import Violation
+from tests.simulation.kept import KeptRun
+from tests.simulation.kept_mutants import KEPT_MUTANTS
+
+SEEDS = range(16)
+STEPS = 400
+MUTANT_SEEDS = range(40)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seed_keeps_all_rules(seed: int) -> None:
+    KeptRun(seed).run(STEPS)
+
+
+def test_the_seeds_do_what_the_rules_are_about() -> None:
+    done: Counter[str] = Counter()
+    for seed in SEEDS:
+        run = KeptRun(seed)
+        run.run(STEPS)
+        done.update(run.done)
+        if all(done[what] for what in run.done):
+            return
+    pytest.fail(f"never happened: {[what for what, count in done.items() if not count]}")
+
+
+def broken_rule(seed: int) -> str | None:
+    """The rule that a seed finds broken."""
+    try:
+        KeptRun(seed).run(STEPS)
+    except Violation as violation:
+        return violation.rule
+    except Exception:
+        return "no-exception"
+    return None
+
+
+@pytest.mark.parametrize("name", KEPT_MUTANTS)
+def test_a_bug_is_noticed_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    KEPT_MUTANTS[name].patch(monkeypatch)
+    found: Counter[str | None] = Counter()
+    for seed in MUTANT_SEEDS:
+        rule = broken_rule(seed)
+        if rule in KEPT_MUTANTS[name].rules:
+            return
+        found[rule] += 1
+    pytest.fail(f"{sorted(KEPT_MUTANTS[name].rules)} did not notice; found was {found}")
