@@ -180,9 +180,13 @@ class MultipleConsumersDispatcher:
         """Entries that wait to be sent again."""
         raise NotImplementedError
 
+    def _stopped_for(self) -> str:
+        """The reason that was noted, as far as it still is one."""
+        return self.standstill.reason
+
     def why(self) -> str:
         """See Dispatcher.why."""
-        reason = self.standstill.reason
+        reason = self._stopped_for()
         if not self._consumers:
             return Reason.NO_CONSUMER
         if reason == Reason.END_OF_LOG:

@@ -93,6 +93,15 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._pinned.clear()
         self._chunks.clear()
 
+    def _stopped_for(self) -> str:
+        """See MultipleConsumersDispatcher. Chunks that waited may have been acknowledged meanwhile."""
+        reason = super()._stopped_for()
+        if reason == Reason.CHUNKS and all(
+            self._replay.is_gone(at) for pinned in self._pinned.values() for at in pinned
+        ):
+            return Reason.END_OF_LOG
+        return reason
+
     def _send_all(self, now: Now) -> str:
         grant = ALL
         while not self._unacked.at_limit():

@@ -104,6 +104,22 @@ def test_chunks_wait_for_the_consumer_that_has_the_first() -> None:
     assert [entry for _, entry in two.received()] == [0, 1, 2]
 
 
+def test_chunks_that_are_acknowledged_meanwhile_are_waited_for_no_more() -> None:
+    box = Box(dispatcherMaxRoundRobinBatchSize=1)
+    one, two = join(box, "one", permits=1), join(box, "two", permits=10)
+    producer = box.client()
+    producer.producer(1)
+    for chunk in range(3):
+        producer.send(chunk, uuid="a", chunk_id=chunk, num_chunks_from_msg=3, total_chunk_msg_size=3)
+    got = one.received()
+    assert [entry for _, entry in got] == [0]
+    assert subscription_of(box).why().reason == Reason.CHUNKS
+    ledger, _ = got[0]
+    for entry in range(3):
+        two.ask("ack", consumer_id=1, ack_type=0, message_id=[MessageIdData(ledgerId=ledger, entryId=entry)])
+    assert subscription_of(box).why().reason == Reason.END_OF_LOG
+
+
 def test_whoever_acknowledges_the_holder_holds_it_no_longer() -> None:
     box = Box(maxUnackedMessagesPerConsumer=4)
     one, two = join(box, "one", permits=10), join(box, "two")
