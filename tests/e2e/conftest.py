@@ -8,6 +8,8 @@ starts, stops or kills a box is skipped then), ``E2E_START_CMD`` a command that 
 
 import itertools
 import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -67,6 +69,23 @@ def own_box(tmp_path: Path) -> Iterator[Box]:
         yield own
     finally:
         own.kill()
+
+
+@pytest.fixture
+def run(box: Running) -> "Callable[..., subprocess.CompletedProcess[str]]":
+    """Runs a command of the Admin API against the box of the session, without a terminal."""
+
+    def call(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "pulsarbox", *words, "--admin-url", box.web_url],
+            capture_output=True,
+            check=False,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
+
+    return call
 
 
 @pytest.fixture

@@ -15,23 +15,6 @@ from tests.e2e.conftest import Running
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.fixture
-def run(box: Running) -> Run:
-    """Runs a command against the box of the module, without a terminal."""
-
-    def call(*words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "pulsarbox", *words, "--admin-url", box.web_url],
-            capture_output=True,
-            check=False,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-        )
-
-    return call
-
-
 def data(done: "subprocess.CompletedProcess[str]") -> Any:
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,23 +15,6 @@ from tests.tools.box import Box
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 NAMESPACE = "public/policies"
-
-
-@pytest.fixture
-def run(box: Running) -> Run:
-    """Runs a command against the box of the module, without a terminal."""
-
-    def call(*words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "pulsarbox", *words, "--admin-url", box.web_url],
-            capture_output=True,
-            check=False,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-        )
-
-    return call
 
 
 @pytest.fixture(autouse=True)
