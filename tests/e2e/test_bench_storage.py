@@ -13,6 +13,7 @@ UNITS = {
     "catchup": {"entries/s", "MB/s"},
     "restart": {"MiB", "s"},
     "memory": {"MiB"},
+    "delayed": {"MiB", "s", "ms"},
 }
 
 
