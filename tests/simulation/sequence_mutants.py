@@ -63,7 +63,7 @@ def a_failed_commit_counts_as_persisted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SequenceIds, "roll_back", roll_back)
 
 
-@mutant("once", "recovered")
+@mutant("once", "recovered", seeds=(117,))
 def a_failed_commit_keeps_its_sequence_ids(patch: pytest.MonkeyPatch) -> None:
     """In the log alone: it shows when the log is read again."""
     original = GroupCommit.failed
