@@ -72,7 +72,8 @@ def passed_by(box: Box) -> float:
 def lateness(box: Box) -> list[float]:
     """Of messages that fall due one after another: milliseconds from each one's time to its arrival, sorted."""
     client = client_of(box)
-    consumer, found = subscribed(client), []
+    consumer = subscribed(client)
+    found: list[float] = []
 
     def receive() -> None:
         while len(found) < SOON:
