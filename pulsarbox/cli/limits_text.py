@@ -22,11 +22,10 @@ _THEN: Final = {
     "consumer_backlog_eviction": "the oldest messages leave the backlog",
 }
 _POLICIES: Final = {
-    ("dispatch", "broker"): (),
-    ("dispatch", "topic"): ("dispatch-rate",),
-    ("dispatch", "subscription"): ("subscription-dispatch-rate",),
-    ("publish", "topic"): ("publish-rate",),
-    ("subscribe", "consumer"): ("subscribe-rate",),
+    ("dispatch", "topic"): "dispatch-rate",
+    ("dispatch", "subscription"): "subscription-dispatch-rate",
+    ("publish", "topic"): "publish-rate",
+    ("subscribe", "consumer"): "subscribe-rate",
 }
 _EXPLAINED: Final = ("publish-rate", "dispatch-rate", "subscription-dispatch-rate", "subscribe-rate", _SIZE, _AGE)
 _OF_A_SUBSCRIPTION: Final = ("dispatch-rate", "subscription-dispatch-rate", _SIZE, _AGE)
@@ -167,7 +166,7 @@ def _now(name: str, rows: list[Row]) -> list[str]:
     if name in (_SIZE, _AGE):
         mine = [row for row in rows if row["limit"] == ("backlog size" if name == _SIZE else "backlog age")]
     else:
-        mine = [row for row in rows if "scope" in row and name in _POLICIES.get((row["limit"], row["scope"]), ())]
+        mine = [row for row in rows if "scope" in row and _POLICIES.get((row["limit"], row["scope"])) == name]
     busy = [row for row in mine if row["held"]] or mine[:1]
     several = len(mine) > 1
     return [clean(f"  now        {row['of'] + ': ' if several else ''}{_in_use(row)}") for row in busy]

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from pulsarbox.broker.policies.backlog_quota import BACKLOG_SIZE
+from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.policies.persistence import OF_BROKER as PERSISTENCE
 from pulsarbox.broker.policies.schema import OF_BROKER as SCHEMA_COMPATIBILITY
 from pulsarbox.config import Settings
@@ -27,14 +29,8 @@ def _dispatch_rate(level: str) -> Callable[[Settings], dict[str, Any]]:
     return made
 
 
-def _inactive_seconds(settings: Settings) -> int:
-    own = int(settings.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds)
-    return own or int(settings.brokerDeleteInactiveTopicsFrequencySeconds)
-
-
 def _backlog_quotas(settings: Settings) -> dict[str, Any]:
-    gigabytes = settings.backlogQuotaDefaultLimitGB
-    size = int(gigabytes * (1 << 30)) if gigabytes > 0 else settings.backlogQuotaDefaultLimitBytes
+    size = BACKLOG_SIZE.broker(settings).limit
     quota = {
         "limit": size,
         "limitSize": size,
@@ -53,7 +49,7 @@ _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
     "subscription-expiration-time": lambda settings: settings.subscriptionExpirationTimeMinutes,
     "inactive-topic-policies": lambda settings: {
         "inactiveTopicDeleteMode": settings.brokerDeleteInactiveTopicsMode,
-        "maxInactiveDurationSeconds": _inactive_seconds(settings),
+        "maxInactiveDurationSeconds": INACTIVE_TOPIC.broker(settings).after // 1000,
         "deleteWhileInactive": settings.brokerDeleteInactiveTopicsEnabled,
     },
     "backlog-quota": _backlog_quotas,

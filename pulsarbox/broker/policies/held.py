@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.broker.policies.as_json import broker_value
 from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
 from pulsarbox.broker.policies.encryption import ENCRYPTION_REQUIRED
-from pulsarbox.broker.policies.policies import GLOBAL, Policies
+from pulsarbox.broker.policies.policies import Policies, levels_of
 from pulsarbox.broker.policies.policy import Level, Policy
 from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE
 from pulsarbox.broker.policies.schema import SCHEMA_COMPATIBILITY
@@ -59,14 +59,8 @@ def held(policies: Policies, namespace: str, topic: TopicName | None = None) -> 
 
     Backlog quotas stand under ``backlog-quota``, a colon and their type.
     """
-    own = policies.row(policies_key(str(topic.base))) if topic is not None else {}
-    if not policies.settings.topicLevelPoliciesEnabled:
-        own = {}
-    levels = (
-        (Level.TOPIC, own),
-        (Level.TOPIC, own.get(GLOBAL, {})),
-        (Level.NAMESPACE, _namespace(policies, namespace)),
-    )
+    own = policies.of_topic(policies_key(str(topic.base))) if topic is not None else {}
+    levels = levels_of(own, policies.row(namespace_key(namespace)))
     found: dict[str, Held] = {}
     for row in (*ROWS, RESOURCE_GROUP_NAME):
         if topic is None and row.namespace is None:
@@ -77,17 +71,11 @@ def held(policies: Policies, namespace: str, topic: TopicName | None = None) -> 
     return dict(sorted(found.items()))
 
 
-def _namespace(policies: Policies, namespace: str) -> Row:
-    return policies.row(namespace_key(namespace))
-
-
 def _held(policies: Policies, row: PolicyRow, levels: tuple[tuple[Level, Row], ...]) -> Held:
     said = []
     for level, values in levels:
         place = row.namespace if level is Level.NAMESPACE else row.topic
-        value = values.get(place.key) if place else None
-        if place is not None and place.by_cluster and value is not None:
-            value = value.get(policies.settings.clusterName)
+        value = place.value_in(values, policies.settings.clusterName) if place is not None else None
         policy = MAY_SAY_NOTHING.get(row.name)
         if value is not None and (policy is None or policy.read(value) is not None):
             said.append(Said(level, value))

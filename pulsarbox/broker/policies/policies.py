@@ -59,6 +59,10 @@ class Policies:
                 self._rows[key] = row
         return row
 
+    def of_topic(self, key: str, *, keep: bool = False) -> Row:
+        """The row of a topic's own policies as far as they count."""
+        return self.row(key, keep=keep) if self.settings.topicLevelPoliciesEnabled else {}
+
     # Changes
 
     def put_namespace(self, namespace: str, row: Row | None, now: Now | None = None) -> None:
@@ -144,6 +148,11 @@ class Policies:
             self._rows.pop(namespace_key(topic.name.namespace), None)
 
 
+def levels_of(topic: Row, namespace: Row) -> tuple[tuple[Level, Row], ...]:
+    """What is set at each level, the strongest first; behind them comes the broker."""
+    return (Level.TOPIC, topic), (Level.TOPIC, topic.get(GLOBAL, {})), (Level.NAMESPACE, namespace)
+
+
 class TopicPolicies:
     """What holds for one topic: each value looked up once, until something changes."""
 
@@ -177,8 +186,7 @@ class TopicPolicies:
         return found
 
     def _find(self, policy: Policy[T]) -> tuple[T, Level]:
-        own = self._policies.settings.topicLevelPoliciesEnabled
-        topic = self._policies.row(self._key, keep=self.attached) if own else {}
+        topic = self._policies.of_topic(self._key, keep=self.attached)
         if topic:
             return self._look_up(policy, topic)
         shared, key = self._policies.of_namespaces, (self.name.namespace, policy)
@@ -189,11 +197,8 @@ class TopicPolicies:
 
     def _look_up(self, policy: Policy[T], topic: Row) -> tuple[T, Level]:
         namespace = self._policies.row(namespace_key(self.name.namespace), keep=self.attached)
-        for level, values, key in (
-            (Level.TOPIC, topic, policy.topic_key),
-            (Level.TOPIC, topic.get(GLOBAL, {}), policy.topic_key),
-            (Level.NAMESPACE, namespace, policy.namespace_key),
-        ):
+        for level, values in levels_of(topic, namespace):
+            key = policy.namespace_key if level is Level.NAMESPACE else policy.topic_key
             value = values.get(key) if key else None
             if value is not None and policy.by_cluster and level is Level.NAMESPACE:
                 value = value.get(self._policies.settings.clusterName)

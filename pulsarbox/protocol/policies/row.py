@@ -60,6 +60,11 @@ class Place:
     without: str = ""
     """Pulsar's text for a body that is null, where it is refused."""
 
+    def value_in(self, policies: dict[str, Any], cluster: str) -> Any:
+        """The value that the policies of a namespace or topic have; None where they have none."""
+        value = policies.get(self.key)
+        return value.get(cluster) if self.by_cluster and value is not None else value
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:

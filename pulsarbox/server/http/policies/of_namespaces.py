@@ -10,7 +10,7 @@ from pulsarbox.protocol.policies.checks import fits
 from pulsarbox.protocol.policies.row import Place, PolicyRow
 from pulsarbox.protocol.policies.table import ROWS
 from pulsarbox.server.http.call import DONE, Answer, Call
-from pulsarbox.server.http.policies.values import UNCHANGED, given, kept, shown
+from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
 from pulsarbox.server.http.routes import Handler, Permission, Route
 
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
@@ -19,7 +19,7 @@ NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 def _get(row: PolicyRow, place: Place) -> Handler:
     def handler(call: Call) -> Answer:
         policies = call.broker.tenants.policies(call.namespace())
-        return shown(kept(place, policies, call.broker.core.settings.clusterName), place.unset)
+        return shown(place.value_in(policies, call.broker.core.settings.clusterName), place.unset)
 
     handler.__doc__ = row.meaning
     return handler

@@ -16,7 +16,7 @@ from pulsarbox.protocol.policies.checks import fits
 from pulsarbox.protocol.policies.row import Place, PolicyRow
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS, row_of
 from pulsarbox.server.http.call import DONE, Answer, Call
-from pulsarbox.server.http.policies.values import UNCHANGED, given, kept, shown
+from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
 from pulsarbox.server.http.routes import Handler, Permission, Route
 from pulsarbox.server.http.targets import require_namespace
 from pulsarbox.storage.catalog import Row, policies_key
@@ -58,7 +58,7 @@ def applied(call: Call, name: TopicName, row: PolicyRow) -> Any:
     assert row.topic is not None
     value = call.broker.core.policies.row(policies_key(str(name))).get(GLOBAL, {}).get(row.topic.key)
     if value is None and row.namespace is not None:
-        value = kept(row.namespace, call.broker.tenants.policies(name.namespace), settings.clusterName)
+        value = row.namespace.value_in(call.broker.tenants.policies(name.namespace), settings.clusterName)
         if value == row.topic.nothing:
             value = None
     return broker_value(row.name, settings) if value is None else value

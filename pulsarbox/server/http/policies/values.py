@@ -6,7 +6,6 @@ from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.protocol.policies.checks import check
 from pulsarbox.protocol.policies.row import Blank, Place, PolicyRow, Silent
 from pulsarbox.server.http.call import DONE, Answer, Call, answer
-from pulsarbox.storage.catalog import Row
 
 UNCHANGED: Final = object()
 """The request changes nothing."""
@@ -49,12 +48,6 @@ def _blank(call: Call, row: PolicyRow, place: Place) -> Any:
             raise BadRequest(_NO_BODY)
         return row.shape.zero
     return None
-
-
-def kept(place: Place, policies: Row, cluster: str) -> Any:
-    """The value that the policies of a namespace or topic have; None where they have none."""
-    value = policies.get(place.key)
-    return value.get(cluster) if place.by_cluster and value is not None else value
 
 
 def shown(value: Any, unset: Any) -> Answer:
