@@ -135,9 +135,15 @@ class Expiry:
 
     def tell_oldest(self, now: Now) -> Oldest | None:
         """The oldest of the backlog, as far as that is known without waiting; else it is known the next time."""
-        if not self.is_current and not self.under_way and not self._looked_up:
-            self._looked_up = True
-            self.find_oldest(self._known, now)
+        first = first_unacked(self._topic.ledger, self._topic.stored.cursors.values())
+        if first is None:
+            return None
+        if self.oldest is not None and first[0] == self.oldest.position:
+            return self.oldest
+        if self.under_way or self._looked_up:
+            return None
+        self._looked_up = True
+        self.find_oldest(self._known, now)
         return self.oldest if self.is_current else None
 
     def _known(self, oldest: Oldest | None, now: Now) -> None:
@@ -246,5 +252,6 @@ class Expiry:
 def first_unacked(ledger: ManagedLedger, cursors: Iterable[ManagedCursor]) -> tuple[Position, str] | None:
     """The first confirmed entry that one of the cursors has not acknowledged, and that one's name."""
     last = ledger.last_confirmed
-    places = [(cursor.next_unacked(cursor.mark_delete), cursor.name) for cursor in cursors]
+    behind = [cursor for cursor in cursors if cursor.mark_delete < last]
+    places = [(cursor.next_unacked(cursor.mark_delete), cursor.name) for cursor in behind]
     return min((place for place in places if place[0] <= last), default=None)

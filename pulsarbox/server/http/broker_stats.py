@@ -11,11 +11,13 @@ from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
 from pulsarbox.server.http.bundles import Bundles, bundle_of
 from pulsarbox.server.http.call import Answer, Call, Later, answer, compact
 from pulsarbox.server.http.routes import Permission, Route
-from pulsarbox.server.http.topic_digest import Stats, digest
+from pulsarbox.server.http.topic_digest import digest, text
 from pulsarbox.server.http.turns import in_turns
 from pulsarbox.server.metrics import box, process
 from pulsarbox.server.metrics.process import PROCESS
 from pulsarbox.server.metrics.rows import TopicRow, look
+
+Stats = dict[str, Any]
 
 AT_ONCE: Final = 20
 """Topics that one turn looks at."""
@@ -38,8 +40,8 @@ def topics(call: Call) -> Later:
         of_namespace = bundles[namespace]
         if of_namespace is not None:
             domains = found.setdefault(namespace, {}).setdefault(of_namespace.of(name), {})
-            text = f"{compact(str(name))}:{compact(digest(topic, now))}"
-            domains.setdefault("persistent" if name.persistent else "non-persistent", []).append(text)
+            domain = domains.setdefault("persistent" if name.persistent else "non-persistent", [])
+            domain.append(f"{text(str(name))}:{digest(topic, now)}")
 
     def finish(now: Now, later: Later) -> None:
         later.give(Answer(200, _nested(found).encode(errors="replace")))

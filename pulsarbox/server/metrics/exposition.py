@@ -54,4 +54,4 @@ def text_of(metrics: Iterable[tuple[Metric, Rows]]) -> Iterator[bytes]:
 
 def rounded(value: float) -> float:
     """A number short enough to be worth its bytes: of a fraction three digits."""
-    return value if isinstance(value, int) else round(value, 3)
+    return round(value, 3) if value and isinstance(value, float) else value

@@ -1,8 +1,8 @@
 """The values of a topic, subscription, producer or consumer at one moment: what the table's metrics are taken from."""
 
 from collections.abc import Sequence
-from operator import add
-from typing import NamedTuple, Self
+from operator import add, attrgetter
+from typing import Any, Final, NamedTuple, Self
 
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.commit_times import LATENCY_MS, SIZES, Latencies, spread
@@ -16,6 +16,9 @@ from pulsarbox.clock import Now
 from pulsarbox.server.metrics.exposition import rounded
 
 THROTTLED_BY = (Scope.SUBSCRIPTION, Scope.TOPIC, Scope.BROKER)
+
+new_row: Final = tuple.__new__
+"""A NamedTuple's own constructor takes three times as long, and a scrape makes some of them for each topic."""
 
 NO_LATENCIES = (0,) * (len(LATENCY_MS) + 1)
 NO_SIZES = (0,) * (len(SIZES) + 1)
@@ -41,22 +44,13 @@ class ConsumerRow(NamedTuple):
     @classmethod
     def of(cls, consumer: Consumer, subscription: AnySubscription, now: Now) -> Self:
         """As Pulsar, nothing counts as unacknowledged where one consumer gets everything."""
-        rates = consumer.rates(now)
-        return cls(
-            messages_out=rounded(rates.messages_out),
-            bytes_out=rounded(rates.bytes_out),
-            given_back=rounded(rates.given_back),
-            acknowledged=rounded(rates.acknowledged),
-            entries_out=rounded(rates.entries_out),
-            total_messages_out=consumer.messages_out,
-            total_bytes_out=consumer.bytes_out,
-            unacked=0 if subscription.type in ONE_ACTIVE else consumer.unacked,
-            blocked=int(consumer.blocked),
-            permits=consumer.permits,
-            last_flow=consumer.last_flow,
-            last_sent=consumer.last_sent,
-            last_acked=consumer.last_acked,
-        )
+        messages_out, bytes_out, given_back, acknowledged, entries_out = map(rounded, consumer.rates(now))
+        row = (
+            messages_out, bytes_out, given_back, acknowledged, entries_out, consumer.messages_out, consumer.bytes_out,
+            0 if subscription.type in ONE_ACTIVE else consumer.unacked, int(consumer.blocked), consumer.permits,
+            consumer.last_flow, consumer.last_sent, consumer.last_acked,
+        )  # fmt: skip
+        return new_row(cls, row)
 
 
 class ProducerRow(NamedTuple):
@@ -111,48 +105,42 @@ class SubscriptionRow(NamedTuple):
     def of(cls, subscription: AnySubscription, consumers: list[ConsumerRow], now: Now) -> Self:
         """``consumers``: the rows of all that it has."""
         gone_messages, gone_bytes = subscription.gone
-        row = cls(
-            consumers=len(consumers),
-            messages_out=rounded(sum([each.messages_out for each in consumers])),
-            bytes_out=rounded(sum([each.bytes_out for each in consumers])),
-            given_back=rounded(sum([each.given_back for each in consumers])),
-            acknowledged=rounded(sum([each.acknowledged for each in consumers])),
-            entries_out=rounded(sum([each.entries_out for each in consumers])),
-            total_messages_out=gone_messages + sum([each.total_messages_out for each in consumers]),
-            total_bytes_out=gone_bytes + sum([each.total_bytes_out for each in consumers]),
-            unacked=sum([each.unacked for each in consumers]),
-            last_flow=max([each.last_flow for each in consumers], default=0),
-            last_sent=max([each.last_sent for each in consumers], default=0),
-            last_acked=max([each.last_acked for each in consumers], default=0),
-        )
-        return row._with_cursor(subscription, now) if isinstance(subscription, Subscription) else row
+        rates, (messages, size, unacked), times = _together(consumers)
+        row = (len(consumers), *rates, gone_messages + messages, gone_bytes + size, unacked, *times)
+        cursor = _cursor_values(subscription, now) if isinstance(subscription, Subscription) else _NO_CURSOR
+        return new_row(cls, row + cursor)
 
-    def _with_cursor(self, subscription: Subscription, now: Now) -> Self:
-        cursor, clearing = subscription.cursor, subscription.clearing
-        row = self._replace(
-            backlog=cursor.backlog_entries,
-            backlog_messages=cursor.backlog_messages,
-            backlog_bytes=cursor.backlog_bytes,
-            again=subscription.waiting_again,
-            delayed=subscription.delayed(now),
-            blocked=int(subscription.blocked),
-            expired=clearing.expired,
-            rate_expired=rounded(clearing.rate_expired(now)),
-            last_expired=clearing.last_expired,
-            mark_moved=subscription.mark_moved,
-            ranges=len(cursor.ranges),
-        )
-        throttle = subscription.throttle
-        if throttle.limiters:
-            messages, size = throttle.counts.messages, throttle.counts.bytes
-            row = row._replace(
-                throttled=[(str(scope), messages[scope], size[scope]) for scope in THROTTLED_BY],
-            )
-        if not row.backlog:
-            return row
+
+def _together(consumers: list[ConsumerRow]) -> tuple[Sequence[float], Sequence[int], Sequence[int]]:
+    """Of consumers together: the five rates, what is counted up to ``unacked``, the three times."""
+    if len(consumers) == 1:  # most subscriptions have one
+        one = consumers[0]
+        return one[:5], one[5:8], one[10:]
+    columns = list(zip(*consumers, strict=True)) or [()] * len(ConsumerRow._fields)
+    rates = [rounded(sum(column)) for column in columns[:5]]
+    return rates, [sum(column) for column in columns[5:8]], [max(column, default=0) for column in columns[10:]]
+
+
+_NO_CURSOR: Final = tuple(SubscriptionRow._field_defaults.values())
+
+
+def _cursor_values(subscription: Subscription, now: Now) -> tuple[Any, ...]:
+    """The fields from ``backlog`` on."""
+    cursor, clearing, throttle = subscription.cursor, subscription.clearing, subscription.throttle
+    backlog = cursor.backlog_entries
+    throttled: Sequence[tuple[str, int, int]] = ()
+    if throttle.limiters:
+        messages, size = throttle.counts.messages, throttle.counts.bytes
+        throttled = [(str(scope), messages[scope], size[scope]) for scope in THROTTLED_BY]
+    reason, seconds = "", 0.0
+    if backlog:
         why = subscription.why()
-        seconds = max(0.0, (now.wall - why.since) / 1000) if why.since else 0.0
-        return row._replace(standstill=why.reason, standstill_seconds=seconds)
+        reason, seconds = why.reason, max(0.0, (now.wall - why.since) / 1000) if why.since else 0.0
+    return (
+        backlog, cursor.backlog_messages, cursor.backlog_bytes, subscription.waiting_again, subscription.delayed(now),
+        int(subscription.blocked), clearing.expired, rounded(clearing.rate_expired(now)), clearing.last_expired,
+        subscription.mark_moved, throttled, len(cursor.ranges), reason, seconds,
+    )  # fmt: skip
 
 
 class TopicRow(NamedTuple):
@@ -223,67 +211,67 @@ class TopicRow(NamedTuple):
         now: Now,
     ) -> Self:
         """``latencies``: those of the box, whose commits all topics share."""
-        messages_in = rounded(sum([each.messages_in for each in producers]))
-        bytes_in = rounded(sum([each.bytes_in for each in producers]))
         gone_messages, gone_bytes = topic.gone_out
-        row = cls(
-            topics=1,
-            producers=len(producers),
-            subscriptions=len(subscriptions),
-            consumers=sum([each.consumers for each in subscriptions]),
-            messages_in=messages_in,
-            bytes_in=bytes_in,
-            messages_out=rounded(sum([each.messages_out for each in subscriptions])),
-            bytes_out=rounded(sum([each.bytes_out for each in subscriptions])),
-            acknowledged=rounded(sum([each.acknowledged for each in subscriptions])),
-            total_messages_out=gone_messages + sum([each.total_messages_out for each in subscriptions]),
-            total_bytes_out=gone_bytes + sum([each.total_bytes_out for each in subscriptions]),
-            backlog=sum([each.backlog for each in subscriptions]),
-            again=sum([each.again for each in subscriptions]),
-            delayed=sum([each.delayed for each in subscriptions]),
-            publish_limited=topic.limits.publish_limited,
+        messages_in, bytes_in = _added([each[:2] for each in producers], 2)
+        consumers, messages_out, bytes_out, acknowledged, sent, size, backlog, again, delayed, entries_out = _added(
+            [_summed(each) for each in subscriptions], 10
         )
+        row = (
+            1, len(producers), len(subscriptions), consumers, messages_in, bytes_in, messages_out, bytes_out,
+            acknowledged, gone_messages + sent, gone_bytes + size, backlog, again, delayed,
+            topic.limits.publish_limited,
+        )  # fmt: skip
         if isinstance(topic, PersistentTopic):
-            return row._stored(topic, sum([each.entries_out for each in subscriptions]), latencies, now)
-        return row._replace(
-            total_messages_in=topic.gone_in[0] + sum([producer.messages_in for producer in topic.producers]),
-            total_bytes_in=topic.gone_in[1] + sum([producer.bytes_in for producer in topic.producers]),
-        )
-
-    def _stored(self, topic: PersistentTopic, entries_out: float, latencies: Latencies, now: Now) -> Self:
-        ledger, oldest = topic.ledger, topic.expiry.tell_oldest(now)
-        slowest = min([s.cursor.mark_bytes for s in topic.subscriptions.values()], default=ledger.confirmed_bytes)
-        row = self._replace(
-            total_messages_in=ledger.confirmed_messages,
-            total_bytes_in=ledger.confirmed_bytes,
-            storage=ledger.size,
-            backlog_bytes=ledger.confirmed_bytes - slowest,
-            quota=topic.backlog.size.limit,
-            quota_time=topic.backlog.age.limit // 1000 if topic.backlog.age.limit > 0 else -1,
-            backlog_age=max(now.wall - oldest.begins, 0) // 1000 if oldest is not None else -1,
-            delayed_index=topic.stored.delays.size,
-            size_evictions=topic.backlog.evictions,
-            age_evictions=topic.expiry.evictions,
-            entries_out=rounded(entries_out),
-            stored_bytes_out=self.bytes_out,
-        )
-        entries_in = topic.traffic.entries_a_second(now)
-        if not entries_in:
-            return row
-        count = round(entries_in * WINDOW_SECONDS)
-        return row._replace(
-            entries_in=rounded(entries_in),
-            latency_ms=rounded(count * latencies.mean_ms),
-            entry_bytes=round(self.bytes_in * WINDOW_SECONDS),
-            latencies=spread(count, latencies.shares),
-            sizes=spread(count, topic.traffic.size_shares(self.bytes_in / entries_in)),
-        )
+            return new_row(cls, row + _stored_values(topic, bytes_in, bytes_out, entries_out, latencies, now))
+        total_messages_in = topic.gone_in[0] + sum([producer.messages_in for producer in topic.producers])
+        total_bytes_in = topic.gone_in[1] + sum([producer.bytes_in for producer in topic.producers])
+        return new_row(cls, (*row, total_messages_in, total_bytes_in, *_NOT_STORED))
 
     def plus(self, other: "TopicRow") -> "TopicRow":
         """Both together."""
         numbers = map(add, self[:-2], other[:-2])
         buckets = (tuple(map(add, mine, theirs)) for mine, theirs in zip(self[-2:], other[-2:], strict=True))
         return TopicRow._make([*numbers, *buckets])
+
+
+_summed: Final = attrgetter(
+    "consumers", "messages_out", "bytes_out", "acknowledged", "total_messages_out", "total_bytes_out", "backlog",
+    "again", "delayed", "entries_out",
+)  # fmt: skip
+"""What a topic has of its subscriptions."""
+
+
+def _added(rows: list[tuple[Any, ...]], width: int) -> Sequence[Any]:
+    """The sum of each column, of rows of ``width``."""
+    if len(rows) == 1:
+        return rows[0]
+    return [rounded(sum(column)) for column in zip(*rows, strict=True)] or [0] * width
+
+
+_NOT_STORED: Final = tuple(TopicRow._field_defaults.values())[3:]
+
+
+def _stored_values(
+    topic: PersistentTopic, bytes_in: float, bytes_out: float, entries_out: float, latencies: Latencies, now: Now
+) -> tuple[Any, ...]:
+    """The fields from ``total_messages_in`` on."""
+    ledger, oldest, backlog = topic.ledger, topic.expiry.tell_oldest(now), topic.backlog
+    end = ledger.confirmed_bytes
+    slowest = min([each.cursor.mark_bytes for each in topic.subscriptions.values()], default=end)
+    entries_in = topic.traffic.entries_a_second(now)
+    recent: tuple[Any, ...] = (0.0, 0, NO_LATENCIES, NO_SIZES)
+    if entries_in:
+        count = round(entries_in * WINDOW_SECONDS)
+        sizes = spread(count, topic.traffic.size_shares(bytes_in / entries_in))
+        waited, size = rounded(count * latencies.mean_ms), round(bytes_in * WINDOW_SECONDS)
+        recent = (waited, size, spread(count, latencies.shares), sizes)
+    return (
+        ledger.confirmed_messages, end, ledger.size, end - slowest, backlog.size.limit,
+        backlog.age.limit // 1000 if backlog.age.limit > 0 else -1,
+        max(now.wall - oldest.begins, 0) // 1000 if oldest is not None else -1,
+        topic.stored.delays.size, backlog.evictions, topic.expiry.evictions,
+        rounded(entries_in), rounded(entries_out), bytes_out, *recent,
+    )  # fmt: skip
 
 
 class Look(NamedTuple):
