@@ -1,16 +1,18 @@
 """``consume --exec``: a command for each message, whose exit code decides whether it is acknowledged."""
 
 import os
-import subprocess
 import time
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.cli.text import say
 from pulsarbox.client.client import Client
 from pulsarbox.client.consumer import Consumer
 from pulsarbox.client.incoming import Message
 from pulsarbox.client.loop import READ
+
+if TYPE_CHECKING:
+    import subprocess
 
 AGAIN_SECONDS: Final = 1.0
 """How long a message whose command failed is kept before it is given back."""
@@ -30,6 +32,8 @@ class Executing:
 
     def run(self, message: Message) -> bool:
         """Run the command with the payload on its stdin; whether it ended with 0. The client goes on meanwhile."""
+        import subprocess  # by few readers
+
         stdin = os.memfd_create("message")  # a pipe would have to be fed
         try:
             _write_all(stdin, message.payload or b"")
@@ -46,7 +50,7 @@ class Executing:
             self._back.append((time.monotonic() + AGAIN_SECONDS, message))
         return False
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait(self, process: "subprocess.Popen[bytes]") -> None:
         descriptor = os.pidfd_open(process.pid)
         ended: list[int] = []
         try:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.directory import CONFIG, DATA_DIR
+from pulsarbox.cli.directory import CONFIG, DATA_DIR, DEFAULT_FILE
 from pulsarbox.cli.text import say
 from pulsarbox.config import ConfigError, Loaded, Value, load, settings_by_name
 
@@ -17,7 +17,6 @@ __all__ = [
     "DATA_DIR",
     "DEFAULT_FILE",
     "EXIT_BAD_CONFIGURATION",
-    "data_directory",
     "file_used",
     "loaded_or_exit",
     "overrides",
@@ -25,9 +24,6 @@ __all__ = [
 ]
 
 EXIT_BAD_CONFIGURATION: Final = 2
-
-# Read when no file is named.
-DEFAULT_FILE: Final = Path("pulsarbox.toml")
 
 _PORT: Final = click.IntRange(0, 65535)
 
@@ -93,8 +89,3 @@ def loaded_or_exit(config_file: Path | None, given: dict[str, Value]) -> Loaded:
     for warning in loaded.warnings:
         say(f"warning: {warning}")
     return loaded
-
-
-def data_directory(config_file: Path | None, data_dir: str | None) -> Path:
-    """The data directory that a start with the same options would take."""
-    return Path(loaded_or_exit(config_file, overrides({"data_dir": data_dir})).settings.dataDirectory)

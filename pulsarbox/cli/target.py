@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.directory import CONFIG
+from pulsarbox.cli.directory import CONFIG, data_directory
 from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
 from pulsarbox.client.errors import NotConnected
 
@@ -214,7 +214,6 @@ def _of_the_context(field: str, environ: Mapping[str, str]) -> tuple[str, str] |
 def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tuple[str, str] | None:
     """The box that runs on the data directory. None where none does, unless that directory was named."""
     from pulsarbox.cli.holding import find
-    from pulsarbox.cli.options import data_directory
     from pulsarbox.server.running import read
 
     directory = data_directory(config_file, data_dir)

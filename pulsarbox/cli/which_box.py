@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from pulsarbox.cli.directory import CONFIG, DATA_DIR, data_directory
 from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.options import CONFIG, DATA_DIR, data_directory
 from pulsarbox.server.running import read
 
 NOWHERE = Path("/nonexistent/pulsarbox in memory")

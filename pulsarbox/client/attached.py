@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from typing import Final
@@ -37,6 +36,8 @@ class Comeback:
         except PulsarBoxError as error:
             if not passes(error) and not isinstance(error, ProducerBusy | ConsumerBusy):
                 raise
+            import random  # most connections are never lost
+
             now = time.monotonic()
             if now >= self._deadline:
                 raise self._last(error) from error

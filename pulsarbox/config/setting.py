@@ -1,6 +1,5 @@
 """One setting as data: what it may be, how its text is read, how it is declared."""
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -135,6 +134,8 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
     ``cutoff`` is how alike they must be, from 0 to 1.
     """
+    import difflib  # not there before a word is unknown
+
     by_folded = {candidate.lower(): candidate for candidate in known}
     nearest = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=cutoff)
     return f"; did you mean {by_folded[nearest[0]]}?" if nearest else ""

@@ -1,13 +1,20 @@
 """What a command imports before it works: import-linter sees the code, this sees the running interpreter."""
 
+import fcntl
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import IO
 
 import pytest
 
 from pulsarbox.cli.main import COMMANDS
+from pulsarbox.server import running
+from pulsarbox.server.running import Running
+from pulsarbox.storage.format import LOCK
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -103,7 +110,36 @@ def test_sending_and_reading_takes_nothing_heavy_but_protobuf(words: list[str]) 
     run = f"from pulsarbox.cli.main import main\ntry: main({[*words, '--url', 'pulsar://127.0.0.1:1']!r})\n"
     loaded = loaded_by(f"{run}except SystemExit as ended: assert ended.code == 6")
     assert "google.protobuf" in loaded
-    assert loaded.isdisjoint((HEAVY - {"google"}) | {"pulsarbox.config.settings", "pulsarbox.storage", "zlib"})
+    assert loaded.isdisjoint(UNUSED_BY_MESSAGES | {"pulsarbox.storage"})
+
+
+UNUSED_BY_MESSAGES = (HEAVY - {"google"}) | {"difflib", "pulsarbox.config", "random", "subprocess", "tomllib", "zlib"}
+
+
+@pytest.mark.parametrize("words", MESSAGES, ids=" ".join)
+def test_finding_the_box_that_they_talk_to_reads_no_configuration_where_none_is(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    held = hold(tmp_path / "data")
+    loaded = loaded_by(
+        f"from pulsarbox.cli.main import main\ntry: main({words!r})\nexcept SystemExit as ended: assert ended.code == 6"
+    )
+    held.close()
+    assert "google.protobuf" in loaded  # so it came as far as the connection that nobody takes
+    assert loaded.isdisjoint(UNUSED_BY_MESSAGES)
+
+
+def hold(directory: Path) -> IO[str]:
+    """A data directory as a box leaves it that runs, at a port that nobody listens on."""
+    directory.mkdir()
+    lock = (directory / LOCK).open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    url, web_url = "pulsar://127.0.0.1:1", "http://127.0.0.1:2"
+    running.write(directory, Running(os.getpid(), 1, "1", url, web_url, "127.0.0.1", 1, 2, str(directory)))
+    return lock
 
 
 def test_listing_the_commands_loads_none_of_them() -> None:
