@@ -18,6 +18,8 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.format import FORMAT_VERSION, LOCK, PACKED, RUNNING
 
 DATA_FILE = "data.mdb"
+INSTANCE = "INSTANCE"
+"""The file that makes a directory a data directory: its format, its own id."""
 NEW_SUFFIX = ".new"
 """Of an environment that is being made. It gets its name once it is complete; at start, leftovers are removed."""
 
@@ -154,7 +156,7 @@ class DataDirectory:
         return lock
 
     def _instance(self) -> dict[str, Any]:
-        path = self.path / "INSTANCE"
+        path = self.path / INSTANCE
         try:
             text = path.read_bytes()
         except FileNotFoundError:
@@ -182,7 +184,7 @@ class DataDirectory:
         return fields
 
     def _write_instance(self, fields: dict[str, Any]) -> None:
-        path = self.path / "INSTANCE"
+        path = self.path / INSTANCE
         new = path.with_name(path.name + NEW_SUFFIX)
         with new.open("w") as file:
             fields.setdefault("created", os.fstat(file.fileno()).st_mtime_ns // 1_000_000)
@@ -192,6 +194,11 @@ class DataDirectory:
         new.rename(path)
         sync_directory(self.path)
         self._fields = fields
+
+
+def is_made(path: Path) -> bool:
+    """Whether there is a data directory at ``path``, of whatever format."""
+    return (path / INSTANCE).exists()
 
 
 def holder(path: Path) -> tuple[bool, int]:

@@ -12,14 +12,16 @@ import click
 from pulsarbox.cli.text import clean, say
 
 
-def start_detached(arguments: list[str], log_file: Path | None) -> int:
+def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool = False) -> int:
     """Run pulsarbox with the arguments, wait until it serves, print where; the exit code of the command.
 
-    Its log is appended to ``log_file``; there is none where that is None.
+    Its log is appended to ``log_file``; there is none where that is None. ``in_data``: it lies in the data directory,
+    and goes with it where that was made for a start that fails.
     """
+    made: list[Path] = []
     try:
         if log_file is not None:
-            log_file.parent.mkdir(parents=True, exist_ok=True)
+            made = _made(log_file.parent)
         log = os.open(log_file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as error:
         say(f"the log {log_file} cannot be written: {error.strerror}: choose another with --log-file")
@@ -49,9 +51,31 @@ def start_detached(arguments: list[str], log_file: Path | None) -> int:
         return 0
     code = child.wait()
     say(document.get("failed") or f"it ended with exit code {code}")
+    if log_file is not None and in_data and "failed" in document and _removed(log_file, made):
+        log_file = None
     if log_file is not None:
         say(f"its log: {log_file}")
     return code if code > 0 else 1
+
+
+def _made(folder: Path) -> list[Path]:
+    """Make a directory; those that were not there, the innermost first. Raises OSError."""
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def _removed(log_file: Path, made: list[Path]) -> bool:
+    """Whether nothing is left of directories that were made for a start that failed: only its log is in them."""
+    try:
+        if not made or list(made[0].iterdir()) != [log_file]:
+            return False
+        log_file.unlink()
+        for each in made:
+            each.rmdir()
+    except OSError:  # somebody else uses it now
+        pass
+    return True
 
 
 def _print(running: dict[str, Any], log_file: Path | None) -> None:

@@ -63,7 +63,8 @@ def start(
     if detach:
         from pulsarbox.cli.detach import start_detached
 
-        if not memory and log_file is None:
+        in_data = not memory and log_file is None
+        if in_data:
             from pulsarbox.storage.format import PROCESS_LOG
 
             log_file = Path(loaded.settings.dataDirectory) / PROCESS_LOG
@@ -73,7 +74,7 @@ def start(
             for name, value in words.items()
             if value is not None
         ]
-        sys.exit(start_detached(["start", *given, *(["--memory"] if memory else [])], log_file))
+        sys.exit(start_detached(["start", *given, *(["--memory"] if memory else [])], log_file, in_data=in_data))
     say(f"settings from {source}")
     if memory:
         say("in memory: nothing is written to disk, and all is gone when this process ends")

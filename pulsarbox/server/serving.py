@@ -24,6 +24,7 @@ from pulsarbox.server.connection import Connection
 from pulsarbox.server.listening import listen
 from pulsarbox.server.loop_shell import LoopShell
 from pulsarbox.server.running import Running, remove, write
+from pulsarbox.storage.directory import is_made
 from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 
@@ -91,7 +92,10 @@ class Serving:
 
         Raises PersistenceError or OSError where it cannot; then nothing is left open.
         """
-        recovery = self._engine.recover()  # first of all: another process may have the data directory
+        # Another process may have a data directory: that is said first. One that is not there is made once the ports
+        # are ours, so that a start which fails leaves none behind.
+        made = self._data is None or is_made(self._data)
+        recovery = self._engine.recover() if made else None
         settings = self._settings
         try:
             sockets = await listen(settings.bindAddress, settings.brokerServicePort, self._options[0])
@@ -101,6 +105,7 @@ class Serving:
             port, web_port = (each[0].getsockname()[1] for each in (sockets, self._web_sockets))
             own_ports = [(address.listener, await self._listen(address)) for address in bound(settings.bindAddresses)]
             endpoints = endpoints_of(settings, _reachable(settings.bindAddress), port, web_port)
+            recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
             self.broker = Broker(settings, recovery, endpoints, now)
         except BaseException:

@@ -149,6 +149,18 @@ def test_a_port_that_is_taken(place: Place, option: str, how: tuple[str, ...]) -
     assert f"port {port} on 127.0.0.1 cannot be listened on" in done.stderr
     assert f"by process {os.getpid()} (" in done.stderr and option in done.stderr
     assert place.status()[1]["state"] == "not running"
+    assert list(place.path.iterdir()) == []  # nothing is left of the data directory that it would have had
+
+
+def test_a_start_that_fails_removes_nothing_but_what_it_made(place: Place) -> None:
+    mine = place.path / "mine"
+    mine.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = ("--port", str(taken.getsockname()[1]), "--web-port", "0", "--host", "127.0.0.1")
+        done = place.call("start", "--detach", *port, "--data-dir", "mine/new/data")
+        assert (done.returncode, list(mine.iterdir())) == (4, [])
+        assert place.call("start", "--detach", *port, "--data-dir", "mine").returncode == 4
+    assert [each.name for each in mine.iterdir()] == ["pulsarbox.log"]  # the directory was there before
 
 
 def test_a_file_limit_that_is_too_low(place: Place) -> None:
