@@ -126,6 +126,8 @@ class Box:
         self.found: Store
         """What the start of this life found on the disk, apart from the core."""
         self.life = 0
+        self.namespaces: tuple[str, ...] = ()
+        """Those that are there beside the ones that every box has."""
         self._limits = limits
         self._links = 0
         self._timer: float | None = None
@@ -133,9 +135,19 @@ class Box:
     def change(self, settings: Settings) -> None:
         """Go by other settings from now on, this life and the next ones."""
         self.settings = settings
+        if self.model.book is not None:
+            self.model.book.note()
         if self.running:
             self.broker.core.apply(settings, self.world.now)
             self.turn()
+
+    def advance(self, by: int) -> None:
+        """Move the virtual clock by so many milliseconds."""
+        world = self.world
+        before, world.moved_at = world.now, world.monotonic
+        world.virtual += by
+        self.broker.advance_clock(by, before)
+        self.turn()
 
     # Life
 
@@ -152,7 +164,12 @@ class Box:
         self.found = Store(recovery._replace(batches=iter(batches)))
         recovery = recovery._replace(batches=iter(batches))
         endpoints = Endpoints("pulsar://box:6650", "http://box:8080")
+        self.world.virtual = 0
         self.broker = SimulatedBroker(self.settings, recovery, endpoints, self.world.now)
+        self.world.virtual = self.broker.clock.offset
+        for namespace in self.namespaces:
+            if not self.broker.tenants.has_namespace(namespace):
+                self.broker.tenants.create_namespace(namespace, None)
         commits = self.broker.core.commits
         if not self.broker.topics.partitions(PARTITIONED):
             commits.put_row(partitions_key(str(PARTITIONED)), {"partitions": 2, "properties": {}})

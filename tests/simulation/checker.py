@@ -38,6 +38,21 @@ class Checker:
     def turn(self) -> None:
         """The box has come to rest."""
 
+    def started(self) -> None:
+        """The box is about to be served after a start; ``box.found`` is what that found."""
+
+    def let_go(self, sub: SubView, positions: list[Position]) -> None:
+        """The box has acknowledged these by itself."""
+
+    def expired_subscription(self, sub: SubView) -> None:
+        """The box has deleted a subscription by itself."""
+
+    def made(self, sub: SubView) -> None:
+        """A client has made a subscription."""
+
+    def refused(self, request: Request, error: int, text: str) -> None:
+        """A request was answered with an error."""
+
     def recovered(self, sub: SubView) -> None:
         """A subscription was recovered; the view still says what was before."""
 

@@ -14,6 +14,7 @@ from tests.simulation.ending import Ended
 from tests.simulation.flow_checkers import Liveness, Tally, Why
 from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
 from tests.simulation.model import Model
+from tests.simulation.policy_checkers import POLICY_CHECKERS
 from tests.simulation.rate_checkers import Rates
 from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
 from tests.simulation.views import (
@@ -118,7 +119,7 @@ class Once(Checker):
 
     def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
         """See Checker."""
-        if position == NOWHERE:
+        if position == NOWHERE and self.model.book is None:
             self.check(self.model.box.settings.brokerDeduplicationEnabled, "a duplicate without deduplication")
             self._read_on()
             for key in pending.keys:
@@ -413,6 +414,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     GivenBack,
     Unloaded,
     Ended,
+    *POLICY_CHECKERS,
     Liveness,
     Why,
 )

@@ -33,6 +33,9 @@ class Client:
         self.calm = False
         """No more pranks: finish what is open."""
         self.stopped = False
+        self.patience = 0.0
+        """Mean seconds that it waits where it was refused: nothing else would happen for long."""
+        self.refused_until = 0.0
         self._request_id = 0
         self._away_until = 0.0
         self._heard = 0.0
@@ -85,6 +88,11 @@ class Client:
         """Leave, and come back after a while."""
         self._away_until = self.world.monotonic + seconds
         self.give_up()
+
+    def refused(self) -> None:
+        """What it asked for is not to be had: wait a little before it asks again."""
+        if self.patience and not self.calm:
+            self.refused_until = self.world.monotonic + self.world.soon(self.patience)
 
     def give_up(self) -> None:
         """Close the connection from this side."""

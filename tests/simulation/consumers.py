@@ -39,8 +39,6 @@ class SimulatedConsumer(Client):
         self._stingy = sub_type in SIDE_BY_SIDE and world.chance(0.3)
         """It asks for more in its own time, not when messages come: what is its own has to wait for it."""
         self._calm_acts = 0
-        self._refused_until = 0.0
-        """Nothing happens for long while somebody else has its place: that would be most of a run's events."""
         self._opening = 0
         self._priority = world.random.choice((0, 0, 1, 2))
         self._earliest = world.chance(0.7)
@@ -58,7 +56,7 @@ class SimulatedConsumer(Client):
         self.inbox.clear()
 
     def _subscribe(self) -> None:
-        if self.world.monotonic < self._refused_until:
+        if self.world.monotonic < self.refused_until:
             return
         if self.ready and not self.open and not self._opening:
             earliest = CommandSubscribe.Earliest if self._earliest else CommandSubscribe.Latest
@@ -95,7 +93,9 @@ class SimulatedConsumer(Client):
                 self._used = 0
                 self.send("FLOW", consumer_id=1, messagePermits=self._window)
             elif self.calm:
-                self._refused_until = self.world.monotonic + 2
+                self.refused_until = self.world.monotonic + 2
+            else:
+                self.refused()
         elif name == "CLOSE_CONSUMER":
             self.open = False
             self._opening = 0
@@ -229,7 +229,7 @@ class SimulatedConsumer(Client):
         random = self.world.random
         how = random.random()
         if how < 0.3:
-            self.request("SEEK", consumer_id=1, message_publish_time=self.world.now.wall - random.randrange(3000))
+            self.request("SEEK", consumer_id=1, message_publish_time=self.world.real.wall - random.randrange(3000))
         elif how < 0.4:
             edge = random.choice((MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1), _LATEST))
             self.request("SEEK", consumer_id=1, message_id=edge)
@@ -305,8 +305,10 @@ class Verifier(SimulatedConsumer):
 
     pace = 0.2
 
-    def __init__(self, world: World, box: Box, topic: str) -> None:
-        super().__init__(world, box, "verifier", topic, "verification", EXCLUSIVE)
+    def __init__(self, world: World, box: Box, topic: str, *, durable: bool = True) -> None:
+        name = "verification" if durable else "witness"
+        super().__init__(world, box, "verifier", topic, name, EXCLUSIVE)
+        self.durable = durable
         self._earliest = True
         self._window = 1000
         self.entries: dict[Position, list[MessageKey]] = {}

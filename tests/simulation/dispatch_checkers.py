@@ -9,6 +9,7 @@ from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
+from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from pulsarbox.storage.record import Position
 from tests.simulation.checker import Checker
@@ -169,20 +170,22 @@ class UnackedLimits(Checker):
         sent = sum(core.held[position].messages for position in positions)
         of_sub = dispatcher._unacked.messages
         more_than_share = of_sub - sent > broker.share
-        self._step(core, core.unacked, sent, settings.maxUnackedMessagesPerConsumer, sub)
-        self._step(dispatcher, of_sub, sent, settings.maxUnackedMessagesPerSubscription, sub)
+        name, ruled = sub.topic.name, self.model.ruled
+        self._step(core, core.unacked, sent, ruled(name, MAX_UNACKED_PER_CONSUMER), sub)
+        self._step(dispatcher, of_sub, sent, ruled(name, MAX_UNACKED_PER_SUBSCRIPTION), sub)
         self._step(broker, broker.messages, sent, settings.maxUnackedMessagesPerBroker, sub, felt=more_than_share)
 
     def _step(self, who: Hashable, after: int, sent: int, limit: int, sub: SubView, *, felt: bool = True) -> None:
         if not limit:
             return
         before = after - sent
+        reached = who, limit
         if before <= limit // 2:
-            self._reached.discard(who)
-        over = who in self._reached and felt
+            self._reached.discard(reached)
+        over = reached in self._reached and felt
         self.check(not over, "sent over a limit of", limit, "unacknowledged:", before, sub.name, type(who).__name__)
         if after >= limit:
-            self._reached.add(who)
+            self._reached.add(reached)
 
     def turn(self) -> None:
         """See Checker."""
@@ -191,14 +194,14 @@ class UnackedLimits(Checker):
         self.check(not broker.blocked or broker.messages > half, "the broker is held at", broker.messages)
         for topic in self.model.topics.values():
             box = self.model.box.topic(topic.name)
+            of_sub = self.model.ruled(topic.name, MAX_UNACKED_PER_SUBSCRIPTION) // 2
+            of_consumer = self.model.ruled(topic.name, MAX_UNACKED_PER_CONSUMER) // 2
             for sub in [] if box is None else box.subscriptions.values():
                 dispatcher = sub.dispatcher
                 if not isinstance(dispatcher, MultipleConsumersDispatcher):
                     continue
                 unacked = dispatcher._unacked
-                half = settings.maxUnackedMessagesPerSubscription // 2
-                self.check(not unacked.blocked or unacked.messages > half, sub.name, "is held at", unacked.messages)
-                half = settings.maxUnackedMessagesPerConsumer // 2
+                self.check(not unacked.blocked or unacked.messages > of_sub, sub.name, "is held at", unacked.messages)
                 for consumer in dispatcher._consumers:
-                    held = consumer.blocked and consumer.unacked <= half
+                    held = consumer.blocked and consumer.unacked <= of_consumer
                     self.check(not held, consumer.name, "is held at", consumer.unacked)

@@ -22,15 +22,21 @@ class AtRest(Checker):
         super().__init__(model)
         self._turns = 0
 
-    def turn(self) -> None:
-        """See Checker."""
+    def at_rest(self) -> bool:
+        """Whether it is time to look, and the box has nothing to do right now."""
         self._turns += 1
         disk, world = self.model.box.disk, self.model.world
         if self._turns % self.every or disk.reads_under_way or world.monotonic - disk.last_read_failure < PAUSE:
-            return
+            return False
         monotonic, wall = self.model.box.broker.next_timer()
-        if (wall is not None and wall <= world.now.wall) or (monotonic is not None and monotonic <= world.monotonic):
-            return  # the wall clock was moved, and the shell has not looked at it yet
+        # The wall clock may have been moved, and the shell has not looked at it yet.
+        due = (wall is not None and wall <= world.now.wall) or (monotonic is not None and monotonic <= world.monotonic)
+        return not due
+
+    def turn(self) -> None:
+        """See Checker."""
+        if not self.at_rest():
+            return
         for view in self.model.subs():
             standing = Standing.of(self.model, view)
             if standing is not None:

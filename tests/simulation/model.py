@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pulsarbox.broker.consumer import ack_set_bits
+from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
-from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe, KeySharedMode
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe, KeySharedMode, ServerError
 from pulsarbox.protocol.violations import ProtocolError
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
-from tests.simulation import acknowledgements
+from tests.simulation import acknowledgements, unasked
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.history import brief
 from tests.simulation.views import (
@@ -37,8 +38,11 @@ from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from tests.simulation.checker import Checker
+    from tests.simulation.rulebook import Rulebook
 
+T = TypeVar("T")
 NO_REQUEST = 2**64 - 1
+REFUSALS = (ServerError.ProducerBlockedQuotaExceededError, ServerError.ProducerBlockedQuotaExceededException)
 
 
 class Model:
@@ -61,6 +65,12 @@ class Model:
         """The latest that the wall clock was ever at: it may be set back."""
         self.delayed_deliveries = 0
         """Of entries that had been delayed."""
+        self.book: Rulebook | None = None
+        """What operators have set; None where there are none."""
+        self.let_go = self.expired_subscriptions = self.held = self.refusals = 0
+        """How many messages and subscriptions the box has done away with by itself, how many producers had to wait."""
+        self.started_at, self.started_wall = 0.0, 0
+        """When the box was started last, on both clocks."""
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
         self._sending: Pending | None = None
@@ -76,6 +86,11 @@ class Model:
         found = topic.subscriptions.get(view.name) if topic is not None else None
         return found if found is not None and found.cursor is view.cursor else None
 
+    def ruled(self, topic: str, policy: Policy[T]) -> T:
+        """What a policy says of a topic."""
+        value: T = policy.broker(self.box.settings) if self.book is None else self.book.get(topic, policy)
+        return value
+
     def subs(self) -> list[SubView]:
         """All subscriptions."""
         return [sub for topic in self.topics.values() for sub in topic.subs.values()]
@@ -84,6 +99,9 @@ class Model:
 
     def started(self) -> None:
         """The box has recovered."""
+        self.started_at, self.started_wall = self.world.monotonic, self.world.now.wall
+        for checker in self.checkers:
+            checker.started()
         end = self.box.found.next_position
         for position in range(self.confirmed_through + 1, end):
             self._confirm(self.box.disk.value(position))
@@ -148,7 +166,7 @@ class Model:
         for _, record in unpack_batch(value):
             if isinstance(record, Entry):
                 topic = self.topic(message_keys(record.body)[0].topic)
-                entry = EntryView.of(record, len(topic.order))
+                entry = EntryView.of(record, topic)
                 if entry.chunk_of:
                     chunk = entry.chunk_of, entry.chunk_id
                     entry.sent_again = chunk in topic.chunks
@@ -182,6 +200,8 @@ class Model:
                 topic.core, topic.seen = core, (0, 0)
                 if core is not None:
                     self._reloaded(topic, core)
+            if self.book is not None:
+                unasked.look(self, topic)
             if core is None or not quiet:
                 continue
             ledgers = core.ledger.ledgers
@@ -192,10 +212,13 @@ class Model:
                     self._trimmed(topic, ledger_id)
 
     def _reloaded(self, topic: TopicView, core: PersistentTopic) -> None:
+        topic.rewound_at = self.world.monotonic
         for view in topic.subs.values():
             subscription = core.subscriptions.get(view.name)
             if view.durable and subscription is not None and subscription.cursor.cursor_id == view.cursor.cursor_id:
-                view.cursor = subscription.cursor
+                view.cursor, view.marked = subscription.cursor, None
+                if self.book is not None:
+                    unasked.look_at(self, view)  # it came into memory because something was to expire
                 for checker in self.checkers:
                     checker.reloaded(view)
 
@@ -264,6 +287,7 @@ class Model:
         consumer.open = False
         consumer.conn.consumers.pop(consumer.consumer_id, None)
         sub = consumer.sub
+        sub.idle_since = self.world.now.wall
         for position in [p for p, owner in sub.owner.items() if owner is consumer]:
             del sub.owner[position]
             if lost and self.box.settings.redeliveryCountOnConnectionLoss:
@@ -325,6 +349,9 @@ class Model:
             wanted = i >= request.known or (request.start is not None and position >= request.start)
             if wanted and position.ledger_id not in topic.trimmed:
                 view.add(topic.entries[position])
+        topic.rewound_at, view.idle_since = self.world.monotonic, self.world.now.wall
+        for checker in self.checkers:
+            checker.made(view)
 
     def _deleted(self, conn: ConnView, sub: SubView) -> None:
         core = self.box.topic(sub.topic.name)
@@ -349,7 +376,7 @@ class Model:
                 keys = message_keys(payload)
             except (ProtocolError, ValueError):
                 keys = []
-            self._sending = Pending(body.sequence_id, keys)
+            self._sending = Pending(body.sequence_id, keys, self.world.monotonic)
             producer.pending.append(self._sending)
 
     def _subscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
@@ -404,6 +431,7 @@ class Model:
         if consumer is not None:
             request = conn.requests[body.request_id]
             consumer.sub.seeks += 1
+            consumer.sub.topic.rewound_at = self.world.monotonic
             consumer.sub.rewound = True
             consumer.sub.exact_counts = False
             consumer.sub.sure.clear()
@@ -418,6 +446,7 @@ class Model:
         consumer = conn.consumers.get(body.consumer_id)
         if consumer is not None:
             conn.requests[body.request_id].sub = consumer.sub
+            consumer.sub.leaving = True
 
     # Frames out
 
@@ -433,7 +462,10 @@ class Model:
         if handler is not None:
             handler(self, conn, body)
         request_id = getattr(body, "request_id", None)
-        if request_id is not None and request_id != NO_REQUEST:
+        if spec.name == "PRODUCER_SUCCESS" and not body.producer_ready and request_id in conn.requests:
+            self.held += 1
+            conn.requests[request_id].held = True
+        elif request_id is not None and request_id != NO_REQUEST:
             request = conn.requests.pop(request_id, None)
             for checker in self.checkers:
                 checker.replied(conn, request_id, request, spec.name)
@@ -443,10 +475,14 @@ class Model:
     def _answered(self, conn: ConnView, request: Request, name: str, body: Any) -> None:
         ok = name in ("SUCCESS", "PRODUCER_SUCCESS") or (name == "ACK_RESPONSE" and not body.HasField("error"))
         sub = request.sub
+        if name == "ERROR":
+            self.refusals += body.error in REFUSALS
+            for checker in self.checkers:
+                checker.refused(request, body.error, body.message)
         if request.kind == "PRODUCER" and ok and request.object_id not in conn.producers:
+            topic = self.topic(request.topic)
             for checker in self.checkers:
                 checker.named(request, body.producer_name)
-            topic = self.topic(request.topic)
             conn.producers[request.object_id] = ProducerView(conn, request.object_id, body.producer_name, topic)
         elif request.kind == "SUBSCRIBE" and ok:
             self._created(request)
@@ -454,6 +490,7 @@ class Model:
                 self._subscribed(conn, request)
         elif request.kind == "SEEK" and sub is not None:
             sub.seeks -= 1
+            sub.topic.rewound_at = self.world.monotonic
             waiting = set(sub.unsure) if self.box.disk.reads_under_way else set()
             sub.adopt()
             sub.exact_counts = not sub.seeks
@@ -461,9 +498,10 @@ class Model:
             if ok:
                 for checker in self.checkers:
                     checker.sought(sub, request.start)
-        elif request.kind == "UNSUBSCRIBE" and sub is not None and ok:
-            sub.removal_answered = True
-            self._deleted(conn, sub)
+        elif request.kind == "UNSUBSCRIBE" and sub is not None:
+            sub.leaving = sub.removal_answered = ok
+            if ok:
+                self._deleted(conn, sub)
         elif request.kind == "ACK" and sub is not None and ok and not sub.seeks:
             for position, bits in request.acks:
                 sub.sure[position] = sub.sure.get(position, 0) | bits
@@ -527,8 +565,12 @@ class Model:
             return
         # A copy that an earlier producer of this id has sent may still be on its way to the disk: answers to those come
         # oldest first. What is answered at once is the message that has just come.
+        # And what was sent while its producer was held back for a quota is never answered: where an entry is named, it is
+        # known which copy is meant.
         at_once = [each for each in waiting if each[1] is self._sending]
-        producer, pending = (at_once or waiting)[0]
+        entry = self.topics[waiting[0][0].topic.name].entries.get(position) if position is not None else None
+        meant = [each for each in waiting if entry is not None and each[1].keys == entry.keys]
+        producer, pending = (at_once or meant or waiting)[0]
         in_order = pending is producer.pending[0]
         producer.pending.remove(pending)
         for checker in self.checkers:

@@ -69,6 +69,13 @@ class SimulatedProducer(Client):
             self._chunking = 0.0  # of a message in chunks only the last one is recognised when it comes again
         self._last_settled: Sending | None = None
 
+    def live_with(self, *, large: bool, deduplication: bool) -> None:
+        """Policies come and go: its messages are to be large, or may be deduplicated."""
+        if large:
+            self._padding = 1_500
+        if deduplication:
+            self._chunking = 0.0  # as where it sends again
+
     def connected(self) -> None:
         """See Client."""
         if not (self.named or self._repeats or self._unsettled) and self.world.chance(0.5):
@@ -81,6 +88,8 @@ class SimulatedProducer(Client):
         self._opening = self._closing = 0
 
     def _open(self) -> None:
+        if self.world.monotonic < self.refused_until:
+            return
         if self.ready and not self.open and not self._opening and not self._closing and not self._ended:
             self.session += 1
             names: dict[str, Any] = {"producer_name": self._assigned} if self._assigned else {}
@@ -129,7 +138,7 @@ class SimulatedProducer(Client):
         first, self._sequence = self._sequence, self._sequence + size
         deliver_at = 0
         if self.delayed and not chunks and self.world.chance(self.delayed):
-            deliver_at = self.world.now.wall + self.world.random.choice(DELAYS)
+            deliver_at = self.world.real.wall + self.world.random.choice(DELAYS)
         sending = Sending(first, first + size - 1, chunk, chunks, deliver_at)
         self._unsettled.append(sending)
         return sending
@@ -151,7 +160,7 @@ class SimulatedProducer(Client):
     def _send(self, sending: Sending) -> None:
         first, last, chunk, chunks, deliver_at = sending
         keys = [MessageKey(self.topic, self.name, self.session, i) for i in range(first, last + 1)]
-        metadata = MessageMetadata(producer_name=self._assigned, sequence_id=first, publish_time=self.world.now.wall)
+        metadata = MessageMetadata(producer_name=self._assigned, sequence_id=first, publish_time=self.world.real.wall)
         if deliver_at:
             metadata.deliver_at_time = deliver_at
         self._key(metadata, first - chunk)
@@ -176,6 +185,8 @@ class SimulatedProducer(Client):
     def on(self, name: str, body: Any, payload: bytes) -> None:
         """See Client."""
         if name == "PRODUCER_SUCCESS" and body.request_id == self._opening:
+            if not body.producer_ready:
+                return  # it waits for a second answer
             self._opening = 0
             self.open = True
             self._assigned = body.producer_name
@@ -189,6 +200,7 @@ class SimulatedProducer(Client):
                 self._unsettled.clear()
             if body.request_id == self._opening:
                 self._opening = 0
+                self.refused()
             elif body.request_id == self._closing:
                 self._closing = 0
         elif name == "CLOSE_PRODUCER":

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
+from pulsarbox.broker.limits.limiter import time_of
+from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
+from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE
+from pulsarbox.broker.policies.resource_group import RESOURCE_GROUP
 from pulsarbox.storage.record import Position
 from tests.simulation.box import BoxEnd
 from tests.simulation.checker import Checker
@@ -24,10 +30,18 @@ class Bucket:
     def __init__(self, at: float) -> None:
         self.level = 0.0
         self.at = at
+        self.rule: tuple[int, int, float] | None = None
+        """The limit, its period, and since when it is in force."""
 
-    def fits(self, limit: int, at: float, slack: int) -> bool:
+    def changed(self, limit: int, period: int, since: float) -> None:
+        """The limit is another one: what a period of it is too much may have gone before that."""
+        if self.rule is not None and self.rule != (limit, period, since):
+            self.level = min(self.level, limit)
+        self.rule = limit, period, since
+
+    def fits(self, limit: int, at: float, slack: int, period: int = 1) -> bool:
         """Whether something more may go at this instant."""
-        self.level = max(0.0, self.level - (at - self.at) * limit)
+        self.level = max(0.0, self.level - (at - self.at) * limit / period)
         self.at = at
         return self.level < 2 * limit + slack
 
@@ -41,16 +55,24 @@ class Rates(Checker):
         super().__init__(model)
         self._buckets: dict[Hashable, Bucket] = {}
         """By what has a limiter of its own in the core: it starts anew with that."""
-        self._receipts: list[tuple[ProducerView, int]] = []
-        """Of this turn."""
+        self._receipts: list[tuple[ProducerView, Pending, int]] = []
+        """Of this turn, with the number of messages."""
 
-    def _count(self, who: Hashable, count: int, limit: int, slack: int, name: str) -> None:
+    def _count(
+        self, who: Hashable, count: int, limit: int, slack: int, name: str, *, period: int = 1, since: float = 0.0
+    ) -> None:
         if limit <= 0:
             return
-        now = self.model.world.monotonic
+        now = time_of(self.model.world.now) / 1000
         bucket = self._buckets.setdefault(who, Bucket(now))
-        self.check(bucket.fits(limit, now, slack), name, "is limited to", limit, "a second, at", bucket.level)
+        bucket.changed(limit, period, since)
+        fits = bucket.fits(limit, now, slack, period)
+        self.check(fits, name, "is limited to", limit, "in", period, "s, at", bucket.level)
         bucket.level += count
+
+    def _since(self, topic: str, policy: Policy[Any]) -> float:
+        book = self.model.book
+        return 0.0 if book is None else book.held(topic, policy)[-1].since
 
     def parcel(self, consumer: ConsumerView, positions: list[Position]) -> None:
         """See Checker."""
@@ -63,19 +85,34 @@ class Rates(Checker):
         if consumer.sub.type == KEY_SHARED:  # one read goes out in several parcels
             slack = settings.dispatcherMaxReadBatchSize * (1 if by_entry else MOST_A_BATCH)
         name = f"{consumer.sub.topic.name} {consumer.sub.name}"
-        broker = self.model.box.broker
+        broker, topic = self.model.box.broker, consumer.sub.topic.name
         self._count(broker, messages, settings.dispatchThrottlingRateInMsg, slack, "the box")
-        of_topic, of_sub = subscription.topic, subscription
-        self._count(of_topic, messages, settings.dispatchThrottlingRatePerTopicInMsg, slack, consumer.sub.topic.name)
-        self._count(of_sub, messages, settings.dispatchThrottlingRatePerSubscriptionInMsg, slack, name)
-        if consumer.sub.type != KEY_SHARED:
-            limit = settings.dispatchThrottlingRatePerSubscriptionInByte
-            self._count((of_sub, "bytes"), size, limit, 0, f"{name} (bytes)")
+        self._count_group(topic, "dispatchRateInMsgs", messages, slack)
+        for who, policy, what in (
+            (subscription.topic, DISPATCH_RATE, topic),
+            (subscription, SUBSCRIPTION_DISPATCH_RATE, name),
+        ):
+            rate = self.model.ruled(topic, policy)
+            if rate.relative:  # what was published meanwhile comes on top
+                continue
+            since = self._since(topic, policy)
+            self._count(who, messages, rate.messages, slack, what, period=rate.period_s, since=since)
+            if consumer.sub.type != KEY_SHARED:
+                key, words = (who, "bytes"), f"{what} (bytes)"
+                self._count(key, size, rate.bytes, 0, words, period=rate.period_s, since=since)
+
+    def _count_group(self, topic: str, rate: str, count: int, slack: int) -> None:
+        book = self.model.book
+        group = self.model.ruled(topic, RESOURCE_GROUP) if book is not None else ""
+        if book is not None and group:
+            who = self.model.box.broker, group, rate
+            since = book.group_since.get(group, 0.0)
+            self._count(who, count, book.group(group).get(rate, 0), slack, f"group {group}", since=since)
 
     def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
         """See Checker."""
         if position is not None:
-            self._receipts.append((producer, 0 if position == NOWHERE else len(pending.keys)))
+            self._receipts.append((producer, pending, 0 if position == NOWHERE else len(pending.keys)))
 
     def outbox_taken(self, end: BoxEnd) -> None:
         """See Checker: who has gone meanwhile has got all its receipts at once, and they do not count."""
@@ -89,8 +126,10 @@ class Rates(Checker):
     def turn(self) -> None:
         """See Checker."""
         receipts, self._receipts = self._receipts, []
-        limit = self.model.box.settings.maxPublishRatePerTopicInMessages
-        for producer, messages in receipts:
-            topic = self.model.box.topic(producer.topic.name)
-            if topic is not None:
-                self._count((topic, "receipts"), messages, limit, 0, f"publishing to {producer.topic.name}")
+        for producer, pending, messages in receipts:
+            name = producer.topic.name
+            topic, limit = self.model.box.topic(name), self.model.ruled(name, PUBLISH_RATE).messages
+            since = max(self._since(name, PUBLISH_RATE), self._since(name, RESOURCE_GROUP))
+            if topic is not None and pending.at >= since:  # what was on its way when the limit came does not count
+                self._count((topic, "receipts"), messages, limit, 0, f"publishing to {name}", since=since)
+                self._count_group(name, "publishRateInMsgs", messages, 0)

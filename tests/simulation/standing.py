@@ -11,6 +11,7 @@ from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
+from pulsarbox.broker.limits.limiter import time_of
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.storage.record import Position
 from tests.simulation.views import SubView
@@ -89,7 +90,7 @@ class Standing:
     @property
     def throttled(self) -> bool:
         """Whether a dispatch rate is used up: what waits for more of it is to go on when its next period begins."""
-        throttle, at = self.core.throttle, int(self.model.world.monotonic * 1000)
+        throttle, at = self.core.throttle, time_of(self.model.world.now)
         for limiter in throttle.limiters:
             step = limiter.step
             if step is None or not limiter.is_waiting(throttle):

@@ -93,12 +93,19 @@ class EntryView:
     """When it is to be delivered (ms since 1970); 0: at once."""
     late: bool
     """That is later than it was published."""
+    begins: int
+    """From when on it gets old (ms since 1970)."""
+    appended: int
+    """When it was appended (ms since 1970)."""
+    through: int
+    """Bytes of all entries of its topic, up to its end."""
     sent_again: bool = False
     """An earlier entry is the same chunk."""
 
     @classmethod
-    def of(cls, record: Entry, index: int) -> EntryView:
-        """What is known of an entry."""
+    def of(cls, record: Entry, topic: TopicView) -> EntryView:
+        """What is known of the next entry of a topic."""
+        before = topic.entries[topic.order[-1]].through if topic.order else 0
         metadata = parse_entry(record.body).metadata
         keys = message_keys(record.body)
         chunk_of = metadata.uuid if metadata.num_chunks_from_msg else ""
@@ -106,12 +113,15 @@ class EntryView:
             record.position,
             len(record.body),
             keys,
-            index,
+            len(topic.order),
             key_hash(metadata),
             chunk_of,
             metadata.chunk_id,
             record.deliver_at,
             record.deliver_at > record.append_time,
+            min(record.publish_time, record.append_time),
+            record.append_time,
+            before + len(record.body),
         )
 
     @property
@@ -140,6 +150,12 @@ class TopicView:
     """The topic in memory that was seen last."""
     seen: tuple[int, int] = (0, 0)
     """How many ledgers it had, and the first."""
+    rewound_at: float = 0.0
+    """When a subscription came or was set back, or the topic came into memory (monotonic)."""
+    full_since: float = 0.0
+    """Since when its backlog has reached a quota; 0: it has not."""
+    free_since: float = 0.0
+    """Since when it has not, while producers wait; 0: none do."""
     removed: dict[str, SubView] = field(default_factory=dict)
     """Unsubscribed, by name; they may come back with a crash until that is answered."""
 
@@ -191,6 +207,12 @@ class SubView:
     """Mark-delete may have gone back since it was last looked at."""
     policy: Policy = IN_ORDER
     """Of its consumers, where it is a Key_Shared one."""
+    marked: Position | None = None
+    """Where mark-delete was when it was looked at what the box acknowledges by itself."""
+    leaving: bool = False
+    """Somebody has asked that it be deleted."""
+    idle_since: int = 2**63
+    """When its last consumer went (ms since 1970)."""
     seen: set[Position] = field(default_factory=set)
     """Delivered since the cursor was reset, or the box started."""
     newest: dict[int, Position] = field(default_factory=dict)
@@ -257,6 +279,7 @@ class SubView:
                 self.owner.pop(position, None)
         self.adopt_counts()
         self.unsure.clear()
+        self.marked = None
 
     def adopt_counts(self) -> None:
         """Take over the redelivery counts that the core has."""
@@ -304,6 +327,8 @@ class Pending:
 
     sequence_id: int
     keys: list[MessageKey]
+    at: float = 0.0
+    """When it came (monotonic)."""
 
 
 @dataclass(eq=False)
@@ -336,6 +361,8 @@ class Request:
     acks: list[tuple[Position, int]] = field(default_factory=list)
     """Of an ACK: the messages it names."""
     sub: SubView | None = None
+    held: bool = False
+    """Of a PRODUCER: it was told to wait."""
     given_up: bool = False
     """Its object was closed meanwhile: it need not be answered."""
 

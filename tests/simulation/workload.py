@@ -22,6 +22,7 @@ from tests.simulation.consumers import (
 )
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.ending import Ending
+from tests.simulation.governor import KEEPING, Governor
 from tests.simulation.misfits import Glutton, Mute, Vandal
 from tests.simulation.model import Model
 from tests.simulation.producers import SimulatedProducer
@@ -29,6 +30,9 @@ from tests.simulation.views import Policy
 from tests.simulation.world import Faults, World
 
 TOPICS = tuple(f"persistent://public/default/{name}" for name in ("one", "two", "three-partition-1"))
+ANOTHER = "public/another"
+TOPICS_OF_TWO = (TOPICS[0], f"persistent://{ANOTHER}/two", TOPICS[2])
+"""Of two namespaces of one tenant."""
 DEFAULT_STEPS = 3000
 DAY = 86_400_000
 
@@ -135,9 +139,15 @@ class Run:
         """The same."""
         if self.delayed:
             settings = with_delays(settings, Random(seed))
+        self.governed = seed % 20 in (10, 12, 15, 16, 18)
+        """The same: with operators who set policies."""
+        if self.governed:
+            settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
-        self.topics = TOPICS[: random.choice((1, 2, 3))]
+        topics = TOPICS_OF_TWO if self.governed else TOPICS
+        self.topics = topics[: random.choice((1, 2, 3))]
         self.clients = self._make_clients()
+        self.governor = self._govern(seed) if self.governed else None
         for client in self.clients:
             if self.delayed and isinstance(client, SimulatedProducer):
                 client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
@@ -148,6 +158,19 @@ class Run:
         self._siesta_every = random.choice((0.0, 2.0, 5.0))
         self.ending = Ending(self.box, self.model, self.topics[-1]) if seed % 11 == 8 else None
         """Drawn without a draw as well."""
+
+    def _govern(self, seed: int) -> Governor:
+        """Let policies come and go, and clients live with it."""
+        governor = Governor(self.box, self.model, self.topics, seed)
+        self.model.book = governor.book
+        self.box.namespaces = (ANOTHER,)
+        random = Random(f"{seed} governed")
+        large = random.random() < 0.3
+        for client in self.clients:
+            client.patience, client.pace = 0.5, client.pace * 4
+            if isinstance(client, SimulatedProducer):
+                client.live_with(large=large, deduplication=governor.deduplicates)
+        return governor
 
     def _make_clients(self) -> list[Client]:
         random, world, box = self.world.random, self.world, self.box
@@ -203,7 +226,11 @@ class Run:
             "duplicate": self.model.duplicates,
             "delayed": self.model.delayed_deliveries,
             "ended": 0 if self.ending is None else self.ending.told,
-        }
+            "let go": self.model.let_go,
+            "subscription expired": self.model.expired_subscriptions,
+            "producer held": self.model.held,
+            "producer refused": self.model.refusals,
+        } | ({} if self.governor is None else self.governor.done)
 
     def _run(self, steps: int) -> None:
         world = self.world
@@ -214,6 +241,8 @@ class Run:
         self._crash_later()
         self._jump_later()
         self._rest_later()
+        if self.governor is not None:
+            self.governor.start()
         if self.ending is not None:
             world.after(Random(world.seed).choice((0.2, 0.7, 1.5)), self.ending.ask)
         world.run(events=steps)
@@ -244,6 +273,8 @@ class Run:
             self._rest_later()
 
     def _jump_later(self) -> None:
+        if self.governor is not None:
+            return  # it moves the clock, forward only
         self.world.after(self.world.soon(5.0), self._jump)
 
     def _jump(self) -> None:
@@ -267,9 +298,13 @@ class Run:
             if isinstance(client, Glutton | Mute | Vandal):
                 client.stopped = True
                 client.give_up()
+        if self.governor is not None:
+            self.governor.stopped = True
         world.run(until=world.monotonic + 20)
         if self.limited:
             self.box.change(without_rates(self.box.settings))
+        if self.governor is not None:
+            self._read_what_is_retained(self.governor)
         world.run(until=world.monotonic + 20)
         world.wall_offset += DAY  # all that is to happen some time has happened
         self.box.turn()
@@ -277,6 +312,19 @@ class Run:
         for client in self.clients:
             client.stopped = True
         world.run(until=world.monotonic + 3)
+
+    def _read_what_is_retained(self, governor: Governor) -> None:
+        """Readers see all that has a receipt and is not trimmed; then nothing is ruled any more."""
+        governor.lift(but=KEEPING)
+        for topic in self.topics:
+            reader = Verifier(self.world, self.box, topic, durable=False)
+            reader.start()
+            self.world.run(until=self.world.monotonic + 5)
+            reader.stopped = True
+            reader.give_up()
+            for checker in self.model.checkers:
+                checker.read_back(topic, reader.entries)
+        governor.lift()
 
     def _verify(self) -> None:
         world = self.world

@@ -47,14 +47,24 @@ class World:
         self.faults = Faults()
         self.monotonic = 0.0
         self.wall_offset = 0
+        self.virtual = 0
+        """How far the box's virtual clock is ahead (ms)."""
+        self.moved_at = 0.0
+        """When either of them was changed last, on the monotonic clock."""
         self.events = 0
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
 
     @property
     def now(self) -> Now:
-        """Both clocks."""
-        return Now(self.monotonic, EPOCH + self.wall_offset + int(self.monotonic * 1000))
+        """Both clocks, as the box has them."""
+        wall = EPOCH + self.wall_offset + int(self.monotonic * 1000)
+        return Now(self.monotonic, wall + self.virtual, self.virtual)
+
+    @property
+    def real(self) -> Now:
+        """Both clocks, as clients have them."""
+        return Now(self.monotonic, self.now.wall - self.virtual)
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Let something happen later."""

@@ -1,0 +1,238 @@
+"""An operator who sets, changes and takes away policies of namespaces, topics and resource groups, and moves the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
+from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
+from pulsarbox.broker.policies.counts import (
+    MAX_CONSUMERS,
+    MAX_CONSUMERS_PER_SUBSCRIPTION,
+    MAX_PRODUCERS,
+    MAX_SUBSCRIPTIONS,
+)
+from pulsarbox.broker.policies.deduplication import DEDUPLICATION
+from pulsarbox.broker.policies.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
+from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
+from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.broker.policies.publish_rate import PUBLISH_RATE
+from pulsarbox.broker.policies.resource_group import RESOURCE_GROUP, group_key
+from pulsarbox.broker.policies.retention import RETENTION
+from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
+from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
+from pulsarbox.broker.policies.subscription_types import SUBSCRIPTION_TYPES
+from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
+from pulsarbox.clock import Now
+from pulsarbox.names import parse_topic
+from pulsarbox.storage.catalog import namespace_key, policies_key
+from tests.simulation.rulebook import Rulebook
+
+if TYPE_CHECKING:
+    from tests.simulation.box import Box
+    from tests.simulation.model import Model
+
+FOLLOWS: Final = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
+GROUPS: Final = ("gold", "silver")
+MOVES: Final = (500, 2_000, 15_000, 15_000, 70_000, 400_000, 864_000_000)
+"""Milliseconds by which the clock is moved."""
+
+
+class Step(NamedTuple):
+    """A policy that is set now and then, and what to."""
+
+    policy: Policy[Any]
+    value: Callable[[Random], Any]
+    weight: int = 2
+
+
+def _rate(random: Random) -> dict[str, Any]:
+    return {
+        "dispatchThrottlingRateInMsg": random.choice((-1, 3, 10, 40)),
+        "dispatchThrottlingRateInByte": random.choice((-1, -1, 2_000)),
+        "ratePeriodInSecond": random.choice((1, 1, 2)),
+        "relativeToPublishRate": random.random() < 0.15,
+    }
+
+
+def _quotas(random: Random) -> dict[str, Any]:
+    quotas = {
+        "destination_storage": {
+            "limitSize": random.choice((2_000, 10_000, 40_000)),
+            "limitTime": -1,
+            "policy": random.choice(FOLLOWS),
+        },
+        "message_age": {
+            "limitSize": -1,
+            "limitTime": random.choice((3, 20, 300)),
+            "policy": random.choice(FOLLOWS),
+        },
+    }
+    chosen = random.choice((["destination_storage"], ["message_age"], list(quotas)))
+    return {kind: quotas[kind] for kind in chosen}
+
+
+def _retention(random: Random) -> dict[str, int]:
+    minutes, megabytes = random.choice(((0, 0), (1, -1), (1, 1), (5, 1), (-1, 1), (-1, -1)))
+    return {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
+
+
+def _publish_rate(random: Random) -> dict[str, int]:
+    return {"publishThrottlingRateInMsg": random.choice((5, 15, 60)), "publishThrottlingRateInByte": -1}
+
+
+def _subscribe_rate(random: Random) -> dict[str, int]:
+    return {"subscribeThrottlingRatePerConsumer": random.choice((-1, 1, 2)), "ratePeriodInSecond": random.choice((1, 5))}
+
+
+def _types(random: Random) -> list[str]:
+    types = ["Exclusive", "Failover", "Key_Shared", "Shared"]
+    return random.choice(([], types, random.sample(types, 3)))
+
+
+def _group(random: Random) -> str:
+    return random.choice(GROUPS)
+
+
+def _count(*limits: int) -> Callable[[Random], int]:
+    return lambda random: random.choice((0, *limits))
+
+
+STEPS: Final = (
+    Step(RETENTION, _retention, 4),
+    Step(MESSAGE_TTL, _count(2, 10, 60, 600), 4),
+    Step(BACKLOG_SIZE, _quotas, 6),
+    Step(DISPATCH_RATE, _rate, 3),
+    Step(SUBSCRIPTION_DISPATCH_RATE, _rate, 3),
+    Step(PUBLISH_RATE, _publish_rate),
+    Step(SUBSCRIBE_RATE, _subscribe_rate),
+    Step(MAX_PRODUCERS, _count(1, 2)),
+    Step(MAX_CONSUMERS, _count(2, 5)),
+    Step(MAX_CONSUMERS_PER_SUBSCRIPTION, _count(1, 2)),
+    Step(MAX_SUBSCRIPTIONS, _count(2, 4), 1),
+    Step(MAX_UNACKED_PER_CONSUMER, _count(5, 30)),
+    Step(MAX_UNACKED_PER_SUBSCRIPTION, _count(8, 40)),
+    Step(SUBSCRIPTION_TYPES, _types, 1),
+    Step(AUTO_SUBSCRIPTIONS, lambda random: {"allowAutoSubscriptionCreation": random.random() < 0.5}, 1),
+    Step(SUBSCRIPTION_EXPIRATION, _count(1, 5)),
+    Step(DEDUPLICATION, lambda random: random.random() < 0.7),
+    Step(RESOURCE_GROUP, _group),
+)
+RULED: Final = (*(step.policy for step in STEPS), BACKLOG_AGE)
+"""The policies that are set. Both quotas of a backlog stand in one value."""
+KEEPING: Final = (RETENTION, MESSAGE_TTL)
+"""Those that stay while it is read what is retained."""
+
+
+class Governor:
+    """The operator. Draws from dice of its own, so that the world's history is its own as well."""
+
+    def __init__(self, box: Box, model: Model, topics: tuple[str, ...], seed: int) -> None:
+        self._random = Random(f"{seed} governor")
+        self._box = box
+        self._model = model
+        self._topics = topics
+        self.book = Rulebook(box.world, lambda: box.settings, RULED)
+        self.stopped = False
+        self.done = {"policy set": 0, "policy removed": 0, "clock moved": 0}
+        self._pace = self._random.choice((0.2, 0.5, 1.0))
+        """Mean seconds between steps."""
+        chosen = self._random.sample(STEPS, self._random.choice((3, 6, len(STEPS))))
+        self._steps = [step for step in chosen for _ in range(step.weight)]
+        """A history with a few policies goes further into them than one with all."""
+
+    @property
+    def deduplicates(self) -> bool:
+        """Whether deduplication may be turned on."""
+        return any(step.policy is DEDUPLICATION for step in self._steps)
+
+    def start(self) -> None:
+        """Begin."""
+        self._later()
+
+    def _later(self) -> None:
+        self._box.world.after(self._random.expovariate(1 / self._pace), self._act)
+
+    def _act(self) -> None:
+        if self.stopped:
+            return
+        self._later()
+        if not self._box.running:
+            return
+        chance = self._random.random()
+        if chance < 0.12:
+            self._move_clock()
+        elif chance < 0.18:
+            self._set_group()
+        else:
+            self._set()
+        self._box.turn()
+
+    def _move_clock(self) -> None:
+        by = self._random.choice(MOVES)
+        self._box.world.note("the clock is moved by", by)
+        self.done["clock moved"] += 1
+        self._box.advance(by)
+
+    def _set_group(self) -> None:
+        name = self._random.choice(GROUPS)
+        rates = {
+            "dispatchRateInMsgs": self._random.choice((0, 5, 30)),
+            "publishRateInMsgs": self._random.choice((0, 5, 30)),
+        }
+        for key, value in rates.items():
+            number = self.book.set(group_key(name), key, value)
+        self.book.group_since[name] = self._box.world.monotonic
+        self._box.world.note("group", name, rates)
+        self._box.broker.core.put_resource_group(name, rates, self._box.world.now)
+        self._promise(number)
+
+    def _set(self) -> None:
+        step, topic = self._random.choice(self._steps), self._random.choice(self._topics)
+        value = None if self._random.random() < 0.3 else step.value(self._random)
+        of_topic = bool(step.policy.topic_key) and self._random.random() < 0.6
+        self.done["policy removed" if value is None else "policy set"] += 1
+        self._put(topic, step.policy, value, of_topic=of_topic, everywhere=self._random.random() < 0.15)
+
+    def _put(self, topic: str, policy: Policy[Any], value: Any, *, of_topic: bool, everywhere: bool = False) -> None:
+        box, name = self._box, parse_topic(topic)
+        now = box.world.now
+        box.world.note("set", policy.name, value, topic if of_topic else name.namespace, everywhere)
+        if of_topic:
+            key = policies_key(str(name.base))
+            number = self.book.set(key, policy.topic_key, value, everywhere=everywhere)
+            box.broker.core.policies.set_topic(name, policy.topic_key, value, now, everywhere=everywhere)
+        else:
+            if policy.by_cluster and value is not None:
+                value = {box.settings.clusterName: value}
+            number = self.book.set(namespace_key(name.namespace), policy.namespace_key, value)
+            box.broker.tenants.set_policy(name.namespace, policy.namespace_key, value, now)
+        self._promise(number)
+
+    def _promise(self, number: int) -> None:
+        """From the commit on no crash may take it back."""
+        life = self._box.life
+
+        def committed(now: Now) -> None:
+            if self._box.running and self._box.life == life:
+                self.book.durable(number)
+
+        self._box.broker.core.commits.after_commit(committed)
+
+    def lift(self, *, but: tuple[Policy[Any], ...] = ()) -> None:
+        """Take everything away, but for some."""
+        for topic in self._topics:
+            name = parse_topic(topic)
+            for policy in RULED:
+                if policy in but:
+                    continue
+                own = self.book.rows.get(policies_key(str(name.base)), {})
+                if policy.topic_key in own:
+                    self._put(topic, policy, None, of_topic=True)
+                if policy.topic_key in own.get("globalPolicies", {}):
+                    self._put(topic, policy, None, of_topic=True, everywhere=True)
+                if policy.namespace_key in self.book.rows.get(namespace_key(name.namespace), {}):
+                    self._put(topic, policy, None, of_topic=False)
+        self._box.turn()

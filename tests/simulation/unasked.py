@@ -1,0 +1,88 @@
+"""What the box does by itself, as far as it can be seen: it acknowledges messages, and deletes subscriptions."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.storage.record import Position
+from tests.simulation.views import SubView, TopicView
+
+if TYPE_CHECKING:
+    from tests.simulation.model import Model
+
+
+def look(model: Model, topic: TopicView) -> None:
+    """See what became of a topic's subscriptions."""
+    core = topic.core
+    for sub in list(topic.subs.values()):
+        look_at(model, sub)
+        if isinstance(core, PersistentTopic) and sub.durable and sub.name not in core.subscriptions:
+            _gone(model, sub)
+
+
+def look_at(model: Model, sub: SubView) -> None:
+    """Whether what a subscription has not acknowledged itself is behind its mark-delete."""
+    mark = sub.cursor.mark_delete
+    if sub.seeks or mark == sub.marked:
+        return
+    sub.marked = mark
+    gone = [position for position in sub.left if position <= mark and position not in sub.unsure]
+    ledgers = sub.cursor.ledger.ledgers
+    # Nobody needs that somebody who only reads has seen what goes with its ledger.
+    seen = [position for position in gone if sub.durable or position.ledger_id in ledgers]
+    if seen:
+        model.let_go += len(seen)
+        for checker in model.checkers:
+            checker.let_go(sub, seen)
+    for position in gone:
+        sub.set(sub.topic.entries[position], 0)
+        sub.acked(position)
+
+
+def _gone(model: Model, sub: SubView) -> None:
+    """A subscription is no more: a consumer has unsubscribed, or nobody has used it for too long."""
+    asked = any(
+        request.kind == "UNSUBSCRIBE" and request.sub is sub
+        for conn in model.conns.values()
+        for request in conn.requests.values()
+    )
+    if asked:
+        return
+    model.world.note("subscription gone", sub.topic.name, sub.name)
+    if not sub.leaving:
+        model.expired_subscriptions += 1
+        for checker in model.checkers:
+            checker.expired_subscription(sub)
+    del sub.topic.subs[sub.name]
+    sub.topic.removed[sub.name] = sub
+
+
+def total_through(topic: TopicView, mark: Position) -> int:
+    """The bytes of all entries of a topic up to a position."""
+    at = bisect_right(topic.order, mark)
+    return topic.entries[topic.order[at - 1]].through if at else 0
+
+
+def slowest(topic: TopicView) -> Position | None:
+    """The mark-delete of the durable subscription that is furthest behind; None without one, or where it moves."""
+    subs = [sub for sub in topic.subs.values() if sub.durable]
+    if any(sub.seeks for sub in subs):
+        return None
+    return min((sub.cursor.mark_delete for sub in subs), default=None)
+
+
+def backlog(topic: TopicView) -> int:
+    """Durable bytes behind the slowest durable subscription; 0 where there is none."""
+    mark = slowest(topic)
+    if mark is None or not topic.order:
+        return 0
+    return topic.entries[topic.order[-1]].through - total_through(topic, mark)
+
+
+def oldest(topic: TopicView) -> int:
+    """From when on the oldest message of the backlog gets old (ms since 1970); 0 without one."""
+    mark = slowest(topic)
+    at = bisect_right(topic.order, mark) if mark is not None else len(topic.order)
+    return topic.entries[topic.order[at]].begins if at < len(topic.order) else 0
