@@ -9,6 +9,7 @@ import click
 from pulsarbox.cli.admin import did_you_mean, suggesting, topic_named
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.output import Found, Output, Row, show
+from pulsarbox.cli.text import say
 from pulsarbox.cli.writing import carry_out
 from pulsarbox.names import TopicName
 
@@ -61,6 +62,8 @@ class Subject:
         row, place = self._place(policy)
         value = _value(row, text)
         carry_out([(f"set {policy} of", self.name, partial(self._set, row, place, value))], dry_run=dry_run)
+        if row.stored_only:
+            say(f"nothing follows from {policy}: {row.stored_only}")
 
     def unset(self, policy: str, *, dry_run: bool) -> None:
         """Take a policy away: the level above holds again."""

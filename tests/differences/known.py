@@ -54,7 +54,6 @@ KNOWN: Final[dict[str, str]] = dict(
             "m4 is acknowledged",
             "m5 is acknowledged",
         ),
-        ("policies.delays_compaction_and_persistence", "more copies than there are data directories are refused"),
         *_steps("policies.topics_that_clients_make", _TEXT, "a producer where that is off"),
         *_steps("policies.subscriptions_that_clients_make", _TEXT, "a new one"),
         *_steps(

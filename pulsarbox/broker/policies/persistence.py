@@ -1,4 +1,4 @@
-"""To how many data directories a message goes. A box has one, so the numbers are kept, and are 1 until they are set.
+"""To how many bookies a message goes. A box keeps one copy, so the numbers are stored, and are 1 until they are set.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, persistence.
 """

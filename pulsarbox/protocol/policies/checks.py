@@ -8,8 +8,6 @@ from pulsarbox.protocol.policies.row import Place, PolicyRow
 from pulsarbox.protocol.policies.table import QUOTA_TYPES
 
 ENSEMBLE_MAX: Final = 5
-DIRECTORIES: Final = 1
-"""That a box has; each plays the part of a bookie."""
 
 
 def check(row: PolicyRow, place: Place, value: Any) -> None:
@@ -43,11 +41,6 @@ def _persistence(value: dict[str, Any]) -> None:
             raise BadRequest(f"Bookkeeper-{name} must be <= {ENSEMBLE_MAX} and > 0.")
     if not ensemble >= write >= ack:
         raise BadRequest(f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})")
-    if ensemble > DIRECTORIES:
-        raise PreconditionFailed(
-            f"Bookkeeper-Ensemble {ensemble} cannot be met: this box has {DIRECTORIES} data directory, which plays the"
-            " part of the bookies; ask for 1, or leave the policy away"
-        )
 
 
 def _auto_topics(value: dict[str, Any]) -> None:

@@ -186,7 +186,7 @@ _STORAGE: Final = (
     ),
     PolicyRow(
         "persistence",
-        "To how many of the data directories a message goes, and how many of them must have it",
+        "To how many bookies a message goes, and how many of them must have it",
         PERSISTENCE,
         Place("persistence", "persistence", blank=Blank.REFUSED, without="persistence policies should not be null"),
         Place(
@@ -196,7 +196,7 @@ _STORAGE: Final = (
             without="persistence policies should not be null",
             applied=True,
         ),
-        stored_only="a box has one data directory, which has every message; more are refused",
+        stored_only="a box keeps one copy of every message, in its data directory, whatever the numbers say",
     ),
 )
 

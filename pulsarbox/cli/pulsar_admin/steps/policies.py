@@ -8,6 +8,7 @@ import click
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.pulsar_admin.session import Session, chosen
 from pulsarbox.cli.pulsar_admin.table import Command
+from pulsarbox.cli.text import say
 
 DRIVERS: Final = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob", "aliyun-oss")
 _S3: Final = ("S3", "aws-s3")
@@ -76,7 +77,14 @@ def persistence(session: Session, command: Command, values: dict[str, Any]) -> N
     for name in ("bookkeeper_ensemble", "bookkeeper_write_quorum", "bookkeeper_ack_quorum"):
         if values[name] <= 0:
             raise Misused(f"--{name.replace('_', '-')} must be greater than 0")
+    topic_persistence(session, command, values)
+
+
+def topic_persistence(session: Session, command: Command, values: dict[str, Any]) -> None:
+    """Kept, and said that nothing follows from it where it asks for more than there is."""
     session.ask(command.calls[0], values)
+    if values["bookkeeper_write_quorum"] > 1:
+        say("the numbers are kept, but a box has one copy of every message, in its data directory")
 
 
 def offload_threshold(session: Session, command: Command, values: dict[str, Any]) -> None:

@@ -44,9 +44,9 @@ RATE = {"dispatchThrottlingRateInMsg": 10, "dispatchThrottlingRateInByte": -1}
         (
             "POST",
             "namespaces/public/default/persistence",
-            {"bookkeeperEnsemble": 2},
-            412,
-            "Bookkeeper-Ensemble 2 cannot",
+            {"bookkeeperEnsemble": 2, "bookkeeperWriteQuorum": 3},
+            400,
+            "Bookkeeper Ensemble (2) >= WriteQuorum (3)",
         ),
         ("PUT", "resourcegroups/a%20b", {}, 412, "ResourceGroup name is not valid"),
         ("PUT", "resourcegroups/a", {"publishRateInMsgs": "x"}, 400, "publishRateInMsgs of a resource group must be"),

@@ -18,7 +18,7 @@ WORDS: Final = {place.path for row in (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME
 REFUSED: Final = {
     "get": (404,),  # of a resource group: there is none of that name
     "set-auto-topic-creation": (412,),  # a number of partitions for topics that have none
-    "set-persistence": (400, 412),  # numbers that Pulsar refuses too, or more copies than there are directories
+    "set-persistence": (400,),  # numbers that Pulsar refuses too
     "set-resource-group": (412,),  # there is none
     "set-retention": (400,),  # a single 0
 }

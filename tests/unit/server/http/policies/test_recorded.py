@@ -23,8 +23,6 @@ WANTED: Final = (
     (r"PUT namespaces/own/m7 ", "a limit below 0 is refused for new namespaces too"),
     (r"GET namespaces/own/m7", "a limit below 0 is refused for new namespaces too"),
     (r"\w+ namespaces/own/nons/retention", "one text for a missing namespace"),
-    (r"POST \S+/persistence ({}|.*3)", "more copies than there are directories are refused"),
-    (r"GET \S+/persistence$", "more copies than there are directories are refused"),
     (r"GET \S+/retention\?applied=true", "what is set for all clusters counts as applied"),
     (r"GET \S+/messageTTL\?applied=true", "what is set for all clusters counts as applied"),
     (r"GET persistent/own/n/p/backlogQuotaMap\?applied=true", "each type of quota has what holds for it"),
