@@ -34,10 +34,11 @@ class Deduplication:
     def is_new(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, now: Now) -> bool:
         """Whether the message is to be stored; if not, its receipt is on its way.
 
+        All chunks of a message have its sequence id, which counts as sent with the last one: so those of a message that
+        was sent to its end are duplicates, each of them, and those of one that was not are new.
+
         Raises PersistenceError where a message with its sequence id is on its way to the disk, and may not get there.
         """
-        if _more_chunks_follow(metadata):
-            return True
         sequence_id = _signed(send.sequence_id)
         pushed = self._sequences.last_pushed(producer.name)
         if pushed is None or sequence_id > pushed:
@@ -56,7 +57,8 @@ class Deduplication:
 
     def appended(self, producer: Producer, send: CommandSend, metadata: MessageMetadata) -> None:
         """The message is in the open batch."""
-        if not _more_chunks_follow(metadata):
+        chunks = metadata.num_chunks_from_msg
+        if chunks <= 1 or metadata.chunk_id >= chunks - 1:
             highest = max(_signed(send.sequence_id), _signed(send.highest_sequence_id))
             self._sequences.push(producer.name, highest)
             self._commits.open.sequenced[self] = None
@@ -97,11 +99,6 @@ class Deduplication:
         going = list(islice(idle, len(names) - self._max))
         if going and self.stored.in_use:
             self._commits.forget_producers(self.stored, going)
-
-
-def _more_chunks_follow(metadata: MessageMetadata) -> bool:
-    """All chunks of a message have its sequence id: the last one says that the message is there."""
-    return metadata.num_chunks_from_msg > 1 and metadata.chunk_id < metadata.num_chunks_from_msg - 1
 
 
 def _signed(word: int) -> int:

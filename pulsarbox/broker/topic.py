@@ -300,9 +300,8 @@ class PersistentTopic(Topic):
 
     def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
         """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
-        producer.published(0, 0)
-        producer.refuse(send.sequence_id, PersistenceError(f"The message could not be stored: {reason}"), now)
-        producer.disconnect(now)
+        error = PersistenceError(f"The message could not be stored: {reason}")
+        producer.disconnect(now, (send.sequence_id, error))
 
     def _entry(self, parsed: ParsedEntry, payload: bytes, info: LedgerInfo, now: Now) -> Entry:
         """The entry with all that later readers need to know of its metadata."""

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.memory_engine import MemoryDisk
 from pulsarbox.storage.record import SequenceId, unpack_batch
 from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.broker.policies.kept import set_policy, set_topic_policy, topic_of
 
 NOWHERE = (2**64 - 1, 2**64 - 1)
 MINUTE = 60
@@ -43,12 +43,6 @@ def stored(box: Box) -> list[bytes]:
     client.subscribe("reader", durable=False)
     client.flow(1000)
     return [payload[-1:] for _, payload in client.inbox]
-
-
-def topic_of(box: Box) -> PersistentTopic:
-    topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
-    assert isinstance(topic, PersistentTopic)
-    return topic
 
 
 def take(box: Box) -> Batch:
@@ -173,26 +167,103 @@ def test_of_a_batch_the_first_is_compared_and_the_highest_kept() -> None:
     assert opened(box)[1] == 7
 
 
-def test_of_a_chunked_message_only_the_last_chunk_counts() -> None:
+def send_chunk(client: Client, sequence_id: int, chunk: int, chunks: int, **fields: Any) -> None:
+    client.send(
+        sequence_id, chunk_id=chunk, num_chunks_from_msg=chunks, uuid=f"p-{sequence_id}", total_chunk_msg_size=chunks,
+        **fields,
+    )  # fmt: skip
+
+
+def test_of_a_chunked_message_that_was_stored_each_chunk_is_a_duplicate() -> None:
     box = dedup_box()
     client, _ = opened(box)
     for _ in range(2):
         for chunk in range(3):
-            client.send(9, chunk_id=chunk, num_chunks_from_msg=3, uuid="u", total_chunk_msg_size=3)
-    assert [what for _, what in outcomes(client)] == ["stored"] * 5 + ["duplicate"]
+            send_chunk(client, 9, chunk, 3)
+    assert [what for _, what in outcomes(client)] == ["stored"] * 3 + ["duplicate"] * 3
+    assert len(stored(box)) == 3
 
 
 def test_a_chunked_message_that_was_not_sent_to_its_end_is_new() -> None:
     box = dedup_box()
     client, _ = opened(box)
-    client.send(9, chunk_id=0, num_chunks_from_msg=2, uuid="u", total_chunk_msg_size=2)
+    send_chunk(client, 9, 0, 2)
     client.cnx.closed(box.now)
     client, last = opened(box)
     assert last == -1
     for chunk in range(2):
-        client.send(9, chunk_id=chunk, num_chunks_from_msg=2, uuid="u", total_chunk_msg_size=2)
-    assert outcomes(client)[1:] == [(9, "stored")]
+        send_chunk(client, 9, chunk, 2)
+    assert outcomes(client) == [(9, "stored")] * 2
     assert topic_of(box).last_sequence_id("p") == 9
+
+
+def test_a_chunked_message_without_its_end_is_new_after_a_crash_too() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    client.send(8, b"a")
+    for chunk in range(2):
+        send_chunk(client, 9, chunk, 3)
+    box = box.restart()
+    client, last = opened(box)
+    assert last == 8
+    client.send(8, b"a")
+    for chunk in range(3):
+        send_chunk(client, 9, chunk, 3)
+    client.send(10, b"b")
+    assert outcomes(client) == [(8, "duplicate"), (9, "stored"), (9, "stored"), (9, "stored"), (10, "stored")]
+    assert opened(box.restart())[1] == 10
+
+
+def test_a_chunk_of_a_message_whose_end_is_on_its_way_may_be_a_duplicate_or_not() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    box.auto = False
+    for chunk in (0, 1, 0):
+        send_chunk(client, 9, chunk, 2)
+    assert client.take("send_error").sequence_id == 9
+    box.commit()
+    assert outcomes(client) == [(9, "stored")] * 2
+
+
+def test_a_chunk_whose_commit_failed_takes_the_sequence_id_back() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    send_chunk(client, 9, 0, 2)
+    client.take("send_receipt")
+    box.auto = False
+    send_chunk(client, 9, 1, 2)
+    box.commit(PersistenceError("no space left"))
+    assert client.names() == ["send_error", "close_producer"]
+    box.auto = True
+    box.advance(1)
+    assert client.producer(1, producer_name="p").last_sequence_id == -1
+    for chunk in range(2):
+        send_chunk(client, 9, chunk, 2)
+    assert outcomes(client) == [(9, "stored")] * 2
+
+
+def test_sequence_ids_may_have_gaps() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    for sequence_id in (0, 10, 5, 11, 10**15, 12):
+        client.send(sequence_id)
+    assert [what for _, what in outcomes(client)] == ["stored", "stored", "duplicate", "stored", "stored", "duplicate"]
+
+
+def test_each_partition_counts_for_itself() -> None:
+    box = dedup_box()
+    box.broker.topics.create_partitioned(parse_topic(TOPIC), 2, box.now)
+    client = box.client()
+    for number in range(2):
+        client.producer(number, f"{TOPIC}-partition-{number}", producer_name="p")
+    client.send(5, producer_id=0)
+    client.send(3, producer_id=1)
+    client.send(3, producer_id=0)
+    assert [what for _, what in outcomes(client)] == ["stored", "stored", "duplicate"]
+    box = box.restart()
+    again = box.client()
+    last = [again.producer(number, f"{TOPIC}-partition-{number}", producer_name="p") for number in range(2)]
+    assert [reply.last_sequence_id for reply in last] == [5, 3]
 
 
 def test_sequence_ids_are_signed() -> None:
@@ -355,13 +426,63 @@ def test_turning_deduplication_off_forgets_what_is_on_its_way_too() -> None:
     batch = take(box)
     client.send(1)
     topic = topic_of(box)
-    box.broker.tenants.set_policy("public/default", "deduplicationEnabled", False, box.now)
+    switch(box, on=False)
     box.engine.commit(batch)
     box.broker.committed(batch, box.now)
     box.auto = True
     box.turn()
     assert topic.last_sequence_id("p") == -1
     assert opened(dedup_box(box.disk))[1] == -1
+
+
+def switch(box: Box, on: bool | None) -> None:
+    """Set the policy of the namespace; None: none."""
+    set_policy(box, deduplicationEnabled=on)
+
+
+def test_it_can_be_turned_on_and_off_while_producers_are_connected() -> None:
+    box = Box()
+    client, _ = opened(box)
+    client.send(5)
+    switch(box, on=True)
+    client.send(5)  # nobody kept the one before
+    client.send(5)
+    switch(box, on=False)
+    client.send(5)
+    switch(box, on=True)
+    client.send(4)
+    client.send(4)
+    said = [what for _, what in outcomes(client)]
+    assert said == ["stored", "stored", "duplicate", "stored", "stored", "duplicate"]
+    assert opened(box.restart(), "p")[1] == 4
+
+
+def test_off_and_on_again_between_two_commits_is_written_once() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    box.auto = False
+    client.send(5)
+    switch(box, on=False)
+    switch(box, on=True)
+    client.send(3)
+    box.commit()
+    assert outcomes(client) == [(5, "stored"), (3, "stored")]
+    box.auto = True
+    client.send(3)
+    assert outcomes(client) == [(3, "duplicate")]
+    assert opened(box.restart())[1] == 3
+
+
+def test_the_topic_wins_over_the_namespace_and_that_over_the_broker() -> None:
+    box = dedup_box()
+    opened(box)
+    topic = topic_of(box)
+    for namespace, own, wanted in (
+        (None, None, True), (False, None, False), (False, True, True), (None, False, False), (True, False, False),
+    ):  # fmt: skip
+        switch(box, namespace)
+        set_topic_policy(box, "deduplicationEnabled", own)
+        assert (topic.deduplication is not None) is wanted, (namespace, own)
 
 
 # Producers that are gone
