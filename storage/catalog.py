@@ -22,7 +22,9 @@
     ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms;
                                             "unused": ms, since when, where it has no consumers}
-    sequence/<topic id>/<producer>          {"highest": the highest sequence id of the producer, "published": ms}
+    sequence/<topic id>/<producer>          {"highest": the highest sequence id of the producer, "published": ms;
+                                            "begun": [sequence id, ms, CRC32C of its chunks] of a message whose last
+                                            chunk is still to come}
     delays/<topic id>/<ledger id>           {"<chunk>": [how many of it are delayed, the first time, the last time]}
     delayed/<topic id>/<ledger id>/<chunk>  the chunk, 4096 entry ids, in 8 hex: the times (u64, ms since 1970) at which
                                             its delayed entries fall due, sorted; then the place of each in it (u16)

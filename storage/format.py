@@ -53,8 +53,9 @@ from the kind, so that a later version can add fields at the end of a header; a 
                                                                                that are still unacknowledged
     META         key size u32, reserved u32                                    key, value; flag 1: the key is deleted
     REDELIVERED  cursor                                                        REDELIVERY *
-    SEQUENCE     topic, highest sequence id (i64), time of the last publish    the producer's name in UTF-8; flag 1: the
-                                                                               producer is forgotten
+    SEQUENCE     topic, highest sequence id (i64), time of the last publish;   the producer's name in UTF-8; flag 1: the
+                 where a message is begun whose last chunk is still to come:   producer is forgotten
+                 its sequence id (i64), since when, CRC32C of each chunk u32 *
 
 "so far" counts from the first entry of the topic to this one, itself included: any backlog is a subtraction.
 The offsets of the index count from the start of the batch value. Kinds and flags are never given a second meaning.
@@ -126,6 +127,8 @@ REDELIVERED_HEADER = Struct(">BBHIQ")
 REDELIVERY = Struct(">QQII")
 """Ledger, entry, how often it was asked for again, reserved."""
 SEQUENCE_HEADER = Struct(">BBHIQqQ")
+SEQUENCE_BEGUN = Struct(">qQ")
+"""What follows in the header where a message is begun; then the checksums of its chunks."""
 
 LOG_KEY = Struct(">Q")
 STRETCH = Struct(">QQQ")

@@ -21,6 +21,7 @@ from pulsarbox.storage.format import (
     REDELIVERED_HEADER,
     REDELIVERY,
     RESET,
+    SEQUENCE_BEGUN,
     SEQUENCE_HEADER,
     EntryFlag,
     RecordKind,
@@ -121,6 +122,16 @@ class Meta(NamedTuple):
     value: bytes | None
 
 
+class Begun(NamedTuple):
+    """A message of which chunks are stored, and not the last one."""
+
+    sequence_id: int
+    since: int
+    """When the first one was stored, in milliseconds since 1970."""
+    sums: tuple[int, ...]
+    """CRC32C of each of them; none where it is not known which are there."""
+
+
 class SequenceId(NamedTuple):
     """The highest sequence id of a producer on a topic; ``forgotten``: it is known no more."""
 
@@ -131,6 +142,7 @@ class SequenceId(NamedTuple):
     published: int
     """When the producer published last, in milliseconds since 1970."""
     forgotten: bool = False
+    begun: Begun | None = None
 
 
 CursorRecord = MarkDelete | Acked | BatchAcked | Redelivered
@@ -221,18 +233,20 @@ def pack_meta(record: Meta) -> bytes:
 
 def pack_sequence(record: SequenceId) -> bytes:
     """A producer's highest sequence id as a record."""
-    name = record.producer.encode()
-    flags = FORGOTTEN if record.forgotten else 0
+    name, begun = record.producer.encode(), record.begun
+    more = b""
+    if begun is not None:
+        more = SEQUENCE_BEGUN.pack(begun.sequence_id, begun.since) + struct.pack(f">{len(begun.sums)}I", *begun.sums)
     header = SEQUENCE_HEADER.pack(
         RecordKind.SEQUENCE,
-        flags,
-        SEQUENCE_HEADER.size,
+        FORGOTTEN if record.forgotten else 0,
+        SEQUENCE_HEADER.size + len(more),
         len(name),
         record.topic_id,
         record.highest,
         record.published,
     )
-    return header + name
+    return header + more + name
 
 
 def unpack_entry(data: bytes | memoryview, offset: int, *, verify: bool = True) -> Entry:
@@ -356,5 +370,15 @@ def unpack_record(value: bytes, offset: int) -> Record | None:
         return Redelivered(cursor, tuple((Position(ledger, entry), count) for ledger, entry, count, _ in counts))
     if kind == RecordKind.SEQUENCE:
         topic, highest, published = SEQUENCE_HEADER.unpack_from(value, offset)[4:]
-        return SequenceId(topic, value[body : body + body_size].decode(), highest, published, bool(flags & FORGOTTEN))
+        begun = _unpack_begun(value[offset + SEQUENCE_HEADER.size : body])
+        name = value[body : body + body_size].decode()
+        return SequenceId(topic, name, highest, published, bool(flags & FORGOTTEN), begun)
     return None  # a kind of a later version: stepped over
+
+
+def _unpack_begun(more: bytes) -> Begun | None:
+    if not more:
+        return None
+    sequence_id, since = SEQUENCE_BEGUN.unpack_from(more)
+    sums = more[SEQUENCE_BEGUN.size :]
+    return Begun(sequence_id, since, struct.unpack(f">{len(sums) // 4}I", sums))

@@ -2,12 +2,18 @@
 
 A sequence id goes to the log in the batch that holds its entry, so that the two are durable together or not at all. A
 managed ledger has the same two sides: pushed is what some open batch holds, persisted what is durable.
+
+Beside it stands which chunks there are of a message whose last one is still to come: the sequence id of all of them
+becomes the highest one with the last.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pulsarbox.storage.catalog import Row, sequence_key
-from pulsarbox.storage.record import SequenceId, pack_sequence
+from pulsarbox.storage.record import Begun, SequenceId, pack_sequence
+
+NOTHING: Final = -(1 << 63)
+"""The highest sequence id of a producer of which there is the beginning of a message, and nothing else."""
 
 
 class LastSequence(NamedTuple):
@@ -15,6 +21,7 @@ class LastSequence(NamedTuple):
 
     highest: int
     published: int
+    begun: Begun | None = None
 
 
 class SequenceIds:
@@ -28,6 +35,8 @@ class SequenceIds:
         self.persisted: dict[str, LastSequence] = {}
         self._open: dict[str, int] = {}
         """In the batch that gathers."""
+        self._open_begun: dict[str, Begun] = {}
+        """The same, of producers that have sent chunks; it may be complete since."""
         self._under_way: dict[str, LastSequence] = {}
         """In the batch that is being written."""
         self._dirty: set[str] = set()
@@ -44,7 +53,20 @@ class SequenceIds:
     def last_persisted(self, name: str) -> int | None:
         """The highest sequence id that is durable; None where there is none."""
         last = self.persisted.get(name)
-        return None if last is None else last[0]
+        return None if last is None or last[0] == NOTHING else last[0]
+
+    def begun_pushed(self, name: str) -> Begun | None:
+        """The message whose chunks were appended last, durable or not, and which may be complete since."""
+        begun = self._open_begun.get(name)
+        if begun is not None:
+            return begun
+        last = self._under_way.get(name) or self.persisted.get(name)
+        return None if last is None else last.begun
+
+    def begun_persisted(self, name: str) -> Begun | None:
+        """The message of which chunks are durable, and the last one is not."""
+        last = self.persisted.get(name)
+        return None if last is None else last.begun
 
     def is_pending(self, name: str) -> bool:
         """Whether a sequence id of the producer is appended and not durable yet."""
@@ -53,6 +75,12 @@ class SequenceIds:
     def push(self, name: str, highest: int) -> None:
         """An entry was appended whose highest sequence id this is; it is greater than the last one pushed."""
         self._open[name] = highest
+
+    def push_chunk(self, name: str, begun: Begun) -> None:
+        """A chunk was appended, and was not the last of its message."""
+        highest = self.last_pushed(name)
+        self._open[name] = NOTHING if highest is None else highest
+        self._open_begun[name] = begun
 
     def touch(self, name: str, wall: int) -> None:
         """The producer is there, or was until ``wall`` (ms since 1970). Not logged: the next checkpoint says it."""
@@ -67,7 +95,7 @@ class SequenceIds:
 
     def forget(self, name: str) -> bytes:
         """Know nothing of a producer any more; gives the record that says so, for the open batch."""
-        for known in (self.persisted, self._under_way, self._open):
+        for known in (self.persisted, self._under_way, self._open, self._open_begun):
             known.pop(name, None)
         self._dirty.add(name)
         return pack_sequence(SequenceId(self.topic_id, name, -1, 0, forgotten=True))
@@ -77,10 +105,17 @@ class SequenceIds:
     def take_changes(self, wall: int) -> list[bytes]:
         """What was pushed since the last call, packed for the batch that is written at ``wall`` (ms since 1970)."""
         assert not self._under_way, "two batches are being written"
-        self._under_way = {name: LastSequence(highest, wall) for name, highest in self._open.items()}
+        records = []
+        for name, highest in self._open.items():
+            begun = self.begun_pushed(name)
+            if begun is not None and begun.sequence_id <= highest:
+                begun = None
+            self._under_way[name] = LastSequence(highest, wall, begun)
+            records.append(pack_sequence(SequenceId(self.topic_id, name, highest, wall, begun=begun)))
         self._dirty.update(self._open)
         self._open.clear()
-        return [pack_sequence(SequenceId(self.topic_id, name, *last)) for name, last in self._under_way.items()]
+        self._open_begun.clear()
+        return records
 
     def confirm(self) -> None:
         """The batch that was being written is durable."""
@@ -95,12 +130,13 @@ class SequenceIds:
         self._dirty.update(self._under_way)  # a checkpoint that was made with the batch may have taken their rows
         self._under_way.clear()
         self._open.clear()
+        self._open_begun.clear()
 
     def replay(self, record: SequenceId) -> None:
         """Apply a record of the log."""
         self.persisted.pop(record.producer, None)
         if not record.forgotten:
-            self.persisted[record.producer] = LastSequence(record.highest, record.published)
+            self.persisted[record.producer] = LastSequence(record.highest, record.published, record.begun)
         self._dirty.add(record.producer)
 
     # The checkpoint
@@ -110,12 +146,23 @@ class SequenceIds:
         rows: dict[str, Row | None] = {}
         for name in sorted(self._dirty):
             last = self._under_way.get(name) or self.persisted.get(name)
-            row = None if last is None else {"highest": last.highest, "published": last.published}
+            row: Row | None = None
+            if last is not None:
+                row = {"highest": last.highest, "published": last.published}
+                if last.begun is not None:
+                    row["begun"] = last.begun
             rows[sequence_key(self.topic_id, name)] = row
         self._dirty.clear()
         return rows
 
     def restore(self, rows: dict[str, Row]) -> None:
         """Take over the rows of the checkpoint, by name of producer; before anything else is changed or replayed."""
-        lasts = {name: LastSequence(row["highest"], row["published"]) for name, row in rows.items()}
+        lasts = {name: LastSequence(row["highest"], row["published"], _begun(row)) for name, row in rows.items()}
         self.persisted = dict(sorted(lasts.items(), key=lambda each: each[1].published))
+
+
+def _begun(row: Row) -> Begun | None:
+    if "begun" not in row:
+        return None
+    sequence_id, since, sums = row["begun"]
+    return Begun(sequence_id, since, tuple(sums))

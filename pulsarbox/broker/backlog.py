@@ -228,7 +228,7 @@ class Backlog:
         if quota is not None:
             self.full_at = 0  # whoever gets in by another door is looked at
             for producer in self._topic.producers:
-                producer.hold_back(now)
+                producer.disconnect(now)
             if quota.follows is Follows.HOLD:
                 return
         held, self._held = self._held, {}

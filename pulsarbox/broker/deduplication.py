@@ -1,20 +1,35 @@
 """Deduplication: a message that a producer sends again is known by its sequence id, and not stored a second time.
 
+All chunks of a message have its sequence id, which counts as sent with the last one. Of a message without its last one
+the chunks are known by their checksums: a producer that was cut off goes on where it was. Stored a second time they
+would cost the message: consumers in C++ and Python give up one whose chunks do not come one after another.
+
 What is compared is durable with the entries themselves (``storage.sequences``), so that a restart changes nothing.
 """
 
 from collections.abc import Container
 from itertools import islice, takewhile
+from typing import Final
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.producer import Producer
 from pulsarbox.clock import Now
 from pulsarbox.errors import PersistenceError
-from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata
+from pulsarbox.protocol.checksum import crc32c, extend
+from pulsarbox.protocol.metadata import ParsedEntry
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
+from pulsarbox.storage.record import Begun
 from pulsarbox.storage.recovery import StoredTopic
 
 NOWHERE = 0xFFFFFFFFFFFFFFFF
 """Ledger and entry of a duplicate in its receipt: -1 as it stands on the wire."""
+
+RESENT_MS: Final = 30_000
+"""How long chunks of a message without an end are recognised: half of the minute after which consumers, unless told
+otherwise, acknowledge such chunks and forget them. Then the message has to be stored from its beginning."""
+
+MAX_CHUNKS: Final = 1000
+"""Of a message with more of them they are not recognised; with those of 5 MiB no client takes so large a one."""
 
 
 class Deduplication:
@@ -31,19 +46,23 @@ class Deduplication:
 
     # Publishing
 
-    def is_new(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, now: Now) -> bool:
+    def is_new(self, producer: Producer, send: CommandSend, parsed: ParsedEntry, payload: bytes, now: Now) -> bool:
         """Whether the message is to be stored; if not, its receipt is on its way.
 
         Raises PersistenceError where a message with its sequence id is on its way to the disk, and may not get there.
         """
-        if _more_chunks_follow(metadata):
-            return True
-        sequence_id = _signed(send.sequence_id)
-        pushed = self._sequences.last_pushed(producer.name)
+        name, sequence_id = producer.name, _signed(send.sequence_id)
+        pushed = self._sequences.last_pushed(name)
         if pushed is None or sequence_id > pushed:
-            return True
-        persisted = self._sequences.last_persisted(producer.name)
-        if persisted is None or sequence_id > persisted:
+            if parsed.metadata.num_chunks_from_msg <= 1:
+                return True
+            has, is_stored = self._has_chunk(name, sequence_id, parsed, payload, now)
+            if not has:
+                return True
+        else:
+            persisted = self._sequences.last_persisted(name)
+            is_stored = persisted is not None and sequence_id <= persisted
+        if not is_stored:
             raise PersistenceError("Cannot determine whether the message is a duplicate at this time")
         waits = producer.pending > 0
         producer.published(0, 0)
@@ -54,12 +73,38 @@ class Deduplication:
             producer.receipt(send.sequence_id, send.highest_sequence_id, NOWHERE, NOWHERE, now)
         return False
 
-    def appended(self, producer: Producer, send: CommandSend, metadata: MessageMetadata) -> None:
+    def _has_chunk(
+        self, name: str, sequence_id: int, parsed: ParsedEntry, payload: bytes, now: Now
+    ) -> tuple[bool, bool]:
+        """Whether a chunk of a message without an end was appended already; whether that is durable."""
+        pushed, number = self._sequences.begun_pushed(name), parsed.metadata.chunk_id
+        if pushed is None or pushed.sequence_id != sequence_id or number >= len(pushed.sums):
+            return False, False
+        if now.wall - pushed.since > RESENT_MS or pushed.sums[number] != _checksum(parsed, payload):
+            return False, False  # another attempt: it begins anew
+        persisted = self._sequences.begun_persisted(name)
+        return True, persisted is not None and persisted[:2] == pushed[:2] and number < len(persisted.sums)
+
+    def appended(self, producer: Producer, send: CommandSend, parsed: ParsedEntry, payload: bytes, now: Now) -> None:
         """The message is in the open batch."""
-        if not _more_chunks_follow(metadata):
-            highest = max(_signed(send.sequence_id), _signed(send.highest_sequence_id))
-            self._sequences.push(producer.name, highest)
-            self._commits.open.sequenced[self] = None
+        metadata, sequence_id = parsed.metadata, _signed(send.sequence_id)
+        chunks = metadata.num_chunks_from_msg
+        if chunks > 1 and metadata.chunk_id < chunks - 1:
+            self._begin(producer.name, sequence_id, parsed, payload, now)
+        else:
+            self._sequences.push(producer.name, max(sequence_id, _signed(send.highest_sequence_id)))
+        self._commits.open.sequenced[self] = None
+
+    def _begin(self, name: str, sequence_id: int, parsed: ParsedEntry, payload: bytes, now: Now) -> None:
+        """A chunk is in the open batch, and others are to follow."""
+        begun, number = self._sequences.begun_pushed(name), parsed.metadata.chunk_id
+        if number == 0:
+            begun = Begun(sequence_id, now.wall, (_checksum(parsed, payload),))
+        elif begun is None or begun.sequence_id != sequence_id or not number <= len(begun.sums) < MAX_CHUNKS:
+            begun = Begun(sequence_id, now.wall, ())  # how it began is not known
+        else:
+            begun = begun._replace(sums=(*begun.sums[:number], _checksum(parsed, payload)))
+        self._sequences.push_chunk(name, begun)
 
     def confirmed(self) -> None:
         """What was in the batch that was being written is durable."""
@@ -99,11 +144,13 @@ class Deduplication:
             self._commits.forget_producers(self.stored, going)
 
 
-def _more_chunks_follow(metadata: MessageMetadata) -> bool:
-    """All chunks of a message have its sequence id: the last one says that the message is there."""
-    return metadata.num_chunks_from_msg > 1 and metadata.chunk_id < metadata.num_chunks_from_msg - 1
-
-
 def _signed(word: int) -> int:
     """A sequence id as Pulsar reads it."""
     return word - (1 << 64) if word >> 63 else word
+
+
+def _checksum(parsed: ParsedEntry, payload: bytes) -> int:
+    """Of a chunk and what its message is; not of its time, for it may be a new process that sends it again."""
+    metadata = parsed.metadata
+    whole = f"{metadata.uuid} {metadata.num_chunks_from_msg} {metadata.total_chunk_msg_size} ".encode()
+    return extend(crc32c(whole), payload[parsed.body_offset :])

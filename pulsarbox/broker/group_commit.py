@@ -251,7 +251,8 @@ class GroupCommit:
         self._dirty_cursors.update(group.cursors)
 
     def _pack_sequences(self, group: Group, now: Now) -> None:
-        for stored in [each.stored for each in group.sequenced]:
+        # Once a topic: deduplication that was turned off and on again stands there twice.
+        for stored in dict.fromkeys(each.stored for each in group.sequenced):
             if stored.in_use:  # it may have been deleted since
                 for record in stored.sequences.take_changes(now.wall):
                     group.batch.add(record)

@@ -148,23 +148,25 @@ class Producer:
         self.topic.remove_producer(self, now)
         self._drain(drained)
 
-    def disconnect(self, now: Now) -> None:
-        """The broker closes: the client is told to come back."""
-        if not self.closed:
-            self.closed = True
-            self.topic.remove_producer(self, now)
-            self.cnx.producer_is_gone(self, now)
-            self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
+    def disconnect(self, now: Now, refused: tuple[int, PulsarBoxError] | None = None) -> None:
+        """The broker closes: the client is told to come back, when all that is on its way has its receipts.
 
-    def hold_back(self, now: Now) -> None:
-        """The broker closes, for nothing more is to be stored: what is on its way gets its receipts before the client
-        is told to come back, and what comes behind is not looked at. So nothing is stored twice, and all in order."""
+        Told before, it would send that again, and it would be stored twice. What comes behind is not looked at, so all
+        stays in order. ``refused`` is the sequence id of a message that cannot be taken, and why: told in its turn too,
+        for clients give up the connection over it.
+        """
         if not self.closed:
             self.closed = True
             self.topic.remove_producer(self, now)
             self.cnx.producer_is_gone(self, now)
-            self._drained.append(lambda: self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST)))
+            self._drained.append(lambda: self._tell_closed(refused))
             self._settle()
+
+    def _tell_closed(self, refused: tuple[int, PulsarBoxError] | None) -> None:
+        if refused is not None:
+            sequence_id, error = refused
+            self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
+        self.outbox.send(replies.close_producer(self.producer_id, NO_REQUEST))
 
     def fence(self, error: ProducerFenced, now: Now) -> None:
         """Another producer has taken the topic: nothing that comes from now on is stored.

@@ -249,7 +249,7 @@ class PersistentTopic(Topic):
         if not self._takes(producer, send, parsed.metadata, len(payload), now):
             return
         ledger, deduplication = self.ledger, self.deduplication
-        if deduplication is not None and not deduplication.is_new(producer, send, parsed.metadata, now):
+        if deduplication is not None and not deduplication.is_new(producer, send, parsed, payload, now):
             return
         info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)
@@ -280,7 +280,7 @@ class PersistentTopic(Topic):
         group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, ledger_id, entry_id))
         producer.published(entry[3], len(payload))
         if deduplication is not None:
-            deduplication.appended(producer, send, metadata)
+            deduplication.appended(producer, send, parsed, payload, now)
 
     def _takes(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now) -> bool:
         """Whether a message may be stored; raises why it is refused, where that is the message's own affair."""
@@ -300,9 +300,8 @@ class PersistentTopic(Topic):
 
     def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
         """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
-        producer.published(0, 0)
-        producer.refuse(send.sequence_id, PersistenceError(f"The message could not be stored: {reason}"), now)
-        producer.disconnect(now)
+        error = PersistenceError(f"The message could not be stored: {reason}")
+        producer.disconnect(now, (send.sequence_id, error))
 
     def _entry(self, parsed: ParsedEntry, payload: bytes, info: LedgerInfo, now: Now) -> Entry:
         """The entry with all that later readers need to know of its metadata."""

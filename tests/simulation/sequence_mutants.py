@@ -16,7 +16,7 @@ from tests.simulation.mutants import mutant
 
 @mutant("once")
 def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Deduplication, "is_new", lambda self, producer, send, metadata, now: True)
+    patch.setattr(Deduplication, "is_new", lambda self, producer, send, parsed, payload, now: True)
 
 
 @mutant("once", "recovered")

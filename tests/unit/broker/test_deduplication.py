@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker import deduplication
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.memory_engine import MemoryDisk
 from pulsarbox.storage.record import SequenceId, unpack_batch
 from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.broker.policies.kept import set_policy, set_topic_policy, topic_of
 
 NOWHERE = (2**64 - 1, 2**64 - 1)
 MINUTE = 60
@@ -43,12 +44,6 @@ def stored(box: Box) -> list[bytes]:
     client.subscribe("reader", durable=False)
     client.flow(1000)
     return [payload[-1:] for _, payload in client.inbox]
-
-
-def topic_of(box: Box) -> PersistentTopic:
-    topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
-    assert isinstance(topic, PersistentTopic)
-    return topic
 
 
 def take(box: Box) -> Batch:
@@ -173,26 +168,184 @@ def test_of_a_batch_the_first_is_compared_and_the_highest_kept() -> None:
     assert opened(box)[1] == 7
 
 
-def test_of_a_chunked_message_only_the_last_chunk_counts() -> None:
-    box = dedup_box()
-    client, _ = opened(box)
-    for _ in range(2):
-        for chunk in range(3):
-            client.send(9, chunk_id=chunk, num_chunks_from_msg=3, uuid="u", total_chunk_msg_size=3)
-    assert [what for _, what in outcomes(client)] == ["stored"] * 5 + ["duplicate"]
+def send_chunks(client: Client, sequence_id: int, *numbers: int, of: int = 3, text: bytes = b"chunk") -> None:
+    """Some chunks of a message, each with a body of its own."""
+    for number in numbers:
+        client.send(
+            sequence_id, text + b"%d" % number, chunk_id=number, num_chunks_from_msg=of, uuid=f"p-{sequence_id}",
+            total_chunk_msg_size=len(text) + of,
+        )  # fmt: skip
 
 
-def test_a_chunked_message_that_was_not_sent_to_its_end_is_new() -> None:
+def said(client: Client) -> list[str]:
+    """Take all frames, which must be receipts: what was said."""
+    return [what for _, what in outcomes(client)]
+
+
+def test_of_a_chunked_message_that_was_stored_each_chunk_is_a_duplicate() -> None:
     box = dedup_box()
     client, _ = opened(box)
-    client.send(9, chunk_id=0, num_chunks_from_msg=2, uuid="u", total_chunk_msg_size=2)
+    send_chunks(client, 9, 0, 1, 2)
+    send_chunks(client, 9, 0, 1, 2)
+    assert said(client) == ["stored"] * 3 + ["duplicate"] * 3
+    assert stored(box) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("way", ["connection", "crash", "checkpoint", "unload"])
+def test_a_chunked_message_that_was_cut_off_goes_on_where_it_was(way: str) -> None:
+    box = dedup_box(brokerUnloadIdleTopicsAfterSeconds=10)
+    client, _ = opened(box)
+    client.send(8, b"a")
+    send_chunks(client, 9, 0, 1)
+    if way == "checkpoint":
+        box.broker.core.commits.ask_checkpoint()
+        box.turn()
     client.cnx.closed(box.now)
+    if way == "unload":
+        box.advance(15)
+        assert box.broker.topics.loaded(parse_topic(TOPIC)) is None
+    elif way != "connection":
+        box = box.restart()
+    client, last = opened(box)
+    assert last == 8
+    send_chunks(client, 9, 0, 1, 2)
+    client.send(10, b"b")
+    assert said(client) == ["duplicate", "duplicate", "stored", "stored"]
+    assert stored(box) == [b"a", b"0", b"1", b"2", b"b"]
+    assert opened(box.restart())[1] == 10
+
+
+def test_the_first_message_of_a_producer_may_be_cut_off_too() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    send_chunks(client, 0, 0)
+    box = box.restart()
     client, last = opened(box)
     assert last == -1
-    for chunk in range(2):
-        client.send(9, chunk_id=chunk, num_chunks_from_msg=2, uuid="u", total_chunk_msg_size=2)
-    assert outcomes(client)[1:] == [(9, "stored")]
-    assert topic_of(box).last_sequence_id("p") == 9
+    send_chunks(client, 0, 0, 1, 2)
+    assert said(client) == ["duplicate", "stored", "stored"]
+    assert opened(box.restart())[1] == 0
+
+
+def test_a_client_that_has_receipts_for_some_chunks_sends_the_others() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    send_chunks(client, 9, 0, 1, 1, 2)
+    assert said(client) == ["stored", "stored", "duplicate", "stored"]
+
+
+def test_another_attempt_is_stored_from_its_beginning() -> None:
+    """Other bytes, or so late that consumers have given up the first one."""
+    box = dedup_box(keepAliveIntervalSeconds=10_000)
+    client, _ = opened(box)
+    send_chunks(client, 9, 0, 1, text=b"first")
+    send_chunks(client, 9, 0, 0, 1, text=b"second")
+    box.advance(31)
+    send_chunks(client, 9, 0, 0, 1, 2, text=b"second")
+    assert said(client) == [
+        "stored",
+        "stored",
+        "stored",
+        "duplicate",
+        "stored",
+        "stored",
+        "duplicate",
+        "stored",
+        "stored",
+    ]
+
+
+def test_a_message_in_between_does_not_make_chunks_new() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    send_chunks(client, 9, 0, 1)
+    client.send(8, b"a")
+    send_chunks(client, 9, 1, 2)
+    assert said(client) == ["stored", "stored", "stored", "duplicate", "stored"]
+
+
+def test_a_message_beyond_gives_up_the_one_that_was_begun() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    send_chunks(client, 9, 0, 1)
+    client.send(10, b"a")
+    send_chunks(client, 9, 2)
+    assert said(client) == ["stored"] * 3 + ["duplicate"]
+    assert topic_of(box).stored.sequences.begun_persisted("p") is None
+
+
+def test_chunks_without_a_beginning_are_stored_and_not_known() -> None:
+    box = Box()
+    client, _ = opened(box)
+    send_chunks(client, 9, 0)
+    switch(box, on=True)
+    send_chunks(client, 9, 1, 1, 2, 2)
+    assert said(client) == ["stored"] * 4 + ["duplicate"]
+
+
+def test_of_a_message_with_too_many_chunks_they_are_not_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deduplication, "MAX_CHUNKS", 3)
+    box = dedup_box()
+    client, _ = opened(box)
+    send_chunks(client, 9, 0, 1, 2, 2, 3, 3, 4, 4, of=5)
+    assert said(client) == ["stored", "stored", "stored", "duplicate", "stored", "stored", "stored", "duplicate"]
+
+
+def test_a_chunk_that_is_on_its_way_may_be_a_duplicate_or_not() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    box.auto = False
+    send_chunks(client, 9, 0, 0)
+    assert client.take("send_error").sequence_id == 9
+    send_chunks(client, 9, 1, of=2)
+    send_chunks(client, 9, 0, of=2)
+    assert client.take("send_error").sequence_id == 9
+    box.commit()
+    assert said(client) == ["stored", "stored"]
+
+
+def test_a_failed_commit_takes_its_chunks_back() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    send_chunks(client, 9, 0)
+    client.take("send_receipt")
+    box.auto = False
+    send_chunks(client, 9, 1)
+    batch = take(box)
+    send_chunks(client, 9, 2)
+    box.broker.committed(batch, box.now, PersistenceError("no space left"))
+    box.flush()
+    assert client.names() == ["send_error", "send_error", "close_producer"]
+    box.auto = True
+    box.advance(1)
+    assert client.producer(1, producer_name="p").last_sequence_id == -1
+    send_chunks(client, 9, 0, 1, 2)
+    assert said(client) == ["duplicate", "stored", "stored"]
+    assert stored(box) == [b"0", b"1", b"2"]
+
+
+def test_sequence_ids_may_have_gaps() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    for sequence_id in (0, 10, 5, 11, 10**15, 12):
+        client.send(sequence_id)
+    assert said(client) == ["stored", "stored", "duplicate", "stored", "stored", "duplicate"]
+
+
+def test_each_partition_counts_for_itself() -> None:
+    box = dedup_box()
+    box.broker.topics.create_partitioned(parse_topic(TOPIC), 2, box.now)
+    client = box.client()
+    for number in range(2):
+        client.producer(number, f"{TOPIC}-partition-{number}", producer_name="p")
+    client.send(5, producer_id=0)
+    client.send(3, producer_id=1)
+    client.send(3, producer_id=0)
+    assert said(client) == ["stored", "stored", "duplicate"]
+    box = box.restart()
+    again = box.client()
+    last = [again.producer(number, f"{TOPIC}-partition-{number}", producer_name="p") for number in range(2)]
+    assert [reply.last_sequence_id for reply in last] == [5, 3]
 
 
 def test_sequence_ids_are_signed() -> None:
@@ -201,7 +354,7 @@ def test_sequence_ids_are_signed() -> None:
     client.send(2**64 - 1)
     client.send(2**63 - 1)
     client.send(2**63 - 2)
-    assert [what for _, what in outcomes(client)] == ["stored", "stored", "duplicate"]
+    assert said(client) == ["stored", "stored", "duplicate"]
 
 
 def test_a_message_that_is_refused_was_not_pushed() -> None:
@@ -355,13 +508,62 @@ def test_turning_deduplication_off_forgets_what_is_on_its_way_too() -> None:
     batch = take(box)
     client.send(1)
     topic = topic_of(box)
-    box.broker.tenants.set_policy("public/default", "deduplicationEnabled", False, box.now)
+    switch(box, on=False)
     box.engine.commit(batch)
     box.broker.committed(batch, box.now)
     box.auto = True
     box.turn()
     assert topic.last_sequence_id("p") == -1
     assert opened(dedup_box(box.disk))[1] == -1
+
+
+def switch(box: Box, on: bool | None) -> None:
+    """Set the policy of the namespace; None: none."""
+    set_policy(box, deduplicationEnabled=on)
+
+
+def test_it_can_be_turned_on_and_off_while_producers_are_connected() -> None:
+    box = Box()
+    client, _ = opened(box)
+    client.send(5)
+    switch(box, on=True)
+    client.send(5)  # nobody kept the one before
+    client.send(5)
+    switch(box, on=False)
+    client.send(5)
+    switch(box, on=True)
+    client.send(4)
+    client.send(4)
+    assert said(client) == ["stored", "stored", "duplicate", "stored", "stored", "duplicate"]
+    assert opened(box.restart(), "p")[1] == 4
+
+
+def test_off_and_on_again_between_two_commits_is_written_once() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    box.auto = False
+    client.send(5)
+    switch(box, on=False)
+    switch(box, on=True)
+    client.send(3)
+    box.commit()
+    assert outcomes(client) == [(5, "stored"), (3, "stored")]
+    box.auto = True
+    client.send(3)
+    assert outcomes(client) == [(3, "duplicate")]
+    assert opened(box.restart())[1] == 3
+
+
+def test_the_topic_wins_over_the_namespace_and_that_over_the_broker() -> None:
+    box = dedup_box()
+    opened(box)
+    topic = topic_of(box)
+    for namespace, own, wanted in (
+        (None, None, True), (False, None, False), (False, True, True), (None, False, False), (True, False, False),
+    ):  # fmt: skip
+        switch(box, namespace)
+        set_topic_policy(box, "deduplicationEnabled", own)
+        assert (topic.deduplication is not None) is wanted, (namespace, own)
 
 
 # Producers that are gone

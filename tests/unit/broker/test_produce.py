@@ -107,6 +107,22 @@ def test_generated_names_differ_over_restarts() -> None:
     assert len(names) == 6
 
 
+def test_what_is_refused_without_a_commit_is_told_after_the_receipts_of_what_came_before() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    box.auto = False
+    client.send(0)
+    box.broker.core.commits.housekeeping.store_is_full("the disk is full", box.now)
+    client.send(1)
+    client.send(2)
+    assert client.inbox == [], "clients give up the connection over an error, and send again what has no receipt"
+    box.commit()
+    assert client.take("send_receipt").sequence_id == 0
+    assert client.take("send_error").sequence_id == 1
+    assert client.names() == ["close_producer"]
+
+
 def test_a_name_that_is_taken_is_refused_and_free_again_after_close() -> None:
     box = Box()
     one, two = box.client(), box.client()

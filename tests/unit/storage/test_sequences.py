@@ -12,14 +12,15 @@ from pulsarbox.storage.catalog import sequence_key
 from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
-from pulsarbox.storage.record import Meta, SequenceId, pack_meta, pack_sequence, unpack_records
+from pulsarbox.storage.record import Begun, Meta, SequenceId, pack_meta, pack_sequence, unpack_records
 from pulsarbox.storage.recovery import Store
-from pulsarbox.storage.sequences import LastSequence, SequenceIds
+from pulsarbox.storage.sequences import NOTHING, LastSequence, SequenceIds
 
 NAMES = st.sampled_from(["a", "b", "c/d", "ü", "e" * 600])
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("push"), NAMES),
+        st.tuples(st.just("push_chunk"), NAMES),
         st.tuples(st.just("forget"), NAMES),
         st.tuples(st.sampled_from(["commit", "fail", "checkpoint", "reload"]), st.just("")),
     ),
@@ -34,9 +35,20 @@ def replayed(records: list[bytes], into: SequenceIds) -> None:
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    records = [SequenceId(7, "prodücer", -1, 5), SequenceId(7, "p", 2**63 - 1, 0), SequenceId(7, "q", -1, 0, True)]
+    records = [
+        SequenceId(7, "prodücer", -1, 5), SequenceId(7, "p", 2**63 - 1, 0), SequenceId(7, "q", -1, 0, True),
+        SequenceId(7, "ü", NOTHING, 3, begun=Begun(-2, 9, (0, 2**32 - 1))),
+        SequenceId(7, "p", 0, 3, begun=Begun(1, 0, ())),
+    ]  # fmt: skip
     packed = b"".join(pack_sequence(record) for record in records)
     assert [record for _, record in unpack_records(packed)] == records
+
+
+Known = tuple[int, Begun | None]
+
+
+def known(sequences: SequenceIds) -> dict[str, Known]:
+    return {name: (last.highest, last.begun) for name, last in sequences.persisted.items()}
 
 
 class Harness:
@@ -44,8 +56,8 @@ class Harness:
 
     def __init__(self) -> None:
         self.sequences = SequenceIds(1)
-        self.right: dict[str, int] = {}
-        self.pushed: dict[str, int] = {}
+        self.right: dict[str, Known] = {}
+        self.pushed: dict[str, Known] = {}
         self.log: list[bytes] = []
         self.open: list[bytes] = []
         self.rows: dict[str, Any] = {}
@@ -54,7 +66,17 @@ class Harness:
     def push(self, name: str) -> None:
         self.count += 1
         self.sequences.push(name, self.count)
-        self.pushed[name] = self.count
+        _, begun = self.pushed.get(name) or self.right.get(name) or (0, None)
+        self.pushed[name] = self.count, begun if begun is not None and begun.sequence_id > self.count else None
+
+    def push_chunk(self, name: str) -> None:
+        """Of a message whose sequence id is above the next few: it may be overtaken."""
+        self.count += 1
+        highest, begun = self.pushed.get(name) or self.right.get(name) or (NOTHING, None)
+        begun = begun or Begun(self.count + 3, self.count, ())
+        begun = begun._replace(sums=(*begun.sums, self.count))
+        self.sequences.push_chunk(name, begun)
+        self.pushed[name] = highest, begun
 
     def forget(self, name: str) -> None:
         if name in self.sequences.names():
@@ -95,10 +117,12 @@ class Harness:
         self.sequences = self.recovered()
 
     def check(self) -> None:
-        assert {name: last.highest for name, last in self.sequences.persisted.items()} == self.right
-        assert {name: self.sequences.last_pushed(name) for name in self.pushed} == self.pushed
+        assert known(self.sequences) == self.right
+        for name, (highest, begun) in self.pushed.items():
+            assert self.sequences.last_pushed(name) == highest
+            assert begun is None or self.sequences.begun_pushed(name) == begun
         self.commit()  # what is forgotten is in the log only with it
-        assert {name: last.highest for name, last in self.recovered().persisted.items()} == self.right
+        assert known(self.recovered()) == self.right
 
 
 @given(STEPS)
