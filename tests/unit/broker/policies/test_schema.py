@@ -56,7 +56,7 @@ def test_producers_that_must_bring_one(level: str) -> None:
     assert refusal(client.subscribe()) is None
 
 
-# Schemas that follow one another ---------------------------------------------------------------------------------------
+# Schemas that follow one another -------------------------------------------------------------------------------------
 
 FIRST = avro(record("R", field("a")))
 WIDER = avro(record("R", field("a"), field("b")))
