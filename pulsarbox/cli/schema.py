@@ -78,7 +78,7 @@ def list_versions(topic: str, output: Output, admin: "Admin") -> None:
     show(output, lambda: Found(_rows(admin, name), columns, "version"))
 
 
-_file = click.argument("file", metavar="[FILE]", required=False, type=click.File("rb"))
+_file = click.argument("file", metavar="[FILE]", required=False, type=click.File("rb", lazy=True))
 _type = click.option(
     "--type",
     "kind",
