@@ -213,6 +213,12 @@ class IncompatibleSchema(PulsarBoxError):
     http_status = 409
 
 
+class InvalidSchema(IncompatibleSchema):
+    """A schema is no schema of its type."""
+
+    http_status = 422
+
+
 class ConsumerAssignError(PulsarBoxError):
     """The hash ranges that a consumer asks for cannot be given."""
 

@@ -58,6 +58,9 @@ BodyOf = Callable[[Entry], bytes]
 class Consumer:
     """A consumer of one subscription."""
 
+    takes_any_schema = False
+    """It decodes by whatever schema a message was written with (AUTO_CONSUME)."""
+
     def __init__(
         self,
         cnx: "ServerCnx",

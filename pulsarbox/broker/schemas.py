@@ -1,17 +1,26 @@
-"""Schemas of topics: versions from 0 on, an equal schema keeps its version. Partitions share their topic's.
+"""Schemas of topics: versions from 0 on, the same schema keeps its version. Partitions share their topic's.
 
-Compatibility is not checked yet: every new schema gets the next version, where clients may bring new ones.
+What a schema is and which may follow which is said in ``protocol.schema``. Source:
+https://pulsar.apache.org/docs/4.2.x/schema-understand/.
 """
 
 from base64 import b64decode, b64encode
 from typing import NamedTuple
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.policies.schema import ALLOW_AUTO_UPDATE, VALIDATION_ENFORCED
+from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.schema import (
+    ALLOW_AUTO_UPDATE,
+    OLD_STRATEGY,
+    SCHEMA_COMPATIBILITY,
+    VALIDATION_ENFORCED,
+)
 from pulsarbox.broker.system_topics import is_system
 from pulsarbox.errors import IncompatibleSchema
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.protocol.schema import compatibility, definition
+from pulsarbox.protocol.schema.types import BYTES, spelling
 from pulsarbox.storage.catalog import Row, schema_key
 
 
@@ -57,15 +66,55 @@ class Schemas:
         versions = self.versions(topic)
         return versions[-1] if versions else None
 
+    def strategy(self, topic: TopicName) -> str:
+        """Which schemas may follow one another on a topic."""
+        if is_system(str(topic)):
+            return compatibility.ALWAYS
+        policies = self._core.policies.of(topic)
+        found, level = policies.found(SCHEMA_COMPATIBILITY)
+        return policies.get(OLD_STRATEGY) or found if level is Level.BROKER else found
+
+    def version_of(self, topic: TopicName, schema: Schema) -> StoredSchema | None:
+        """The version that is the same as a schema; None where a topic has none."""
+        versions = self.versions(topic)
+        for each in versions:  # what clients bring is as a rule this, and nothing needs to be understood
+            if each.schema.type == schema.type and each.schema.schema_data == schema.schema_data:
+                return each
+        return next((each for each in versions if definition.same(each.schema, schema)), None)
+
+    def check(self, topic: TopicName, schema: Schema) -> None:
+        """Raises InvalidSchema, IncompatibleSchema where a schema cannot be the topic's next."""
+        definition.check(schema)
+        compatibility.check([each.schema for each in self.versions(topic)], schema, self.strategy(topic))
+
     def bring(self, topic: TopicName, schema: Schema, created: int) -> StoredSchema:
-        """The version of a schema that a client brings. Raises IncompatibleSchema for a new one where clients may not
-        bring any."""
+        """The version of a schema that a producer brings. Raises InvalidSchema; IncompatibleSchema for one that may not
+        follow those of the topic, and for any new one where clients may not bring any."""
         if not self._core.policies.of(topic).get(ALLOW_AUTO_UPDATE) and not is_system(str(topic)):
-            known = next((each for each in self.versions(topic) if _equal(each.schema, schema)), None)
+            known = self.version_of(topic, schema)
             if known is None:
                 raise IncompatibleSchema("Schema not found and schema auto updating is disabled.")
             return known
         return self.put(topic, schema, created)
+
+    def meet(self, topic: TopicName, schema: Schema, created: int, *, idle: bool) -> None:
+        """A consumer comes with a schema, which a topic without one and ``idle`` (nobody is there, nothing is stored)
+        takes for its own. Raises InvalidSchema; IncompatibleSchema where it cannot read what is written there."""
+        versions = [each.schema for each in self.versions(topic)]
+        if not versions and idle:
+            self.bring(topic, schema, created)
+            return
+        strategy = self.strategy(topic)
+        if strategy == compatibility.ALWAYS:
+            return
+        if not versions:
+            raise IncompatibleSchema(
+                "Failed to add schema to an active topic with empty(BYTES) schema: new schema type "
+                f"{spelling(schema.type)}"
+            )
+        if (versions[-1].type, versions[-1].schema_data) != (schema.type, schema.schema_data):
+            definition.check(schema)
+        compatibility.check_consumer(versions, schema, strategy)
 
     def check_none(self, topic: TopicName) -> None:
         """A producer brings no schema. Raises IncompatibleSchema where the topic has one and goes by it."""
@@ -76,10 +125,14 @@ class Schemas:
             )
 
     def put(self, topic: TopicName, schema: Schema, created: int) -> StoredSchema:
-        """The version of this schema, a new one where the topic has no equal one; durable with the next commit."""
-        for stored in self.versions(topic):
-            if _equal(stored.schema, schema):
-                return stored
+        """The version of this schema, a new one where the topic has no such; durable with the next commit.
+
+        Raises InvalidSchema, IncompatibleSchema.
+        """
+        known = self.version_of(topic, schema)
+        if known is not None:
+            return known
+        self.check(topic, schema)
         version = self._next_version(topic)
         stored = StoredSchema(version, created, schema)
         self._core.commits.put_row(schema_key(str(topic.base), version), _to_row(stored))
@@ -107,11 +160,7 @@ class Schemas:
 
 def is_schema(schema: Schema) -> bool:
     """Whether a producer or consumer brings a schema to be kept: bytes and AUTO_CONSUME are none."""
-    return schema.type not in (Schema.Type.Value("None"), Schema.AutoConsume)
-
-
-def _equal(a: Schema, b: Schema) -> bool:
-    return a.type == b.type and a.schema_data == b.schema_data
+    return schema.type not in (BYTES, Schema.AutoConsume)
 
 
 def _to_row(stored: StoredSchema) -> Row:

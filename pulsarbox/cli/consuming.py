@@ -1,6 +1,7 @@
 """What ``consume`` does: opens the topics where reading is to begin, and reads."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from pulsarbox.cli.ending import Ending
 from pulsarbox.cli.exits import Misused
@@ -14,22 +15,37 @@ from pulsarbox.cli.starting import check_place, reader, start_of
 from pulsarbox.cli.target import Target
 from pulsarbox.client.client import Client
 from pulsarbox.client.consumer import Consumer
+from pulsarbox.client.incoming import Message
 from pulsarbox.client.places import EARLIEST, QUEUE, Start
 from pulsarbox.client.topic_consumer import TYPES, Subscribing
+
+if TYPE_CHECKING:
+    from pulsarbox.cli.decoding import Decoding
 
 
 def manner_of(options: dict[str, Any], **more: Any) -> Manner:
     """How messages are read, as the options say. Raises Misused."""
+    decoding = None
+    if options["output"] == "table" if options["decode"] is None else options["decode"]:
+        from pulsarbox.cli.decoding import Decoding
+
+        decoding = Decoding()
     try:
-        form = form_of(options["output"], options["line_format"])
+        form = form_of(options["output"], options["line_format"], decoding)
         wanted = None
         if options["expression"] is not None:
             from pulsarbox.cli.filters import parse_filter
 
             wanted = parse_filter(options["expression"])
+            if decoding is not None:
+                wanted = _of_values(wanted, decoding)
     except ValueError as error:
         raise Misused(str(error)) from None
-    return Manner(form, wanted, progress=not options["no_progress"], **more)
+    return Manner(form, wanted, progress=not options["no_progress"], decoding=decoding, **more)
+
+
+def _of_values(wanted: Callable[[Message], bool], decoding: "Decoding") -> Callable[[Message], bool]:
+    return lambda message: wanted(decoding.readable(message))
 
 
 def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, Any]) -> None:

@@ -8,12 +8,15 @@ import base64
 import binascii
 import json
 from json.encoder import encode_basestring_ascii
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.client.incoming import Entry, Message, text
 from pulsarbox.client.topic_consumer import TopicConsumer
 from pulsarbox.protocol.outgoing import Outgoing
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
+
+if TYPE_CHECKING:
+    from pulsarbox.cli.decoding import Decoding
 
 VERSION: Final = 1
 _MILLIS_MAX: Final = 2**63 - 1
@@ -22,7 +25,9 @@ _MILLIS_MAX: Final = 2**63 - 1
 class Writer:
     """Makes lines. It remembers what the messages of one entry have in common."""
 
-    def __init__(self) -> None:
+    def __init__(self, decoding: "Decoding | None" = None) -> None:
+        """``decoding``: what messages say by their schemas is written beside their payloads."""
+        self._decoding = decoding
         self._entry: Entry | None = None
         self._consumer: TopicConsumer | None = None
         self._producer: str | bytes | None = None
@@ -43,12 +48,18 @@ class Writer:
         if has("ordering_key"):
             line += f',"ordering_key_b64":"{_base64(own.ordering_key)}"'
         line += _payload(message.payload)
+        if self._decoding is not None:
+            line += self._value(self._decoding, message)
         if own.properties:
             line += _properties(message.properties)
         if own.event_time:
             line += f',"event_time":{own.event_time}'
         sequence = metadata.sequence_id if single is None else message.sequence_id
         return f'{line},"seq":{sequence},"publish_time":{metadata.publish_time}{self._tail}'.encode("ascii")
+
+    def _value(self, decoding: "Decoding", message: Message) -> str:
+        value = decoding.value(message)
+        return "" if value is decoding.NOTHING else f',"value":{json.dumps(value, separators=(",", ":"))}'
 
     def _begin(self, entry: Entry, metadata: MessageMetadata) -> None:
         """Prepare what all messages of an entry have in common."""

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.cli.text import clean
 from pulsarbox.client.incoming import Message
+
+if TYPE_CHECKING:
+    from pulsarbox.cli.decoding import Decoding
 
 Form = Callable[[Message], bytes]
 
@@ -13,17 +16,22 @@ _PREVIEW: Final = 200
 """Characters of a payload in a table."""
 
 
-def form_of(name: str, line_format: str | None) -> Form:
-    """What writes a message. Raises ValueError for a format that cannot be used."""
+def form_of(name: str, line_format: str | None, decoding: "Decoding | None" = None) -> Form:
+    """What writes a message; with ``decoding``, its value, in an envelope beside its payload.
+
+    Raises ValueError for a format that cannot be used.
+    """
     if line_format is not None:
         from pulsarbox.cli.formats import output_format
 
-        return output_format(line_format)
-    if name == "ndjson":
+        form = output_format(line_format)
+    elif name == "ndjson":
         from pulsarbox.cli.envelope import Writer
 
-        return Writer().line
-    return _FORMS[name]
+        return Writer(decoding).line
+    else:
+        form = _FORMS[name]
+    return form if decoding is None else lambda message: form(decoding.readable(message))
 
 
 def _raw(message: Message) -> bytes:

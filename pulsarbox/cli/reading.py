@@ -4,7 +4,7 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.cli.ending import Ending
 from pulsarbox.cli.executing import Executing
@@ -17,6 +17,9 @@ from pulsarbox.cli.unread import Unread
 from pulsarbox.client.client import Client
 from pulsarbox.client.consumer import Consumer
 from pulsarbox.client.incoming import Message
+
+if TYPE_CHECKING:
+    from pulsarbox.cli.decoding import Decoding
 
 AT_ONCE: Final = 1000
 """Messages that are written in one go."""
@@ -46,6 +49,8 @@ class Manner:
     timeout: float | None = None
     """Seconds without a message after which reading fails."""
     progress: bool = True
+    decoding: "Decoding | None" = None
+    """What the filter and the form know values from."""
 
 
 class Reading:
@@ -65,6 +70,8 @@ class Reading:
         self._unread = Unread(self._acknowledge)
         self._progress = Progress("read", manner.progress and not self._stdout.is_terminal)
         client.tell = self._progress.say
+        if manner.decoding is not None:
+            manner.decoding.begin(client)
         self._executing: Executing | None = None
         if manner.command is not None:
             self._executing = Executing(client, consumer, manner.command, give_back=manner.ack == "after")

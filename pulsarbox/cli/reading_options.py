@@ -21,6 +21,8 @@ def form_options(default: str) -> Callable[[_F], _F]:
                      help="Write each message as FMT says, such as '%t %i %k %v\\n': see docs/cli.md."),
         click.option("--filter", "expression", metavar="E",
                      help="Only messages for which E holds, such as 'key == \"a\" and json.total > 5'."),
+        click.option("--decode/--no-decode", default=None,
+                     help="Payloads as their topic's schema says, as JSON. [in tables]"),
         click.option("--no-progress", is_flag=True, help="No line that says how far it is."),
     )  # fmt: skip
 

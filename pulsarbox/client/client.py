@@ -16,11 +16,13 @@ from pulsarbox.client.places import TIMEOUT_SECONDS
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
+    CommandGetSchema,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
+    Schema,
 )
 
 _REDIRECTS_MAX: Final = 20
@@ -150,6 +152,16 @@ class Client:
         command = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE, getTopicsOfNamespace=question)
         answer = self.ask(self.service(), command, request_id).getTopicsOfNamespaceResponse
         return (list(answer.topics), answer.topics_hash) if answer.changed else None
+
+    def schema(self, topic: str, version: bytes) -> Schema:
+        """The schema of a topic in one of its versions. Raises what the broker tells."""
+        request_id = next(self.numbers)
+        question = CommandGetSchema(request_id=request_id, topic=topic, schema_version=version)
+        command = BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=question)
+        answer = self.ask(self.broker_of(topic), command, request_id).getSchemaResponse
+        if answer.HasField("error_code"):
+            raise told(answer.error_code, answer.error_message)
+        return answer.schema
 
     # Ending ----------------------------------------------------------------------------------------------------------
 

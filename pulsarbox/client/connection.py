@@ -308,6 +308,7 @@ _ANSWERS: Final = {
     BaseCommand.PARTITIONED_METADATA_RESPONSE: "partitionMetadataResponse",
     BaseCommand.LOOKUP_RESPONSE: "lookupTopicResponse",
     BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE: "getLastMessageIdResponse",
+    BaseCommand.GET_SCHEMA_RESPONSE: "getSchemaResponse",
     BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE: "getTopicsOfNamespaceResponse",
     BaseCommand.ACK_RESPONSE: "ackResponse",
 }

@@ -55,6 +55,23 @@ class ClientPolicySettings:
         table="policies",
         dynamic=True,
     )
+    schemaCompatibilityStrategy: str = setting(
+        "FULL",
+        "Which schemas may follow one another on a topic. BACKWARD: the new one reads what the old one wrote; FORWARD:"
+        " the old one reads what the new one writes; FULL: both; TRANSITIVE: with all versions, not only the newest.",
+        table="policies",
+        choices=(
+            "ALWAYS_COMPATIBLE",
+            "ALWAYS_INCOMPATIBLE",
+            "BACKWARD",
+            "BACKWARD_TRANSITIVE",
+            "FORWARD",
+            "FORWARD_TRANSITIVE",
+            "FULL",
+            "FULL_TRANSITIVE",
+        ),
+        dynamic=True,
+    )
     isAllowAutoUpdateSchemaEnabled: bool = setting(
         True,
         "Whether producers and consumers bring new versions of schemas to topics that have one.",

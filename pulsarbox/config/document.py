@@ -65,7 +65,11 @@ def _toml_table(table: str) -> str:
 
 
 def _toml_setting(row: Setting) -> str:
-    comment = [*textwrap.wrap(row.meaning, 118, break_on_hyphens=False), _facts_in_words(row)]
+    comment = [
+        line
+        for text in (row.meaning, _facts_in_words(row))
+        for line in textwrap.wrap(text, 118, break_on_hyphens=False)
+    ]
     return "".join(f"\n# {line}" for line in comment) + f"\n{row.name} = {toml_value(row.default)}\n"
 
 

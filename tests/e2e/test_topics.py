@@ -14,7 +14,6 @@ from tests.e2e.clients import (
     admin_path,
     connect,
     is_quiet,
-    not_yet,
     numbered,
     read_to_end,
     receive,
@@ -110,7 +109,6 @@ def test_records_with_a_schema(box: Running, client: Any, topic: str) -> None:
     assert [field["name"] for field in json.loads(told["data"])["fields"]] == ["device", "value"]
 
 
-@not_yet("the compatibility of schemas is not checked")
 def test_a_schema_that_does_not_fit_is_refused(client: Any, topic: str) -> None:
     client.create_producer(topic, schema=JsonSchema(Reading))
     with pytest.raises(pulsar.IncompatibleSchema):

@@ -11,14 +11,14 @@ from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.policies.subscription_types import check_type_enabled
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.errors import NamingError, NotAllowed, PulsarBoxError, ServiceNotReady, SubscriptionNotFound
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol import PulsarApi_pb2 as pulsar_api
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.metadata import key_values
-from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData, Schema
 from pulsarbox.storage.record import Position
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
     topic.admission.check_consumer()
     if command.HasField("schema") and is_schema(command.schema):
-        cnx.broker.schemas.bring(name, command.schema, now.wall)
+        cnx.broker.schemas.meet(name, command.schema, now.wall, idle=_is_idle(topic))
     cnx.opening[key] = command.request_id
     try:
         if isinstance(topic, NonPersistentTopic):
@@ -67,6 +67,14 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     except PulsarBoxError:
         cnx.opening.pop(key, None)
         raise
+
+
+def _is_idle(topic: Topic) -> bool:
+    """Whether nobody uses a topic whose messages have a form already, and nothing is stored there."""
+    if topic.producers or (isinstance(topic, PersistentTopic) and topic.ledger.size):
+        return False
+    subscriptions = topic.all_subscriptions()
+    return all(consumer.takes_any_schema for each in subscriptions for consumer in each.consumers)
 
 
 def _check(command: CommandSubscribe) -> None:
@@ -154,6 +162,7 @@ def _consumer(
         now=now,
     )
     consumer.metadata = key_values(command.metadata)
+    consumer.takes_any_schema = command.schema.type == Schema.AutoConsume
     if command.HasField("keySharedMeta"):
         consumer.key_shared = _key_shared(command.keySharedMeta)
     return consumer

@@ -6,7 +6,6 @@ from typing import Any, Final
 from pulsarbox.broker.policies.backlog_quota import BACKLOG_SIZE
 from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.policies.persistence import OF_BROKER as PERSISTENCE
-from pulsarbox.broker.policies.schema import OF_BROKER as SCHEMA_COMPATIBILITY
 from pulsarbox.config import Settings
 from pulsarbox.protocol.policies.table import QUOTA_TYPES
 
@@ -102,7 +101,7 @@ _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
     },
     "encryption-required": lambda settings: settings.encryptionRequireOnProducer,
     "subscription-auth-mode": lambda settings: "None",
-    "schema-compatibility-strategy": lambda settings: SCHEMA_COMPATIBILITY,
+    "schema-compatibility-strategy": lambda settings: settings.schemaCompatibilityStrategy,
     "is-allow-auto-update-schema": lambda settings: settings.isAllowAutoUpdateSchemaEnabled,
     "schema-validation-enforced": lambda settings: settings.isSchemaValidationEnforced,
 }

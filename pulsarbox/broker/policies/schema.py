@@ -6,10 +6,9 @@ Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/#schema-compatibi
 from typing import Any, Final
 
 from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.protocol.schema.compatibility import FROM_OLD_WORDS
 
 UNDEFINED: Final = "UNDEFINED"
-OF_BROKER: Final = "FULL"
-"""Pulsar's own value of schemaCompatibilityStrategy."""
 
 
 def _read_strategy(value: Any) -> str | None:
@@ -21,8 +20,16 @@ SCHEMA_COMPATIBILITY: Final = Policy(
     "schema_compatibility_strategy",
     "schemaCompatibilityStrategy",
     _read_strategy,
-    lambda settings: OF_BROKER,
+    lambda settings: settings.schemaCompatibilityStrategy,
 )
+OLD_STRATEGY: Final = Policy(
+    "schema-auto-update-compatibility-strategy",
+    "schema_auto_update_compatibility_strategy",
+    "",
+    FROM_OLD_WORDS.get,
+    lambda settings: "",
+)
+"""The strategy of a namespace by its old words, where it has none by the new ones."""
 ALLOW_AUTO_UPDATE: Final = Policy(
     "is-allow-auto-update-schema",
     "is_allow_auto_update_schema",

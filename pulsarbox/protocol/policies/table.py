@@ -399,8 +399,6 @@ _CLIENTS: Final = (
     ),
 )
 
-_SCHEMAS_LATER: Final = "a later version compares schemas by it"
-
 _SCHEMAS: Final = (
     PolicyRow(
         "schema-compatibility-strategy",
@@ -420,7 +418,6 @@ _SCHEMAS: Final = (
             nothing="UNDEFINED",
             applied=True,
         ),
-        stored_only=_SCHEMAS_LATER,
     ),
     PolicyRow(
         "schema-auto-update-compatibility-strategy",
@@ -433,7 +430,6 @@ _SCHEMAS: Final = (
             unset=NO_CONTENT,
             removed=False,
         ),
-        stored_only=_SCHEMAS_LATER,
     ),
     PolicyRow(
         "is-allow-auto-update-schema",
@@ -502,6 +498,7 @@ _SETTINGS: Final = {
     "auto-subscription-creation": ("allowAutoSubscriptionCreation",),
     "encryption-required": ("encryptionRequireOnProducer",),
     "is-allow-auto-update-schema": ("isAllowAutoUpdateSchemaEnabled",),
+    "schema-compatibility-strategy": ("schemaCompatibilityStrategy",),
     "schema-validation-enforced": ("isSchemaValidationEnforced",),
     "backlog-quota": (
         "backlogQuotaDefaultLimitBytes",

@@ -1,47 +1,19 @@
 """Schemas of topics, their definitions as text."""
 
 import json
-import struct
-from typing import Any, cast
+from typing import Any, Final
 
 from pulsarbox.broker.schemas import StoredSchema
-from pulsarbox.errors import BadRequest, NotFound, Unprocessable
+from pulsarbox.errors import BadRequest, IncompatibleSchema, InvalidSchema, NotFound, Unprocessable
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.protocol.schema import key_value
+from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
 from pulsarbox.server.http.call import Answer, Call, answer, kind_of, texts
 from pulsarbox.server.http.routes import Permission, Route
 
-NAMES: dict[str, Schema.Type] = {
-    "NONE": cast("Schema.Type", Schema.Type.Value("None")),
-    "STRING": Schema.String,
-    "JSON": Schema.Json,
-    "PROTOBUF": Schema.Protobuf,
-    "AVRO": Schema.Avro,
-    "BOOLEAN": Schema.Bool,
-    "INT8": Schema.Int8,
-    "INT16": Schema.Int16,
-    "INT32": Schema.Int32,
-    "INT64": Schema.Int64,
-    "FLOAT": Schema.Float,
-    "DOUBLE": Schema.Double,
-    "DATE": Schema.Date,
-    "TIME": Schema.Time,
-    "TIMESTAMP": Schema.Timestamp,
-    "KEY_VALUE": Schema.Type.KeyValue,
-    "INSTANT": Schema.Instant,
-    "LOCAL_DATE": Schema.LocalDate,
-    "LOCAL_TIME": Schema.LocalTime,
-    "LOCAL_DATE_TIME": Schema.LocalDateTime,
-    "PROTOBUF_NATIVE": Schema.ProtobufNative,
-    "EXTERNAL": Schema.External,
-}
-"""Types as the Admin API spells them, and as the protocol has them."""
-
-_SPELLING = {number: name for name, number in NAMES.items()}
-_CLIENT_SIDE = ("AUTO", "AUTO_CONSUME", "AUTO_PUBLISH")
-_RECORDS = ("AVRO", "JSON", "PROTOBUF", "PROTOBUF_NATIVE")
-"""Types whose definition is a JSON object."""
-_FREE = (*_RECORDS, "KEY_VALUE", "NONE", "EXTERNAL")
-"""Types that take a definition at all."""
+_CLIENT_SIDE: Final = ("AUTO", "AUTO_CONSUME", "AUTO_PUBLISH")
+NO_VERSION: Final = -1
+"""What Pulsar says is the version of a schema that a topic does not have."""
 
 
 def get(call: Call) -> Answer:
@@ -67,18 +39,38 @@ def versions(call: Call) -> Answer:
 
 
 def post(call: Call) -> Answer:
-    """The version of a schema, a new one where the topic has no equal one. The topic need not exist."""
-    topic, body = call.topic("persistent"), call.json_object()
-    if body is None:
-        raise BadRequest('The body must hold a schema: {"type": ..., "schema": ..., "properties": {...}}')
-    if not call.broker.tenants.has_namespace(topic.namespace):
-        raise NotFound("Namespace does not exist")
-    schema_type, data = _definition(body.get("type"), body.get("schema"))
-    schema = Schema(name=topic.base.local, schema_data=data, type=schema_type)
-    for key, value in texts(body.get("properties"), "Properties of a schema").items():
-        schema.properties.add(key=key, value=value)
-    stored = call.broker.schemas.put(topic, schema, call.now.wall)
+    """The version of a schema, a new one where the topic has no such one. The topic need not exist."""
+    topic = call.topic("persistent")
+    stored = call.broker.schemas.put(topic, _brought(call), call.now.wall)
     return answer({"version": {"version": stored.version}})
+
+
+def compatibility(call: Call) -> Answer:
+    """Whether a schema could be the topic's next, by which strategy, and why not."""
+    topic, schemas = call.topic("persistent"), call.broker.schemas
+    told: dict[str, Any] = {"compatibility": True, "schemaCompatibilityStrategy": schemas.strategy(topic)}
+    try:
+        schemas.check(topic, _brought(call))
+    except InvalidSchema:
+        raise
+    except IncompatibleSchema as error:
+        told = {**told, "compatibility": False, "reason": str(error)}
+    return answer(told)._replace(status=202)
+
+
+def version_of(call: Call) -> Answer:
+    """The version of a schema that the topic has; -1 where it has none such."""
+    known = call.broker.schemas.version_of(call.topic("persistent"), _brought(call))
+    return answer({"version": NO_VERSION if known is None else known.version})
+
+
+def metadata(call: Call) -> Answer:
+    """Which versions there are. Pulsar tells where in BookKeeper each stands; here they stand nowhere in it."""
+    versions = call.broker.schemas.versions(call.topic("persistent"))
+    if not versions:
+        raise NotFound("Schema metadata not found")
+    places = [{"ledgerId": -1, "entryId": -1, "version": each.version} for each in versions]
+    return answer({"info": places[-1], "index": places})
 
 
 def delete(call: Call) -> Answer:
@@ -87,30 +79,34 @@ def delete(call: Call) -> Answer:
     return answer({"version": schemas.delete(topic, force=call.flag("force"))})
 
 
-def _definition(name: object, text: object) -> tuple[Schema.Type, bytes]:
-    """The type and the definition as the protocol has them. Raises BadRequest, Unprocessable."""
+def _brought(call: Call) -> Schema:
+    """The schema in the body of a request. Raises BadRequest, NotFound, Unprocessable."""
+    topic, body = call.topic("persistent"), call.json_object()
+    if body is None:
+        raise BadRequest('The body must hold a schema: {"type": ..., "schema": ..., "properties": {...}}')
+    if not call.broker.tenants.has_namespace(topic.namespace):
+        raise NotFound("Namespace does not exist")
+    name, text = body.get("type"), body.get("schema")
     if not isinstance(name, str) or not isinstance(text, str):
         raise BadRequest(f"type and schema must be texts, not {kind_of(name)} and {kind_of(text)}")
     if name in _CLIENT_SIDE:
         raise Unprocessable(f"Schema {name} is a client-side schema type")
     name = "NONE" if name == "BYTES" else name
-    if name not in NAMES:
-        raise Unprocessable(f"There is no schema type {name!r}: it must be one of {', '.join(NAMES)}")
-    if name == "KEY_VALUE":
-        return NAMES[name], _key_value_bytes(text)
-    if name in _RECORDS and not isinstance(_parsed(text), dict):
-        raise Unprocessable(f"Invalid schema definition data for {name} schema")
-    if name not in _FREE and text:
-        raise Unprocessable(f"Invalid schema definition data for {name} schema: it has none, it must be empty")
-    return NAMES[name], text.encode(errors="replace")
+    if name not in SCHEMA_TYPES:
+        raise Unprocessable(f"There is no schema type {name!r}: it must be one of {', '.join(SCHEMA_TYPES)}")
+    data = _key_value_bytes(text) if name == "KEY_VALUE" else text.encode(errors="replace")
+    schema = Schema(name=topic.base.local, schema_data=data, type=SCHEMA_TYPES[name])
+    for key, value in texts(body.get("properties"), "Properties of a schema").items():
+        schema.properties.add(key=key, value=value)
+    return schema
 
 
 def _shown(stored: StoredSchema) -> dict[str, Any]:
     schema = stored.schema
-    is_pair = schema.type == NAMES["KEY_VALUE"]
+    is_pair = schema.type == Schema.Type.KeyValue
     return {
         "version": stored.version,
-        "type": _SPELLING.get(schema.type, "NONE"),
+        "type": spelling(schema.type),
         "timestamp": stored.created,
         "data": _key_value_text(schema.schema_data) if is_pair else schema.schema_data.decode(errors="replace"),
         "properties": {item.key: item.value for item in schema.properties},
@@ -124,8 +120,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-# The definition of a KEY_VALUE schema is, in bytes: length and definition of the key, then of the value; in text, a
-# JSON object of the two, in which a definition that is empty is an empty text.
+# In text, the definition of a KEY_VALUE schema is a JSON object of the two; an empty one is an empty text.
 
 
 def _key_value_bytes(text: str) -> bytes:
@@ -134,26 +129,18 @@ def _key_value_bytes(text: str) -> bytes:
         raise Unprocessable(
             'Invalid schema definition data for KEY_VALUE schema: it must be {"key": ..., "value": ...}'
         )
-    parts = []
-    for name in ("key", "value"):
-        if pair[name] != "" and not isinstance(pair[name], dict):
-            raise Unprocessable(f"Invalid schema definition data for KEY_VALUE schema: the {name} is no definition")
-        data = _compact(pair[name]).encode(errors="replace") if pair[name] else b""
-        parts += [struct.pack(">I", len(data)), data]
-    return b"".join(parts)
+    return key_value.join(
+        *(_compact(pair[part]).encode(errors="replace") if pair[part] != "" else b"" for part in ("key", "value"))
+    )
 
 
 def _key_value_text(data: bytes) -> str:
-    parts, offset = [], 0
     try:
-        for _ in range(2):
-            (length,) = struct.unpack_from(">i", data, offset)
-            end = offset + 4 + max(length, 0)  # -1 stands for none with some clients
-            parts.append(data[offset + 4 : end].decode(errors="replace"))
-            offset = end
-    except struct.error:
+        parts = key_value.parts(data)
+    except InvalidSchema:  # kept by a version that did not look
         return data.decode(errors="replace")
-    key, value = (part if isinstance(_parsed(part), dict) else _compact(part) for part in parts)
+    shown = [part.decode(errors="replace") for part in parts]
+    key, value = (each if _parsed(each) is not None else _compact(each) for each in shown)
     return f'{{"key":{key},"value":{value}}}'
 
 
@@ -168,5 +155,8 @@ ROUTES = (
     Route("GET", f"{_TOPIC}/schema/{{version}}", Permission.TOPIC_USER, get),
     Route("GET", f"{_TOPIC}/schemas", Permission.TOPIC_USER, versions),
     Route("POST", f"{_TOPIC}/schema", Permission.TENANT_ADMIN, post),
+    Route("POST", f"{_TOPIC}/compatibility", Permission.TENANT_ADMIN, compatibility),
+    Route("POST", f"{_TOPIC}/version", Permission.TOPIC_USER, version_of),
+    Route("GET", f"{_TOPIC}/metadata", Permission.TOPIC_USER, metadata),
     Route("DELETE", f"{_TOPIC}/schema", Permission.TENANT_ADMIN, delete),
 )

@@ -21,7 +21,6 @@ ELSEWHERE = {
     "allowed-topic-property-keys-for-metrics",
     "deduplication-snapshot-interval",
     "dispatcher-pause-on-ack-state-persistent",
-    "schema-auto-update-compatibility-strategy",
     "subscription-auth-mode",
 }
 """Policies that the broker only keeps."""

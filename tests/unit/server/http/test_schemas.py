@@ -12,19 +12,21 @@ from tests.unit.server.http.harness import Box, with_box
 S = "/schemas/public/default/s"
 RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}'
 COMPACT = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
+WIDER = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int","default":0}]}'
+OTHER = '{"type":"record","name":"R","fields":[{"name":"a","type":"long"}]}'
 
 
 def test_the_life_of_a_schema() -> None:
     async def scenario(box: Box) -> None:
         assert (await box.get(f"{S}/schemas")).value == {"getSchemaResponses": []}
         first = {"type": "AVRO", "schema": RECORD, "properties": {"k": "v"}}
-        second = {"type": "AVRO", "schema": COMPACT}
-        for body, version in ((first, 0), (second, 1), (first, 0)):
+        second = {"type": "AVRO", "schema": WIDER}
+        for body, version in ((first, 0), (second, 1), (first, 0), ({"type": "AVRO", "schema": COMPACT}, 0)):
             got = await box.post(f"{S}/schema", body)
             assert (got.status, got.value) == (200, {"version": {"version": version}})
         shown = [
             {"version": 0, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": RECORD, "properties": {"k": "v"}},
-            {"version": 1, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": COMPACT, "properties": {}},
+            {"version": 1, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": WIDER, "properties": {}},
         ]
         assert (await box.get(f"{S}/schema")).value == shown[1]
         assert (await box.get(f"{S}/schema/0")).value == shown[0]
@@ -47,6 +49,11 @@ def test_missing(path: str) -> None:
     with_box(scenario)
 
 
+def types(text: str) -> dict[str, str]:
+    """Key and value are JSON where they have a definition."""
+    return {f"{part}.schema.type": "JSON" if told else "STRING" for part, told in json.loads(text).items()}
+
+
 @pytest.mark.parametrize(
     ("text", "data"),
     [
@@ -57,7 +64,7 @@ def test_missing(path: str) -> None:
 )
 def test_a_key_value_definition_is_two(text: str, data: bytes) -> None:
     async def scenario(box: Box) -> None:
-        body = {"type": "KEY_VALUE", "schema": json.dumps(json.loads(text)), "properties": {"key.schema.type": "JSON"}}
+        body = {"type": "KEY_VALUE", "schema": json.dumps(json.loads(text)), "properties": types(text)}
         assert (await box.post(f"{S}/schema", body)).status == 200
         stored = box.broker.schemas.get(parse_topic("s"))
         assert stored is not None and stored.schema.schema_data == data
@@ -71,7 +78,6 @@ def test_a_key_value_definition_is_two(text: str, data: bytes) -> None:
     [
         (b"\xff\xff\xff\xff\0\0\0\2{}", '{"key":"","value":{}}'),
         (b"\0\0\0\1x\0\0\0\0", '{"key":"x","value":""}'),
-        (b"ab", "ab"),
     ],
 )
 def test_key_value_definitions_of_clients(data: bytes, text: str) -> None:
@@ -106,13 +112,13 @@ def test_types_without_a_definition(given: str, shown: str) -> None:
         ({"type": "NOPE", "schema": ""}, 422, "There is no schema type 'NOPE'"),
         ({"type": "AUTO_CONSUME", "schema": ""}, 422, "Schema AUTO_CONSUME is a client-side schema type"),
         ({"type": "AVRO", "schema": "not avro"}, 422, "Invalid schema definition data for AVRO schema"),
-        ({"type": "JSON", "schema": "[]"}, 422, "Invalid schema definition data for JSON schema"),
+        ({"type": "JSON", "schema": '{"type":"object"}'}, 422, "Invalid schema definition data for JSON schema"),
         ({"type": "INT32", "schema": "junk"}, 422, "Invalid schema definition data for INT32 schema"),
         ({"type": "KEY_VALUE", "schema": "{}"}, 422, "Invalid schema definition data for KEY_VALUE schema"),
         (
-            {"type": "KEY_VALUE", "schema": '{"key":"a","value":""}'},
+            {"type": "KEY_VALUE", "schema": '{"key":"a","value":""}', "properties": {"key.schema.type": "INT32"}},
             422,
-            "Invalid schema definition data for KEY_VALUE",
+            "Invalid schema definition data for INT32 schema: it has none",
         ),
     ],
 )
@@ -132,5 +138,36 @@ def test_places_that_have_none() -> None:
         assert (got.status, got.reason) == (404, "Namespace does not exist")
         assert (await box.get(f"{S}/schema/x")).status == 400
         assert (await box.get("/schemas/public/default/a%2Fb/schema")).status == 412
+
+    with_box(scenario)
+
+
+def test_what_may_follow() -> None:
+    async def scenario(box: Box) -> None:
+        async def ask(what: str, text: str) -> tuple[int, Any]:
+            got = await box.post(f"{S}/{what}", {"type": "AVRO", "schema": text})
+            return got.status, got.value
+
+        full = {"compatibility": True, "schemaCompatibilityStrategy": "FULL"}
+        assert await ask("compatibility", RECORD) == (202, full), "the first may be anything"
+        assert await ask("schema", RECORD) == (200, {"version": {"version": 0}})
+        assert await ask("compatibility", WIDER) == (202, full)
+        status, told = await ask("compatibility", OTHER)
+        assert (status, told["compatibility"], told["schemaCompatibilityStrategy"]) == (202, False, "FULL")
+        assert "reader type: long not compatible with writer type: string" in told["reason"]
+        status, told = await ask("schema", OTHER)
+        assert status == 409 and "strategy FULL" in told["reason"]
+        assert (await ask("compatibility", "?"))[0] == 422
+        assert await ask("version", COMPACT) == (200, {"version": 0})
+        assert await ask("version", OTHER) == (200, {"version": -1})
+        assert (await box.put("/persistent/public/default/s", None)).status == 204
+        got = await box.put("/persistent/public/default/s/schemaCompatibilityStrategy", "ALWAYS_COMPATIBLE")
+        assert got.status == 204
+        always = {"compatibility": True, "schemaCompatibilityStrategy": "ALWAYS_COMPATIBLE"}
+        assert await ask("compatibility", OTHER) == (202, always)
+        assert await ask("schema", OTHER) == (200, {"version": {"version": 1}})
+        places = [{"ledgerId": -1, "entryId": -1, "version": version} for version in (0, 1)]
+        assert (await box.get(f"{S}/metadata")).value == {"info": places[1], "index": places}
+        assert (await box.get(f"{S}2/metadata")).status == 404
 
     with_box(scenario)

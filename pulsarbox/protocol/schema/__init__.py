@@ -1,0 +1,1 @@
+"""What a schema says: definitions of every type, and which of them may follow one another."""

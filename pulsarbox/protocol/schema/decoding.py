@@ -1,0 +1,193 @@
+"""What a payload says by its schema, as values that JSON knows.
+
+Of what JSON has no form for, bytes come as text of one character a byte (as in Avro's own JSON), points in time as ISO
+8601 and decimals as text. Source: https://pulsar.apache.org/docs/4.2.x/schema-understand/.
+"""
+
+import io
+import json
+from base64 import b64decode
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from struct import Struct
+from typing import Any, Final
+from uuid import UUID
+
+from pulsarbox.errors import InvalidSchema
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.protocol.schema import key_value
+from pulsarbox.protocol.schema.definition import avro
+from pulsarbox.protocol.schema.types import BYTES, spelling
+
+Decode = Callable[[bytes], Any]
+"""Of a payload. Raises UndecodableError."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBERS: Final = {
+    Schema.Int8: Struct(">b"),
+    Schema.Int16: Struct(">h"),
+    Schema.Int32: Struct(">i"),
+    Schema.Int64: Struct(">q"),
+    Schema.Float: Struct(">f"),
+    Schema.Double: Struct(">d"),
+    Schema.LocalDate: Struct(">q"),
+    Schema.LocalTime: Struct(">q"),
+    Schema.Date: Struct(">q"),
+    Schema.Time: Struct(">q"),
+    Schema.Timestamp: Struct(">q"),
+    Schema.Bool: Struct(">?"),
+}
+_PAIR: Final = Struct(">qq")
+_INSTANT: Final = Struct(">qi")
+_NANOS: Final = 1_000_000_000
+
+
+class UndecodableError(Exception):
+    """A payload is not what its schema says."""
+
+
+def decoder_of(schema: Schema) -> Decode:
+    """What decodes the payloads of a schema. Raises InvalidSchema for one that has no such."""
+    kind = schema.type
+    if kind == Schema.Type.KeyValue:
+        return _key_value(schema)
+    if kind in _NUMBERS:
+        return _checked(_number(_NUMBERS[kind], _MEANINGS.get(kind)))
+    if kind == Schema.Avro:
+        return _checked(_avro(schema.schema_data))
+    if kind == Schema.ProtobufNative:
+        return _checked(_native(schema.schema_data))
+    found = _SIMPLE.get(kind)
+    if found is None:
+        raise InvalidSchema(f"payloads of {spelling(kind)} schemas are not decoded")
+    return _checked(found)
+
+
+def separated(schema: Schema) -> tuple[Decode, Decode] | None:
+    """What decodes key and payload, where a KEY_VALUE schema keeps the key apart, as the message's own; else None."""
+    properties = {item.key: item.value for item in schema.properties}
+    if schema.type != Schema.Type.KeyValue or properties.get("kv.encoding.type") != "SEPARATED":
+        return None
+    key, value = (decoder_of(each) for each in key_value.split(schema))
+    return key, value
+
+
+def _checked(decode: Decode) -> Decode:
+    """A library's complaints, whatever they are, as ours: payloads are anybody's."""
+
+    def checked(payload: bytes) -> Any:
+        try:
+            return decode(payload)
+        except Exception as error:
+            raise UndecodableError(f"{type(error).__name__}: {error}"[:200]) from None
+
+    return checked
+
+
+def _key_value(schema: Schema) -> Decode:
+    decoders = [decoder_of(each) for each in key_value.split(schema)]
+
+    def decode(payload: bytes) -> Any:
+        found, at = [], 0
+        for each in decoders:
+            length = int.from_bytes(payload[at : at + 4], "big", signed=True)
+            end = at + 4 + max(length, 0)
+            if len(payload) < end:
+                raise UndecodableError("it is no key and value")
+            found.append(None if length < 0 else each(payload[at + 4 : end]))
+            at = end
+        return {"key": found[0], "value": found[1]}
+
+    return decode
+
+
+def _number(form: Struct, meaning: Callable[[Any], Any] | None) -> Decode:
+    def decode(payload: bytes) -> Any:
+        (value,) = form.unpack(payload)
+        return meaning(value) if meaning is not None else value
+
+    return decode
+
+
+def _avro(data: bytes) -> Decode:
+    from avro.io import BinaryDecoder, DatumReader
+
+    schema = avro().parse(data)
+    reader = DatumReader(schema, schema)
+
+    def decode(payload: bytes) -> Any:
+        return _plain(reader.read(BinaryDecoder(io.BytesIO(payload))))
+
+    return decode
+
+
+def _native(data: bytes) -> Decode:
+    from google.protobuf.json_format import MessageToDict
+    from google.protobuf.message_factory import GetMessageClass
+
+    from pulsarbox.protocol.schema.native_definition import parse
+
+    made = GetMessageClass(parse(data))
+    return lambda payload: MessageToDict(made.FromString(payload), preserving_proto_field_name=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal | UUID) else value
+
+
+def _moment(millis: int) -> str:
+    return (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _of_day(nanos: int) -> str:
+    seconds, nanos = divmod(nanos, _NANOS)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    if not 0 <= hour < 24:
+        raise UndecodableError("it is no time of a day")
+    return f"{hour:02}:{minute:02}:{second:02}" + (f".{nanos:09}" if nanos else "")
+
+
+def _day(days: int) -> str:
+    return (_EPOCH + timedelta(days=days)).date().isoformat()
+
+
+def _instant(payload: bytes) -> str:
+    seconds, nanos = _INSTANT.unpack(payload)
+    whole = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+    return whole + (f".{nanos:09}" if nanos else "") + "Z"
+
+
+def _day_and_time(payload: bytes) -> str:
+    days, nanos = _PAIR.unpack(payload)
+    return f"{_day(days)}T{_of_day(nanos)}"
+
+
+_MEANINGS: Final[dict[int, Callable[[Any], Any]]] = {
+    Schema.LocalDate: _day,
+    Schema.LocalTime: _of_day,
+    Schema.Date: _moment,
+    Schema.Time: _moment,
+    Schema.Timestamp: _moment,
+}
+_SIMPLE: Final[dict[int, Decode]] = {
+    BYTES: lambda payload: payload.decode("latin-1"),
+    Schema.String: bytes.decode,
+    Schema.Json: json.loads,
+    Schema.Instant: _instant,
+    Schema.LocalDateTime: _day_and_time,
+}
+
+
+def key_bytes(key: str, is_base64: bool) -> bytes:
+    """The key of a message as its schema encoded it."""
+    return b64decode(key) if is_base64 else key.encode("utf-8", "surrogateescape")
