@@ -1,7 +1,9 @@
 """``pulsarbox schema``: the schemas of topics."""
 
 import json
+import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -78,7 +80,7 @@ def list_versions(topic: str, output: Output, admin: "Admin") -> None:
     show(output, lambda: Found(_rows(admin, name), columns, "version"))
 
 
-_file = click.argument("file", metavar="[FILE]", required=False, type=click.File("rb", lazy=True))
+_file = click.argument("file", metavar="[FILE]", required=False)
 _type = click.option(
     "--type",
     "kind",
@@ -182,10 +184,10 @@ def delete(topic: str, force: bool, yes: bool, dry_run: bool, admin: "Admin") ->
 # What is sent ---------------------------------------------------------------------------------------------------------
 
 
-def _body(file: Any, kind: str | None, message: str | None, properties: tuple[str, ...]) -> dict[str, Any]:
+def _body(file: str | None, kind: str | None, message: str | None, properties: tuple[str, ...]) -> dict[str, Any]:
     """The body of a request. Raises Misused."""
     pairs = dict(_pair(each) for each in properties)
-    data: bytes = file.read() if file is not None else b""
+    data = _content(file) if file is not None else b""
     if kind in _WITHOUT_DEFINITION:
         if data.strip():
             raise Misused(f"a schema of type {kind} has no definition: leave the file out")
@@ -202,10 +204,18 @@ def _body(file: Any, kind: str | None, message: str | None, properties: tuple[st
         text = data.decode()
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Misused(f"{file.name} is not JSON: {error}") from None
+        raise Misused(f"{file} is not JSON: {error}") from None
     if kind is None and isinstance(told, dict) and isinstance(told.get("schema"), str) and "type" in told:
         return {**told, "properties": {**(told.get("properties") or {}), **pairs}}
     return {"type": kind or "AVRO", "schema": text, "properties": pairs}
+
+
+def _content(file: str) -> bytes:
+    """Raises Misused."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Misused(f"{file}: {error.strerror}") from None
 
 
 def _pair(text: str) -> tuple[str, str]:
