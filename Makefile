@@ -1,6 +1,6 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
 # Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash, images of
-# powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences).
+# powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), WORKERS (of test).
 
 SHELL := /usr/bin/env bash
 BIN := .venv/bin
@@ -15,6 +15,8 @@ A_WEB ?=
 B ?=
 B_WEB ?=
 TAG ?=
+# One more than processors, because tests also wait for others; not so many that their boxes fill the memory.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4)))
 export PYTHON
 
 # What mypy checks: named as packages, because through the links a scan of folders would see storage/x.py twice.
@@ -42,7 +44,7 @@ start: env-run ## Start the broker in the foreground: 6650 and 8080 (ARGS="--por
 
 .PHONY: test
 test: env-dev ## Run all tests (ARGS="-k name")
-	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 .PHONY: crash
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pulsarbox.embed.box import PulsarBox
 
 TENANT: Final = "public"
+_ALLOW: Final = "allowAutoTopicCreation"
 
 
 class Namespace:
@@ -28,6 +29,9 @@ class Namespace:
 
     def remove(self) -> None:
         """Delete it with all its topics, whoever is connected to them."""
+        # Who is connected comes back at once, and would make the topic again.
+        if not self._done("POST", f"/admin/v2/namespaces/{self.name}/autoTopicCreation", {_ALLOW: False}):
+            return
         for domain in DOMAINS:
             path = f"/admin/v2/{domain}/{self.name}"
             for topic in self._box.admin("GET", f"{path}/partitioned"):
@@ -37,11 +41,17 @@ class Namespace:
         self._delete(f"/admin/v2/namespaces/{self.name}")
 
     def _delete(self, path: str) -> None:
+        self._done("DELETE", path)
+
+    def _done(self, method: str, path: str, body: object = None) -> bool:
+        """Whether there was something to do it to: the test may have deleted it itself."""
         try:
-            self._box.admin("DELETE", path)
+            self._box.admin(method, path, body)
         except BoxError as error:
-            if "(HTTP 404)" not in str(error):  # the test has deleted it itself
+            if "(HTTP 404)" not in str(error):
                 raise
+            return False
+        return True
 
     def __str__(self) -> str:
         return self.name

@@ -17,6 +17,7 @@ from tests.differences.telling import Ledgers, scrub
 from tests.differences.wire import Wire
 from tests.tools.box import admin
 
+HTTP_SECONDS: Final = 60.0
 QUIET_SECONDS: Final = 0.3
 """Nothing came for so long: nothing more will come."""
 
@@ -77,9 +78,7 @@ class Broker:
         """What every client does first: Pulsar serves a topic only after somebody looked it up."""
         with (
             contextlib.suppress(OSError),
-            urllib.request.urlopen(
-                f"{self.web_url}/lookup/v2/topic/{path_of(name)}", timeout=20 * self.patience
-            ) as answer,
+            urllib.request.urlopen(f"{self.web_url}/lookup/v2/topic/{path_of(name)}", timeout=HTTP_SECONDS) as answer,
         ):
             answer.read()
 

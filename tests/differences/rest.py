@@ -9,7 +9,7 @@ import re
 import urllib.parse
 from typing import Any, Final
 
-from tests.differences.broker import Broker
+from tests.differences.broker import HTTP_SECONDS, Broker
 from tests.differences.scenario import Steps, scenario
 
 TENANT: Final = "differences-tenant"
@@ -66,7 +66,7 @@ def _ask(broker: Broker, method: str, path: str, body: Any = None, *, raw: bool 
 
 def _exchange(broker: Broker, method: str, path: str, body: Any) -> tuple[int, Any]:
     where = urllib.parse.urlsplit(broker.web_url)
-    link = http.client.HTTPConnection(where.netloc, timeout=20 * broker.patience)
+    link = http.client.HTTPConnection(where.netloc, timeout=HTTP_SECONDS)
     try:
         data = None if body is None else json.dumps(body)
         link.request(method, f"/admin/v2/{path}", data, {"Content-Type": "application/json"})

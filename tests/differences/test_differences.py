@@ -1,6 +1,7 @@
 """The scenarios stay alive: all of them can be played to a box, and each says what it saw."""
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,25 +18,33 @@ from tests.differences.scenario import SCENARIOS
 from tests.tools.box import Box
 from tests.tools.generate_known import DOCUMENT, generate
 
-JOBS = 16
+JOBS = 24
 """Scenarios mostly wait for silence."""
+PARTS = 3
+"""So that they do not end last, on one processor."""
 
 PATIENCE = 0.3
 """Too little to see everything, enough to run every line."""
 
 
-@pytest.mark.timeout(700)  # the Go program may have to be built
-def test_all_scenarios_can_be_played_to_a_box(tmp_path: Path) -> None:
-    box = Box(tmp_path / "data")
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """A box for all of them."""
+    box = Box(tmp_path_factory.mktemp("box") / "data")
     try:
         box.start()
-        target = Target(box.url, box.web_url)
-        scenarios = chosen([])
-        with ThreadPoolExecutor(JOBS) as pool:
-            stories = list(pool.map(lambda each: play(each, target, PATIENCE), scenarios))
+        yield Target(box.url, box.web_url)
         assert box.stop() == 0
     finally:
         box.kill()
+
+
+@pytest.mark.timeout(700)  # the Go program may have to be built
+@pytest.mark.parametrize("part", range(PARTS))
+def test_all_scenarios_can_be_played_to_a_box(target: Target, part: int) -> None:
+    scenarios = chosen([])[part::PARTS]
+    with ThreadPoolExecutor(JOBS) as pool:
+        stories = list(pool.map(lambda each: play(each, target, PATIENCE), scenarios))
     assert {each.full_name: story.error for each, story in zip(scenarios, stories, strict=True) if story.error} == {}
     assert [each.full_name for each, story in zip(scenarios, stories, strict=True) if not story.steps] == []
 

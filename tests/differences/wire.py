@@ -17,6 +17,7 @@ from tests.differences.telling import Ledgers, payload_text, tell
 
 ANSWER_SECONDS: Final = 5.0
 MESSAGES_SECONDS: Final = 5.0
+CONNECT_SECONDS: Final = 60.0
 CLIENT_VERSION: Final = "Pulsar-Java-v4.2.4"
 _TYPES: Final = {spec.name: spec for spec in COMMANDS.values()}
 
@@ -48,7 +49,7 @@ class Wire:
         self._sequence: dict[int, int] = {}
         self._changed = threading.Condition()
         self.closed = False
-        self._socket = socket.create_connection(address, timeout=ANSWER_SECONDS * patience)
+        self._socket = socket.create_connection(address, timeout=CONNECT_SECONDS)
         self._socket.settimeout(None)
         self._thread = threading.Thread(target=self._read, name=f"wire {label}", daemon=True)
         self._thread.start()

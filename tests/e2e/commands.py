@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-SECONDS: Final = 60.0
+SECONDS: Final = 250.0
 
 
 def command(*words: str) -> list[str]:

@@ -82,7 +82,7 @@ def run(box: Running) -> "Callable[..., subprocess.CompletedProcess[str]]":
             check=False,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=60,
+            timeout=250,
         )
 
     return call
@@ -90,7 +90,7 @@ def run(box: Running) -> "Callable[..., subprocess.CompletedProcess[str]]":
 
 @pytest.fixture
 def client(box: Running) -> Iterator[Any]:
-    opened = connect(box.url, operation_timeout_seconds=20)
+    opened = connect(box.url)
     yield opened
     opened.close()
 

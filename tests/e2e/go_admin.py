@@ -12,7 +12,7 @@ from tests.tools.go import build
 
 FOLDER: Final = Path(__file__).parent / "go-admin"
 NOT_IMPLEMENTED: Final = 501
-PATIENCE_SECONDS: Final = 5.0
+PATIENCE_SECONDS: Final = 60.0
 
 
 class Refused(Exception):
@@ -82,7 +82,7 @@ class GoAdmin:
         """End the program."""
         assert self._program.stdin is not None
         self._program.stdin.close()
-        assert self._program.wait(30) == 0, self._said()
+        assert self._program.wait(60) == 0, self._said()
         for stream in (self._program.stdout, self._program.stderr):
             assert stream is not None
             stream.close()
@@ -104,6 +104,6 @@ def _refusal(call: str, told: dict[str, Any]) -> Refused:
 
 def calls() -> dict[str, list[str]]:
     """All calls that the client has, and the types of what they take."""
-    done = subprocess.run([build(FOLDER), "list"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([build(FOLDER), "list"], capture_output=True, text=True, timeout=100, check=True)
     rows = map(json.loads, done.stdout.splitlines())
     return {row["call"]: row["takes"] for row in rows}

@@ -24,7 +24,7 @@ from pulsarbox.protocol.commands import encode_frame, parse_command
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
 from tests.e2e.clients import EARLIEST, connect, take
-from tests.tools.box import PULSARBOX, READY_SECONDS, Box, free_ports
+from tests.tools.box import PULSARBOX, READY_SECONDS, Box, reserved_port
 from tests.tools.forwarder import Forwarder
 from tests.tools.go import GoError, build
 
@@ -43,8 +43,10 @@ class Mapped:
     """A box on 127.0.0.2, and a forwarder to each of its ports."""
 
     def __init__(self, folder: Path) -> None:
-        self.box = Box(folder / "data", (*PULSARBOX, "--host", INSIDE, "--config", str(folder / "box.conf")))
-        self.extra_port = free_ports(1)[0]
+        self.box = Box(
+            folder / "data", (*PULSARBOX, "--host", INSIDE, "--config", str(folder / "box.conf")), host=INSIDE
+        )
+        self.extra_port = reserved_port(self, INSIDE)
         self.pulsar = Forwarder(self.box.port, INSIDE)
         self.web = Forwarder(self.box.web_port, INSIDE)
         self._config = folder / "box.conf"
@@ -86,7 +88,7 @@ def mapped(tmp_path: Path) -> Iterator[Mapped]:
 
 def converse(url: str, **options: Any) -> None:
     """Publish to a topic and consume from it, through partitions too."""
-    client = connect(url, operation_timeout_seconds=10, **options)
+    client = connect(url, **options)
     with contextlib.closing(client):
         consumer = client.subscribe(TOPIC, "s", initial_position=EARLIEST)
         producer = client.create_producer(TOPIC)
@@ -98,7 +100,7 @@ def converse(url: str, **options: Any) -> None:
 def ask(url: str, listener: str = "") -> dict[str, str]:
     headers = {"X-Pulsar-ListenerName": listener} if listener else {}
     request = urllib.request.Request(f"{url}/lookup/v2/topic/persistent/public/default/mapped", headers=headers)
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         found: dict[str, str] = json.load(response)
         return found
 
@@ -118,7 +120,7 @@ def test_the_go_client_behind_a_mapped_port_stays_with_it(mapped: Mapped) -> Non
         raise
     mapped.start()
     command = [str(program), "-url", mapped.url, "-web-url", mapped.web_url, "ack-receipts"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -142,7 +144,7 @@ def test_over_http_the_listeners_give_the_mapped_port(mapped: Mapped) -> None:
 def test_an_unknown_listener_ends_the_clients_attempt(mapped: Mapped) -> None:
     mapped.start(advertisedListeners=mapped.listeners())
     converse(mapped.url, listener_name="out")
-    client = connect(mapped.url, operation_timeout_seconds=10, listener_name="test")
+    client = connect(mapped.url, listener_name="test")
     with contextlib.closing(client), pytest.raises(pulsar.PulsarException):
         client.create_producer(TOPIC)
 
@@ -161,7 +163,7 @@ def looked_up(port: int) -> str:
     )
     lookup = api.CommandLookupTopic(topic=TOPIC, request_id=1)
     decoder = FrameDecoder(1 << 20)
-    with socket.create_connection((INSIDE, port), timeout=10) as connection:
+    with socket.create_connection((INSIDE, port), timeout=60) as connection:
         connection.sendall(encode_frame(connect_command))
         connection.sendall(encode_frame(BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=lookup)))
         while data := connection.recv(4096):

@@ -8,10 +8,8 @@ import pulsar
 import pytest
 from pulsar import asyncio as pulsar_asyncio
 
-from tests.e2e.clients import EARLIEST, numbered
+from tests.e2e.clients import EARLIEST, PATIENCE_SECONDS, numbered
 from tests.e2e.conftest import Running
-
-PATIENCE_SECONDS = 20
 
 
 async def receive(consumer: Any) -> Any:

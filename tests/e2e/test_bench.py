@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,19 +13,15 @@ from pulsarbox.protocol.receipts import ReceiptEncoder
 from tests.e2e.conftest import Running
 from tests.tools.go import GoError
 
+DRIVEN = ["publish-single", "publish-1000-topics", "roundtrip", "catchup-shared", "catchup-key_shared-4"]
+"""Rows of the drivers."""
+RAW = ["many-1", "many-1000", "holes", "join-leave", "scrape", "polled"]
+"""Rows that have drivers of their own."""
 
-@pytest.mark.timeout(700)  # the Go driver may have to be built
-@pytest.mark.parametrize("kind", ["go", "python"])
-def test_rows_are_measured_shown_and_written(
-    box: Running,
-    kind: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+
+def measured(box: Running, rows: list[str], kind: str, folder: Path, *words: str) -> list[dict[str, Any]]:
+    """What is written of each target."""
     from benchmarks.bench import driver
-
-    monkeypatch.setenv("COLUMNS", "200")
 
     try:
         command = driver(kind)
@@ -32,17 +29,30 @@ def test_rows_are_measured_shown_and_written(
         if "not installed" not in str(error):
             raise
         pytest.skip(str(error))
-    words = ["--rounds", "1", "--scale", "0.001", "--json", str(tmp_path / "bench.json"), "--versus", box.url]
-    words += ["--versus-web-url", box.web_url]
-    words += ["--rows", "publish-single", "publish-1000-topics", "roundtrip", "catchup-shared"]
-    words += ["many-1", "many-1000", "catchup-key_shared-4", "holes", "join-leave", "scrape", "polled"]
-    bench(arguments_of(words), Target("url", box.url, web_url=box.web_url), command)
+    written = folder / "bench.json"
+    given = ["--rounds", "1", "--scale", "0.001", "--json", str(written), *words, "--rows", *rows]
+    bench(arguments_of(given), Target("url", box.url, web_url=box.web_url), command)
+    targets: list[dict[str, Any]] = json.loads(written.read_text())["targets"]
+    assert all(sorted(target["values"]) == sorted(rows) for target in targets)
+    return targets
+
+
+@pytest.mark.timeout(700)  # the Go driver may have to be built
+@pytest.mark.parametrize("kind", ["go", "python"])
+def test_two_brokers_are_measured_shown_and_written(
+    box: Running, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    versus = ["--versus", box.url, "--versus-web-url", box.web_url]
+    assert len(measured(box, DRIVEN, kind, tmp_path, *versus)) == 2
     shown = capsys.readouterr().out
     assert "one in flight" in shown
     assert "catch-up single, Shared" in shown
-    told = json.loads((tmp_path / "bench.json").read_text())
-    assert [sorted(target["values"]) for target in told["targets"]] == [sorted(words[words.index("--rows") + 1 :])] * 2
-    assert all(sorted(target["values"]["many-1000"]) == ["driver_us", "rate", "share"] for target in told["targets"])
+
+
+def test_rows_with_a_driver_of_their_own_are_measured(box: Running, tmp_path: Path) -> None:
+    (target,) = measured(box, RAW, "python", tmp_path)
+    assert sorted(target["values"]["many-1000"]) == ["driver_us", "rate", "share"]
 
 
 def test_who_is_better_depends_on_the_figure() -> None:

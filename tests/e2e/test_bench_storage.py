@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import storage_box
+from benchmarks import storage_box, storage_delayed
 from benchmarks.storage import PARTS, main
 
 UNITS = {
@@ -24,9 +24,12 @@ def test_a_part_is_measured_shown_and_written(
 ) -> None:
     monkeypatch.setattr(storage_box, "TAILS_MIB", (0, 16))
     monkeypatch.setattr(storage_box, "TAIL_SIZES", (100,))
+    for name, small in (("SOON", 100), ("SOON_SECONDS", 1), ("FIRST_AFTER_SECONDS", 2)):
+        monkeypatch.setattr(storage_delayed, name, small)
     written, disk = tmp_path / "found.json", tmp_path / "disk"
     disk.mkdir()
-    words = ["--only", part, "--scale", "0.01", "--backlog-gib", "0.1", "--rest-seconds", "0", "--disk", str(disk)]
+    scale = "0.001" if part == "delayed" else "0.01"
+    words = ["--only", part, "--scale", scale, "--backlog-gib", "0.1", "--rest-seconds", "0", "--disk", str(disk)]
     main([*words, "--json", str(written)])
     lines = json.loads(written.read_text())["parts"][part]
     assert {line["unit"] for line in lines} == UNITS[part]

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_demo_ends_by_itself_and_its_numbers_agree() -> None:
     command = [sys.executable, "-m", "examples.demo", "--seconds", "4"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("all sides agree\n")
     assert "DIFFER" not in done.stdout and "NO " not in done.stdout

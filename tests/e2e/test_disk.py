@@ -23,7 +23,7 @@ journalCheckpointMbytes = 1
 journalReserveMbytes = {reserve}
 managedLedgerMaxEntriesPerLedger = 200
 """
-PATIENCE: Final = 30.0
+PATIENCE: Final = 60.0
 BODY: Final = b"x" * 2000
 
 
@@ -59,13 +59,16 @@ def drain(consumer: pulsar.Consumer, count: int) -> None:
         consumer.acknowledge(receive(consumer))
 
 
-def fill(producer: pulsar.Producer) -> int:
+def fill(producer: pulsar.Producer, is_full: Callable[[], bool]) -> int:
     """Send until it is refused for longer than the producer waits; how many were taken."""
-    for sent in range(40_000):
+    sent = 0
+    for _ in range(40_000):
         try:
             producer.send(BODY)
-        except pulsar.Timeout:
-            return sent
+            sent += 1
+        except pulsar.Timeout:  # a busy machine may take as long
+            if is_full():
+                return sent
     raise AssertionError("the disk does not get full")
 
 
@@ -90,10 +93,9 @@ def test_disk_is_given_back_and_a_slow_topic_keeps_only_its_own(box: Box) -> Non
     for number in range(10):
         send_all(slow_producer, [b"%d" % number])
         send_all(fast_producer, [BODY] * 700)
-    full = disk_used(box.data)
-    assert full > 14_000_000
+    assert eventually(lambda: disk_used(box.data) > 14_000_000)
     drain(fast, 7000)
-    assert eventually(lambda: disk_used(box.data) < 4_000_000), f"{full} bytes are still {disk_used(box.data)}"
+    assert eventually(lambda: disk_used(box.data) < 4_000_000), f"still {disk_used(box.data)} bytes"
     assert [receive(slow).data() for _ in range(10)] == [b"%d" % number for number in range(10)]
     client.close()
     box.kill()
@@ -117,7 +119,7 @@ def test_deleting_a_topic_gives_its_disk_back(box: Box) -> None:
         send_all(producer, [BODY] * 500)
     producer.close()
     client.close()
-    assert disk_used(box.data) > 10_000_000
+    assert eventually(lambda: disk_used(box.data) > 10_000_000)
     admin(box.web_url, "DELETE", "persistent/public/default/gone?force=true")
     assert eventually(lambda: disk_used(box.data) < 3_000_000)
 
@@ -143,9 +145,8 @@ def test_a_full_disk_refuses_messages_takes_acknowledgements_and_heals(tmp_path:
         client = connect(box.url)
         consumer = client.subscribe("t", "s", initial_position=EARLIEST, receiver_queue_size=100)
         producer = client.create_producer("t", batching_enabled=False, send_timeout_millis=2000)
-        sent = fill(producer)
+        sent = fill(producer, lambda: "disk is full" in box.said())
         assert sent > 5000
-        assert "disk is full" in box.said()
         drain(consumer, sent)
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -194,5 +195,5 @@ def test_a_flipped_bit_is_reported_and_never_served(box: Box) -> None:
         consumer.acknowledge(message)
     with pytest.raises(pulsar.Timeout):
         consumer.receive(500)
-    assert "is kept aside" in box.said()
+    assert eventually(lambda: "is kept aside" in box.said())
     client.close()

@@ -23,7 +23,7 @@ import pytest
 from pulsarbox import BoxError, ConfigError, PulsarBox
 from pulsarbox.embed.hosted import HostedBox
 from pulsarbox.server.running import Running
-from tests.e2e.clients import EARLIEST, connect, is_quiet, numbered, send_all, take, until
+from tests.e2e.clients import EARLIEST, connect, is_quiet, numbered, read_to_end, send_all, take, until
 
 KINDS = ["thread-memory", "thread-disk", "process-memory", "process-disk"]
 Maker = Callable[..., PulsarBox]
@@ -52,6 +52,12 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
+def until_closed(files: int) -> None:
+    """No more descriptors are open than that: threads of the official client close theirs a moment later."""
+    gc.collect()
+    until(lambda: descriptors() <= files)
+
+
 def publish(box: PulsarBox, topic: str, payloads: list[bytes]) -> None:
     client = connect(box.service_url)
     send_all(client.create_producer(topic), payloads)
@@ -62,9 +68,7 @@ def held(box: PulsarBox, topic: str) -> list[bytes]:
     """The payloads of a topic, through a reader."""
     client = connect(box.service_url)
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
-    payloads = []
-    while reader.has_message_available():
-        payloads.append(reader.read_next(timeout_millis=10_000).data())
+    payloads = read_to_end(reader)
     client.close()
     return payloads
 
@@ -79,14 +83,13 @@ def test_messages_go_through_it_and_it_ends(make: Maker) -> None:
         assert take(consumer, 1) == [b"hello"]
         client.close()
         assert box.admin("GET", "/admin/v2/clusters") == ["standalone"]
-        with urllib.request.urlopen(f"{box.admin_url}/admin/v2/brokers/health", timeout=10) as answer:
+        with urllib.request.urlopen(f"{box.admin_url}/admin/v2/brokers/health", timeout=60) as answer:
             assert answer.read() == b"ok"
     assert not box.is_running
     box.stop()
-    until(lambda: threading.active_count() == threads)
+    until(lambda: threading.active_count() <= threads)
     del client, consumer
-    gc.collect()
-    assert descriptors() <= files
+    until_closed(files)
     with pytest.raises(BoxError, match="does not run"):
         box.restart()
 
@@ -267,8 +270,8 @@ def test_what_stands_in_the_way_of_a_start_is_told(make: Maker, tmp_path: Path) 
                 PulsarBox(data_dir=one.data_dir).start()
         with pytest.raises(BoxError, match="runs already"):
             one.start()
-        until(lambda: threading.active_count() == threads)
-        assert descriptors() <= files
+        until(lambda: threading.active_count() <= threads)
+        until_closed(files)
 
 
 def test_settings_are_checked_before_anything_starts() -> None:
@@ -291,8 +294,7 @@ def test_the_loop_of_the_standard_library_does_as_well(make: Maker) -> None:
         assert held(box, "t") == numbered(3)
         box.restart()
         assert held(box, "t") == numbered(3)
-    gc.collect()
-    assert descriptors() <= files
+    until_closed(files)
 
 
 def test_settings_take_effect(make: Maker) -> None:
@@ -333,7 +335,7 @@ print(box.pid, box._scratch or "-")
 """
     data = tmp_path / "data"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(data)], check=True, timeout=60, capture_output=True, text=True
+        [sys.executable, "-c", code, str(data)], check=True, timeout=100, capture_output=True, text=True
     )
     pid, scratch = done.stdout.split()
     assert done.stderr == ""
@@ -403,7 +405,7 @@ def test_a_fork_does_not_hold_what_is_the_parents(make: Maker) -> None:
     assert there.get(timeout=60) == "own"
     assert held(box, "t") == [b"before"]
     box.stop()
-    connected.settimeout(10)
+    connected.settimeout(60)
     assert connected.recv(1) == b""  # the fork does not keep the connection
     connected.close()
     with box:  # ports and data directory are free, though the fork lives
@@ -455,9 +457,8 @@ def test_a_hundred_stand_side_by_side_and_know_nothing_of_each_other() -> None:
     assert descriptors() - files <= 100 * 10
     for box in boxes:
         box.stop()
-    until(lambda: threading.active_count() == threads)
-    gc.collect()
-    assert descriptors() <= files
+    until(lambda: threading.active_count() <= threads)
+    until_closed(files)
 
 
 def test_nothing_comes_from_one_that_is_quiet() -> None:

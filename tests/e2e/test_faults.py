@@ -24,7 +24,7 @@ def faulty() -> Iterator[PulsarBox]:
 
 @pytest.fixture
 def client(faulty: PulsarBox) -> Iterator[Any]:
-    opened = connect(faulty.service_url, operation_timeout_seconds=10)
+    opened = connect(faulty.service_url)
     yield opened
     opened.close()
 
@@ -108,7 +108,7 @@ def test_from_the_command_line(faulty: PulsarBox, client: Any) -> None:
         command = [sys.executable, "-m", "pulsarbox", "fault", *words]
         if words[0] != "--help":
             command += ["--admin-url", faulty.admin_url]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
 
     added = fault(
         "add", "error", "--command", "send", "--topic", "orders", "--first", "1", "--error", "ServiceNotReady"
@@ -129,7 +129,7 @@ def test_from_the_command_line(faulty: PulsarBox, client: Any) -> None:
 def test_the_command_line_is_told_where_faults_are_off() -> None:
     with PulsarBox() as box:
         command = [sys.executable, "-m", "pulsarbox", "fault", "list", "--admin-url", box.admin_url]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
         assert (done.returncode, "start it with --faults" in done.stderr) == (4, True)
 
 

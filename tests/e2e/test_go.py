@@ -39,5 +39,5 @@ def program() -> Path:
 @pytest.mark.parametrize("scenario", scenarios())
 def test_the_go_client(program: Path, box: Running, scenario: str) -> None:
     command = [str(program), "-url", box.url, "-web-url", box.web_url, scenario]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ from typing import Any
 import pulsar
 import pytest
 
+from tests.e2e.clients import receive, until
 from tests.e2e.conftest import Running
 from tests.e2e.go_admin import GoAdmin, NotServed, Refused, calls
 from tests.e2e.test_go_admin_policies import policy_calls
@@ -70,6 +71,7 @@ def publish_batch(client: pulsar.Client, topic: str, *payloads: bytes) -> list[p
         producer.send_async(payload, lambda _, given: ids.append(given), properties={"n": str(number)})
     producer.flush()
     producer.close()
+    until(lambda: len(ids) == len(payloads))
     return ids
 
 
@@ -229,7 +231,7 @@ def test_statistics(go: GoAdmin, client: pulsar.Client, orders: str) -> None:
     for _ in range(3):
         producer.send(b"twelve bytes")
     for _ in range(3):
-        consumer.acknowledge(consumer.receive(20_000))
+        consumer.acknowledge(receive(consumer))
     stats = go("Topics.GetStatsWithOption", orders, {"get_precise_backlog": True, "subscription_backlog_size": True})
     assert (stats["msgInCounter"], stats["storageSize"] > 36) == (3, True)
     assert stats["deduplicationStatus"] == "Disabled"
@@ -295,8 +297,8 @@ def test_unload_and_forced_deletion(go: GoAdmin, client: pulsar.Client, namespac
     go("Namespaces.Unload", namespace)
     bundle = go("Topics.GetBundleRange", orders)
     go("Namespaces.UnloadNamespaceBundle", namespace, bundle)
-    assert consumer.receive(20_000).data() == b"one"
-    assert until(lambda: go("Topics.GetStats", orders)["subscriptions"]["billing"]["consumers"])
+    assert receive(consumer).data() == b"one"
+    until(lambda: go("Topics.GetStats", orders)["subscriptions"]["billing"]["consumers"])
     assert go.refusal("Topics.Delete", orders, False, True)[0] == 412
     consumer.close()
     go("Topics.Delete", orders, True, True)
@@ -361,21 +363,12 @@ def test_expiry(go: GoAdmin, client: pulsar.Client, orders: str) -> None:
     assert backlog(go, orders) == 5
     time.sleep(1.1)  # a second is the smallest age
     go("Subscriptions.ExpireMessages", orders, "billing", 1)
-    assert until(lambda: backlog(go, orders) == 0)
+    until(lambda: backlog(go, orders) == 0)
     assert backlog(go, orders, "other") == 5
     publish(client, orders, b"more")  # else the first has nothing to expire, and that is a refusal
     time.sleep(1.1)
     go("Subscriptions.ExpireAllMessages", orders, 1)
-    assert until(lambda: backlog(go, orders, "other") == backlog(go, orders) == 0)
-
-
-def until(holds: Any) -> bool:
-    deadline = time.monotonic() + 20
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+    until(lambda: backlog(go, orders, "other") == backlog(go, orders) == 0)
 
 
 def test_messages(go: GoAdmin, client: pulsar.Client, orders: str) -> None:

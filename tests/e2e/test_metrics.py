@@ -15,7 +15,7 @@ import pulsar
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.clients import connect, send_all, take, until
+from tests.e2e.clients import connect, receive, send_all, take, until
 from tests.tools.box import PULSARBOX, Box
 
 ROOT: Final = Path(__file__).parents[2]
@@ -111,7 +111,7 @@ def test_the_figures_are_those_of_the_traffic(everything: Box, client: Any) -> N
     consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
     producer = client.create_producer(topic, producer_name="the-producer")
     send_all(producer, [b"y" * 3000] * 40)
-    received = [consumer.receive(10_000) for _ in range(40)]
+    received = [receive(consumer) for _ in range(40)]
     consumer.acknowledge(received[0])
     until(lambda: scrape(everything).of("pulsar_subscription_back_log", topic=topic) == 39)
     told = scrape(everything)
@@ -138,6 +138,6 @@ def test_what_is_not_filled_is_told_of_in_the_documents() -> None:
 
 def test_both_paths_and_their_type(everything: Box) -> None:
     for path in ("/metrics", "/metrics/"):
-        with urlopen(Request(f"{everything.web_url}{path}", method="HEAD"), timeout=10) as response:
+        with urlopen(Request(f"{everything.web_url}{path}", method="HEAD"), timeout=60) as response:
             assert response.status == 200
             assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"

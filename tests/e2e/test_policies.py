@@ -8,7 +8,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import connect
+from tests.e2e.clients import connect, receive
 from tests.e2e.commands import run as command
 from tests.e2e.conftest import Running
 from tests.tools.box import Box
@@ -186,7 +186,7 @@ def test_deduplication_of_one_topic(run: Run, client: Any) -> None:
     producer.send(b"b", sequence_id=5)
     producer.send(b"c", sequence_id=6)
     consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
-    assert [consumer.receive(20_000).data() for _ in range(2)] == [b"a", b"c"]
+    assert [receive(consumer).data() for _ in range(2)] == [b"a", b"c"]
 
 
 def test_what_is_set_is_there_after_a_kill(own_box: Box) -> None:
@@ -218,7 +218,7 @@ def test_quotas_are_shown_and_explained(run: Run, client: Any) -> None:
     producer = client.create_producer(topic, batching_enabled=False)
     for number in range(5):
         producer.send(b"%d" % number)
-    consumer.receive(20_000)
+    receive(consumer)
     rows = {row["limit"]: row for row in shown(run("quota", "show", topic, "-o", "json"))}
     assert (rows["dispatch"]["scope"], rows["dispatch"]["messagesLimit"], rows["dispatch"]["waiting"]) == (
         "subscription", 1, 1,
@@ -232,7 +232,7 @@ def test_quotas_are_shown_and_explained(run: Run, client: Any) -> None:
     assert "  namespace  1 message in 3600 s    <- holds" in lines
     assert "  topic      1.0 MiB, then producers are refused    <- holds" in lines
     said(run("ns", "policy", NAMESPACE, "subscription-dispatch-rate", "--unset"))
-    assert [consumer.receive(20_000).data() for _ in range(4)] == [b"1", b"2", b"3", b"4"]
+    assert [receive(consumer).data() for _ in range(4)] == [b"1", b"2", b"3", b"4"]
     consumer.close()
     producer.close()
     missing = run("quota", "explain", topic, "t")

@@ -1,6 +1,7 @@
 """The process commands with real processes: start in the background, status, stop, and what stands in the way."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import threading
 import urllib.error
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import connect, numbered, read_to_end
+from tests.e2e.clients import PATIENCE_SECONDS, connect, numbered, read_to_end, receive, until
 from tests.tools.box import Box, accepts, admin
 
 Done = subprocess.CompletedProcess[str]
@@ -37,7 +38,7 @@ class Place:
     def call(self, *words: str) -> Done:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
         done = subprocess.run(
-            self.command(*words), capture_output=True, text=True, timeout=90, check=False, cwd=self.path, env=environ,
+            self.command(*words), capture_output=True, text=True, timeout=250, check=False, cwd=self.path, env=environ,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert "Traceback" not in done.stderr, done.stderr
@@ -166,7 +167,7 @@ def test_a_start_that_fails_removes_nothing_but_what_it_made(place: Place) -> No
 def test_a_file_limit_that_is_too_low(place: Place) -> None:
     command = f"ulimit -n 100; exec {sys.executable} -m pulsarbox start --port 0 --web-port 0"
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=place.path, check=False
+        ["bash", "-c", command], capture_output=True, text=True, timeout=100, cwd=place.path, check=False
     )
     assert done.returncode == 1
     assert "may open 100 files" in done.stderr and "ulimit -n 65536" in done.stderr
@@ -181,7 +182,7 @@ def test_in_memory_nothing_is_written_and_messages_pass(place: Place) -> None:
         producer.send(payload)
     got = []
     for _ in range(50):
-        message = consumer.receive(timeout_millis=20_000)
+        message = receive(consumer)
         got.append(message.data())
         consumer.acknowledge(message)
     client.close()
@@ -262,7 +263,7 @@ def test_the_log_of_a_box_in_the_background_is_followed_cut_and_tells_what_was_d
     assert "127.0.0.1: PUT /admin/v2/tenants/logged: refused with 409: " in first
     assert f"starting pulsarbox {version('pulsarbox')}: process {rows['process']}" in first
     middle = log.with_name("pulsarbox.log.1").read_text().replace("filler\n", "")
-    assert middle.count("refusing the connection of") == 1  # twenty in a moment, one line
+    assert 1 <= middle.count("refusing the connection of") < 5  # one line for all of a moment
     assert len(middle.splitlines()) < 20  # for two hundred messages
     assert "stopping (SIGTERM)" in log.read_text() and "stopped (SIGTERM)" in log.read_text()
     assert "no damage, 0 warnings" in place.call("storage", "check", "data").stdout
@@ -271,26 +272,34 @@ def test_the_log_of_a_box_in_the_background_is_followed_cut_and_tells_what_was_d
 def test_stopped_while_messages_are_published_nothing_receipted_is_lost(own_box: Box) -> None:
     own_box.start()
     topic = "persistent://public/default/t"
-    client = connect(own_box.url, operation_timeout_seconds=5)
-    producer = client.create_producer(topic, send_timeout_millis=3000)
+    client = connect(own_box.url)
+    producer = client.create_producer(topic, max_pending_messages=2000)
     receipted: list[bytes] = []
-    enough = threading.Event()
+    stopping, pending = threading.Event(), threading.Semaphore(10)
+
+    def told(number: int) -> Callable[[Any, Any], None]:
+        def receipt(result: Any, message_id: Any) -> None:
+            if result == pulsar.Result.Ok:
+                receipted.append(b"%d" % number)
+            pending.release()
+
+        return receipt
 
     def publish() -> None:
-        with contextlib.suppress(pulsar.PulsarException):
-            for number in range(1_000_000):
-                producer.send(b"%d" % number)
-                receipted.append(b"%d" % number)
-                if number == 100:
-                    enough.set()
+        for number in itertools.count():
+            while not pending.acquire(timeout=0.05):
+                if stopping.is_set():
+                    return
+            producer.send_async(b"%d" % number, told(number))
 
     publishing = threading.Thread(target=publish)
     publishing.start()
-    assert enough.wait(60)
+    until(lambda: len(receipted) > 100)
     done = Place(own_box.data.parent).call("stop", "--data-dir", str(own_box.data))
-    assert (done.returncode, own_box.process and own_box.process.wait(30)) == (0, 0), done.stderr
+    assert (done.returncode, own_box.process and own_box.process.wait(PATIENCE_SECONDS)) == (0, 0), done.stderr
+    stopping.set()
     publishing.join()
-    client.close()
+    client.shutdown()  # what is under way fails
     own_box.process = None
     own_box.start()
     client = connect(own_box.url)
@@ -302,11 +311,11 @@ def test_stopped_while_messages_are_published_nothing_receipted_is_lost(own_box:
 def test_shut_down_by_a_request_it_ends_in_order(own_box: Box) -> None:
     own_box.start()
     topic = "persistent://public/default/t"
-    client = connect(own_box.url, operation_timeout_seconds=5)
+    client = connect(own_box.url)
     ids = [client.create_producer(topic).send(b"%d" % number) for number in range(3)]
     admin(own_box.web_url, "POST", "brokers/configuration/brokerShutdownTimeoutMs/20000")
     assert admin(own_box.web_url, "POST", "brokers/shutdown") == ""
-    assert own_box.process is not None and own_box.process.wait(30) == 0, own_box.said()
+    assert own_box.process is not None and own_box.process.wait(PATIENCE_SECONDS) == 0, own_box.said()
     client.close()
     own_box.process = None
     own_box.start()

@@ -23,7 +23,7 @@ def run(box: Running) -> Callable[..., subprocess.CompletedProcess[str]]:
             [sys.executable, "-m", "pulsarbox", "admin", "--admin-url", box.web_url, *words],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             check=False,
             stdin=subprocess.DEVNULL,
         )

@@ -3,13 +3,15 @@
 import json
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pulsarbox import BoxError, PulsarBox, having
 from pulsarbox.embed.namespace import Namespace
-from tests.e2e.clients import connect, send_all
+from tests.e2e.clients import QUIET_MS, connect, send_all
 
 
 class Runs:
@@ -24,7 +26,7 @@ class Runs:
         (self.path / "test_it.py").write_text(tests)
         command = [sys.executable, "-W", "error::ResourceWarning", "-m", "pytest", "-q", "-rs", *words]
         done = subprocess.run(
-            command, cwd=self.path, capture_output=True, text=True, check=False, timeout=100, stdin=subprocess.DEVNULL
+            command, cwd=self.path, capture_output=True, text=True, check=False, timeout=250, stdin=subprocess.DEVNULL
         )
         assert done.returncode == code, done.stdout + done.stderr
         assert outcome in done.stdout, done.stdout
@@ -99,6 +101,25 @@ def test_two(pulsarbox, pulsarbox_namespace):
     assert names[0] not in pulsarbox.admin("GET", "/admin/v2/namespaces/public")
 """
     runs.run(tests, outcome="2 passed")
+
+
+def test_a_namespace_goes_under_those_who_come_back_at_once(
+    pulsarbox: PulsarBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace = Namespace(pulsarbox)
+    with closing(connect(pulsarbox.service_url)) as client:
+        client.create_producer(namespace.topic("a"))
+        client.subscribe(namespace.topic("b"), "s")
+        delete = Namespace._delete
+
+        def slowly(self: Namespace, path: str) -> None:
+            delete(self, path)
+            time.sleep(QUIET_MS / 1000)  # the client is back, if it is let in
+
+        monkeypatch.setattr(Namespace, "_delete", slowly)
+        namespace.remove()
+    assert namespace.name not in pulsarbox.admin("GET", "/admin/v2/namespaces/public")
+    namespace.remove()  # nothing is left to do
 
 
 def test_a_test_can_leave_the_box_as_it_was(runs: Runs) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.clients import EARLIEST, connect, numbered, read_to_end, receive, send_all, take
 from tests.e2e.conftest import START_CMD
-from tests.tools.box import Box, accepts, admin, free_ports
+from tests.tools.box import Box, accepts, admin
 
 WAYS = {"SIGTERM": Box.stop, "SIGKILL": Box.kill}
 
@@ -109,7 +109,7 @@ def test_new_message_ids_are_greater_after_a_restart(own_box: Box, restarted: Ca
 
 def refused(command: list[str]) -> str:
     """What a start that must fail says."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode not in (0, -9), done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr
@@ -123,12 +123,13 @@ def test_a_data_directory_that_is_held_is_refused_and_the_holder_named(own_box: 
 
 
 def test_a_port_that_is_taken_is_refused_and_named(own_box: Box, tmp_path: Path) -> None:
+    free = own_box.port
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         own_box.port = taken.getsockname()[1]
         assert str(own_box.port) in refused(own_box.command())
-    own_box.port = free_ports(1)[0]
+    own_box.port = free
     own_box.start()  # the failed start left nothing behind that is in the way
 
 

@@ -51,7 +51,7 @@ def run(box: Running) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 def _run(command: list[str], stdin: int) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, stdin=stdin)
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, stdin=stdin)
 
 
 @pytest.mark.parametrize(

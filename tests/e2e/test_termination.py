@@ -6,7 +6,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, admin_path, is_quiet, numbered, receive, send_all, take
+from tests.e2e.clients import EARLIEST, admin_path, is_quiet, numbered, read, receive, send_all, take
 from tests.e2e.conftest import Running
 
 
@@ -44,7 +44,7 @@ def test_who_comes_later_gets_everything_and_a_reader_comes_to_the_end(box: Runn
     terminate(box, topic)
     assert take(client.subscribe(topic, "later", initial_position=EARLIEST), 3) == numbered(3)
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
-    assert [reader.read_next(timeout_millis=20_000).data() for _ in range(3)] == numbered(3)
+    assert read(reader, 3) == numbered(3)
     assert not reader.has_message_available()
 
 

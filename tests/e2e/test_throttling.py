@@ -1,8 +1,8 @@
 """Rates, as the official client feels them: counted under a virtual clock whose periods last an hour."""
 
+import contextlib
 import itertools
 import json
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from pulsarbox import PulsarBox
-from tests.e2e.clients import EARLIEST, connect, is_quiet, take
+from tests.e2e.clients import EARLIEST, connect, is_quiet, receive, take, until
 from tests.tools.box import admin
 
 HOUR = 3600
@@ -32,7 +32,7 @@ def hours() -> Iterator[PulsarBox]:
 
 @pytest.fixture
 def client(hours: PulsarBox) -> Iterator[Any]:
-    opened = connect(hours.service_url, operation_timeout_seconds=20)
+    opened = connect(hours.service_url)
     yield opened
     opened.close()
 
@@ -75,16 +75,6 @@ def fill(client: Any, topic: str, count: int, batch: int = 0) -> None:
     producer.close()
 
 
-def drained(consumer: Any) -> list[bytes]:
-    """All that comes until nothing does for a while."""
-    found = []
-    try:
-        while True:
-            found.append(consumer.receive(timeout_millis=500).data())
-    except pulsar.Timeout:
-        return found
-
-
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_topic_gives_so_many_a_period(hours: PulsarBox, client: Any, fresh: Callable[[str], str], kind: Any) -> None:
     topic = fresh("t")
@@ -108,27 +98,22 @@ def test_a_topic_gives_so_many_a_period(hours: PulsarBox, client: Any, fresh: Ca
 def test_batches_counted_precisely_by_read_and_by_entry(
     hours: PulsarBox, client: Any, fresh: Callable[[str], str]
 ) -> None:
-    def received(setting: str | None) -> int:
+    def received(setting: str | None, count: int) -> None:
         topic = fresh("t")
         fill(client, topic, 90, batch=6)
         ask(hours, "POST", f"persistent/public/default/{topic}/dispatchRate", dispatch_rate(10))
         if setting is not None:
             ask(hours, "POST", f"brokers/configuration/{setting}/true")
         consumer = client.subscribe(topic, "s", initial_position=EARLIEST, receiver_queue_size=1000)
-        count = 0
-        try:
-            while True:
-                consumer.receive(timeout_millis=2000 if not count else 500)
-                count += 1
-        except pulsar.Timeout:
-            pass
+        for _ in range(count):
+            receive(consumer)
+        assert is_quiet(consumer)
         if setting is not None:
             ask(hours, "DELETE", f"brokers/configuration/{setting}")
-        return count
 
-    assert received("preciseDispatcherFlowControl") == 12, "two entries of six"
-    assert received(None) == 60, "ten entries"
-    assert received("dispatchThrottlingOnBatchMessageEnabled") == 60, "ten entries"
+    received("preciseDispatcherFlowControl", 12)  # two entries of six
+    received(None, 60)  # ten entries
+    received("dispatchThrottlingOnBatchMessageEnabled", 60)
 
 
 def test_a_topics_rate_is_shared_and_a_subscriptions_is_its_own(
@@ -145,8 +130,13 @@ def test_a_topics_rate_is_shared_and_a_subscriptions_is_its_own(
     for _ in range(4):
         hours.clock.advance(hours=1)
         assert len(take(three, 6)) == len(take(four, 6)) == 6
-    counts = [len(drained(each)) for each in (one, two)]
-    assert sum(counts) == 24
+    counts = [0, 0]
+    while sum(counts) < 24:
+        for number, each in enumerate((one, two)):
+            with contextlib.suppress(pulsar.Timeout):
+                each.receive(timeout_millis=20)
+                counts[number] += 1
+    assert is_quiet(one) and is_quiet(two)
     assert min(counts) >= 6, "they take turns"
 
 
@@ -189,14 +179,14 @@ def test_receipts_of_one_producer_wait_and_nobody_elses(
         throttled.send_async(b"x", arrived(i))
     other.send(b"y")
     assert len(receipts) < 1000, "a thousand would take a thousand seconds"
+    until(lambda: stats(hours, slow)["publishers"][0]["held"]["receipts"] > 0)
     found = stats(hours, slow)
     (publisher,) = found["publishers"]
-    assert publisher["held"]["receipts"] > 0
     assert publisher["held"]["connectionIsRead"]
     assert found["publishRateLimitedTimes"] >= 1
-    assert found["msgInCounter"] == 1000, "all of them are stored"
+    until(lambda: stats(hours, slow)["msgInCounter"] == 1000)  # all of them are stored
     ask(hours, "DELETE", f"persistent/public/default/{slow}/publishRate")
-    throttled.flush()
+    until(lambda: len(receipts) == 1000)
     assert receipts == list(range(1000))
 
 
@@ -209,11 +199,10 @@ def test_an_unload_gives_out_what_is_held_back(hours: PulsarBox, client: Any, fr
     receipts: list[Any] = []
     for _ in range(500):
         producer.send_async(b"x", lambda result, message_id: receipts.append(result))
-    while stats(hours, topic)["msgInCounter"] < 500:
-        time.sleep(0.05)
+    until(lambda: stats(hours, topic)["msgInCounter"] == 500)
     assert len(receipts) < 500
     ask(hours, "PUT", f"persistent/public/default/{topic}/unload")
-    producer.flush()
+    until(lambda: len(receipts) == 500)
     assert receipts == [pulsar.Result.Ok] * 500
     assert stats(hours, topic)["msgInCounter"] == 500, "nothing had to be sent again"
 
@@ -225,7 +214,7 @@ def test_subscribing_too_often_is_refused(hours: PulsarBox, client: Any, fresh: 
     ask(hours, "POST", f"persistent/public/default/{topic}/subscribeRate", rate)
 
     def comes_and_goes() -> None:
-        client = connect(hours.service_url, operation_timeout_seconds=20)
+        client = connect(hours.service_url)
         client.subscribe(topic, "s", consumer_name="c")
         client.close()
 

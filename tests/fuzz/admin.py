@@ -28,7 +28,7 @@ OF_TOPICS: Final = ("topic/", "partitions/", "ledger/", "cursor/", "policies/", 
 """Rows that go by themselves where policies say so."""
 GOING: Final = (b'"deleteWhileInactive":true', b"ubscription_expiration", b"ubscriptionExpiration")
 """What such policies have in their rows."""
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 OF_CHECKPOINTS: Final = "ledger/"
 """Rows whose values a checkpoint brings up to date."""
 SETTINGS: Final[dict[str, bool | int | float | str]] = {
@@ -263,14 +263,14 @@ class Campaign:
         try:
             consumer = client.subscribe("persistent://after/all/t", "s")
             client.create_producer("persistent://after/all/t").send(b"still there")
-            message = consumer.receive(timeout_millis=20_000)
+            message = consumer.receive(timeout_millis=60_000)
             assert message.data() == b"still there"
             consumer.acknowledge(message)
         finally:
             client.close()
 
 
-def _client(box: PulsarBox, seconds: int = 20) -> Any:
+def _client(box: PulsarBox, seconds: int = 60) -> Any:
     silent = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
     return pulsar.Client(box.service_url, operation_timeout_seconds=seconds, logger=silent)
 

@@ -9,7 +9,7 @@ from tests.powercut.record import RecorderError, compile_recorder
 from tests.powercut.recording import CORE, ENGINE
 from tests.powercut.run import powercut
 
-IMAGES = 60
+IMAGES = 40
 
 
 @pytest.fixture

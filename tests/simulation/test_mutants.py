@@ -23,6 +23,7 @@ from pulsarbox.storage.recovery import Store
 from tests.simulation import (  # noqa: F401  # they join the list
     delayed_mutants,
     dispatch_mutants,
+    quickest,
     rate_mutants,
     sequence_mutants,
     storage_mutants,
@@ -33,8 +34,10 @@ from tests.simulation.workload import Run
 
 SEEDS = 60
 STEPS = 2500
+QUICKEST = quickest.read()
+"""What is tried first."""
 GOOD_SEEDS = (6, 3, 1, 5, 4, 2, 0, 7, 23, 33, 28, 17, 29, 160, 303)
-"""Tried first: they notice every bug below, 23, 33 and 28 those of rates, the last ones those of deduplication. The
+"""Tried next: they notice every bug below, 23, 33 and 28 those of rates, the last ones those of deduplication. The
 others follow, so that a change of the world costs only time."""
 
 
@@ -264,10 +267,10 @@ def starts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Store, "ids", lambda self: original(self) | {"boot": 0})
 
 
-def broken_rule(seed: int) -> str | None:
+def broken_rule(seed: int, steps: int = STEPS) -> str | None:
     """The rule that a seed finds broken."""
     try:
-        Run(seed).run(STEPS)
+        Run(seed).run(steps)
     except Violation as violation:
         return violation.rule
     except Exception:
@@ -280,6 +283,9 @@ def test_a_bug_is_noticed_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch
     logging.disable(logging.CRITICAL)
     try:
         MUTANTS[name].patch(monkeypatch)
+        soonest = QUICKEST.get(name)
+        if soonest is not None and broken_rule(*soonest) in MUTANTS[name].rules:
+            return
         found = {}
         for seed in dict.fromkeys((*MUTANTS[name].seeds, *GOOD_SEEDS, *range(SEEDS))):
             rule = broken_rule(seed)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,7 @@ PULSARBOX: Final = (
     "--data-dir", "{data}", "--port", "{port}", "--web-port", "{web_port}", "--log-level", "warning",
 )  # fmt: skip
 READY_SECONDS: Final = 120.0
-STOP_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.005
 
 
@@ -40,6 +41,20 @@ def free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
+def reserved_port(holder: object, host: str) -> int:
+    """A port that is kept free while ``holder`` lives, for who listens with SO_REUSEADDR, as brokers do.
+
+    Otherwise any connection on its way out may be given it before a box listens, or while the box is killed and started
+    again; a client that tries again and again to reach the box may even connect to itself.
+    """
+    with socket.socket() as reserving:
+        reserving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserving.bind((host, 0))
+        port: int = reserving.getsockname()[1]
+        weakref.finalize(holder, os.close, reserving.detach())
+    return port
+
+
 def accepts(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -51,9 +66,15 @@ def accepts(port: int) -> bool:
 class Box:
     """One data directory, two ports, and the process that serves them while there is one."""
 
-    def __init__(self, data: Path, command: Sequence[str] | str = PULSARBOX, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        command: Sequence[str] | str = PULSARBOX,
+        log: Path | None = None,
+        host: str = "127.0.0.1",
+    ) -> None:
         self.data = data
-        self.port, self.web_port = free_ports(2)
+        self.port, self.web_port = (reserved_port(self, host) for _ in range(2))
         self.log = log or data.with_name(f"{data.name}.log")
         self.process: subprocess.Popen[bytes] | None = None
         self._command = shlex.split(command) if isinstance(command, str) else list(command)
@@ -134,7 +155,7 @@ class Box:
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
 
 
-def admin(web_url: str, method: str, path: str, body: str | None = None, seconds: float = 10.0) -> str:
+def admin(web_url: str, method: str, path: str, body: str | None = None, seconds: float = 60.0) -> str:
     """One request to the Admin REST API; ``body`` is JSON. Raises urllib.error.HTTPError for a status of 400 and up."""
     request = urllib.request.Request(
         f"{web_url}/admin/v2/{path}",

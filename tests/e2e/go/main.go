@@ -19,7 +19,7 @@ import (
 )
 
 // Long enough for a busy machine; nothing waits this long when all is well.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // How long nothing must come, where that is the point.
 const quiet = 300 * time.Millisecond

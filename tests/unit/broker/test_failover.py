@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.broker.dispatch.failover import choose_active, rank
@@ -48,7 +48,6 @@ def test_names_are_compared_as_java_does() -> None:
     topic=st.text(max_size=5),
     partition=st.integers(-1, 3),
 )
-@settings(deadline=None)
 def test_the_ring(names: list[str], topic: str, partition: int) -> None:
     """Against the ring written out, as Pulsar builds it."""
     consumers = ranked(*(Someone(name) for name in names), Someone("later", 1))

@@ -12,7 +12,6 @@ import pytest
 from pulsarbox.client.admin import Admin, Refused, path_of
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.names import parse_topic
-from tests.tools.box import free_ports
 
 
 class Asked(NamedTuple):
@@ -42,7 +41,7 @@ class Server:
             def _answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 outer.asked.append(Asked(self.command, self.path, body, self.headers.get("Content-Type")))
-                outer.hold.wait(20)
+                outer.hold.wait(60)
                 status, text = outer.answers.pop(0) if outer.answers else (200, "[]")
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text.encode())))
@@ -137,15 +136,21 @@ def test_what_may_have_been_done_is_not_asked_again(server: Server, admin: Admin
     assert admin.ask("POST", "/skip") == []
 
 
-def test_nobody_is_there() -> None:
-    (port,) = free_ports(1)
-    with pytest.raises(NotConnected, match=f"127.0.0.1:{port}: Connection refused"):
-        Admin([("127.0.0.1", port)]).tenants()
+@pytest.fixture
+def nobody() -> Iterator[int]:
+    """A port that nobody listens on, as long as it is asked for."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
-def test_the_next_host_is_tried(server: Server) -> None:
-    (port,) = free_ports(1)
-    with Admin([("127.0.0.1", port), ("127.0.0.1", server.port)]) as admin:
+def test_nobody_is_there(nobody: int) -> None:
+    with pytest.raises(NotConnected, match=f"127.0.0.1:{nobody}: Connection refused"):
+        Admin([("127.0.0.1", nobody)]).tenants()
+
+
+def test_the_next_host_is_tried(server: Server, nobody: int) -> None:
+    with Admin([("127.0.0.1", nobody), ("127.0.0.1", server.port)]) as admin:
         assert admin.tenants() == []
 
 

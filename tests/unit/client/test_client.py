@@ -101,7 +101,9 @@ def test_the_next_host_is_tried() -> None:
 
 def test_an_answer_that_does_not_come() -> None:
     with peer(plain) as one:
-        client = Client([one.address], timeout=0.2)
+        client = Client([one.address])
+        client.service()
+        client.timeout = 0.2
         with pytest.raises(NoAnswer, match=r"no answer to LOOKUP within 0.2 s"):
             client.broker_of(TOPIC)
         client.close()
@@ -196,15 +198,16 @@ class Broker:
         return [ReceiptEncoder(send.producer_id).encode(send.sequence_id, 0, 7, send.sequence_id)]
 
 
-def produced(on_send: list[str], timeout: float = 10.0) -> tuple[list[int], list[tuple[int, ...]]]:
+def produced(on_send: list[str], timeout: float = 60.0) -> tuple[list[int], list[tuple[int, ...]]]:
     """The sequence ids that the broker saw, and what was told of receipts, of three single messages."""
     stored: list[tuple[int, ...]] = []
     broker = Broker(on_send)
     with peer(broker.answer) as one:
         broker.url = one.url
-        client = Client([one.address], timeout)
+        client = Client([one.address], timeout=60.0)
         try:
             producer = Producer(client, "t", Options(batching=False), lambda *told: stored.append(told[:4]))
+            client.timeout = timeout
             producer.send_plain([b"a", b"b", b"c"])
             producer.flush()
             producer.close()

@@ -25,7 +25,7 @@ def test_the_table_has_every_type_and_every_part() -> None:
 @pytest.mark.parametrize("spec", COMMANDS.values(), ids=lambda spec: spec.name)
 def test_every_command_comes_back_from_its_frame(spec: CommandSpec) -> None:
     @given(command_of(spec), st.binary(max_size=20))
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=8)
     def round_trip(command: BaseCommand, payload: bytes) -> None:
         stream = encode_frame(command) + encode_payload_frame(command, payload)
         (first, nothing), (second, rest) = FrameDecoder(100_000).feed(stream)

@@ -59,7 +59,7 @@ SIZES = st.sampled_from([1, 100, SMALL_BUFFER - 9, SMALL_BUFFER - 8, SMALL_BUFFE
 
 
 @given(st.lists(SIZES, max_size=5), st.lists(st.integers(0, 2_000_000), max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_split_of_large_frames_gives_the_same_frames(sizes: list[int], cuts: list[int]) -> None:
     stream = [frame(b"command", bytes((index,)) * size) for index, size in enumerate(sizes)]
     decoder = FrameDecoder(LIMIT)

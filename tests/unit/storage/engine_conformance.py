@@ -13,7 +13,7 @@ from pulsarbox.storage.record import Meta, pack_meta
 from tests.unit.storage.batches import batch_of, entry_of
 
 ALL = 1 << 30
-OF_A_SUITE = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
+OF_A_SUITE = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow]
 """A suite is run by several classes, with a store from a fixture each."""
 
 
@@ -126,7 +126,7 @@ class EngineConformance:
         engine.commit(batch_of(1, [(1, 0, 4), (2, 0, 1)]))
         assert ids(engine, 1, 2, 99) == [2, 3]
 
-    @settings(max_examples=100, deadline=None, suppress_health_check=OF_A_SUITE)
+    @settings(max_examples=100, suppress_health_check=OF_A_SUITE)
     @given(
         left_out=st.sets(st.integers(0, 45)), first=st.integers(0, 39), span=st.integers(0, 45), room=st.integers(0, 20)
     )
@@ -283,7 +283,7 @@ class EngineConformance:
                 engine.commit(meta_batch(position))
         engine.commit(meta_batch(2))
 
-    @settings(max_examples=20, deadline=None, suppress_health_check=OF_A_SUITE)
+    @settings(max_examples=20, suppress_health_check=OF_A_SUITE)
     @given(data=st.data())
     def test_any_history_reads_as_a_dict_would(self, store: Store, data: st.DataObject) -> None:
         engine = store.reopen()

@@ -136,7 +136,7 @@ def rows_of(delays: Delays) -> dict[Position, int]:
     return found
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(steps=STEPS)
 def test_any_history_is_as_a_dictionary_would_have_it(
     opener: Callable[[], Callable[[], Engine]], steps: list[tuple[str, Any]]

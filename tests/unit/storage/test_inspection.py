@@ -272,6 +272,8 @@ def test_a_damaged_page_is_found_and_ends_nobody(tmp_path: Path, name: str) -> N
         damaged[page * 4096 : (page + 1) * 4096] = b"\xa5" * 4096
         file.write_bytes(damaged)
         found += check(sample).damaged  # a page of the free list may be damaged without anybody's loss
+        if page % 3:  # the children that read are the same
+            continue
         with contextlib.suppress(PersistenceError):
             statistics(sample, 10)
         list(records_of(sample, {}, lambda _: None))

@@ -62,7 +62,7 @@ def test_a_retired_one_is_gone_once_its_users_are() -> None:
         retiring.join(0.05)
         assert retiring.is_alive()
         assert not thing.closed
-    retiring.join(5)
+    retiring.join(60)
     assert is_closed(thing)
     with pytest.raises(EnvironmentGone):
         use(pool, 1)
@@ -76,7 +76,7 @@ def test_opening_one_does_not_hold_up_the_others_and_happens_once() -> None:
         opened.append(number)
         if number == 2:
             begun.set()
-            assert go_on.wait(5)
+            assert go_on.wait(60)
         return Thing(number)
 
     pool = Pool(4, opener)
@@ -84,11 +84,11 @@ def test_opening_one_does_not_hold_up_the_others_and_happens_once() -> None:
     threads = [threading.Thread(target=lambda: found.append(use(pool, 2))) for _ in range(3)]
     for thread in threads:
         thread.start()
-    assert begun.wait(5)
+    assert begun.wait(60)
     use(pool, 1)
     go_on.set()
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
     assert found[0] is found[1] is found[2]
     assert sorted(opened) == [1, 2]
 

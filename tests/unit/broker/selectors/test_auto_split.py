@@ -28,7 +28,7 @@ class TestAll:
         selector.remove(Someone("never came"))
 
     @given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=14))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_only_who_comes_gains_and_only_what_the_leaver_had_moves(
         self, make: Callable[[], StickyKeySelector[Someone]], steps: list[tuple[bool, int]]
     ) -> None:

@@ -126,6 +126,13 @@ class Box:
         return await self.ask("DELETE", ADMIN + path)
 
 
+async def until(holds: Callable[[], object]) -> None:
+    """Let the loop turn until something holds."""
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.01)
+
+
 def with_box(scenario: Callable[[Box], Awaitable[None]], settings: Settings | None = None) -> None:
     """Run a scenario against a fresh box."""
 

@@ -8,7 +8,7 @@ import pytest
 from pulsarbox.config import Settings
 from pulsarbox.server.http import HttpServer, http_server
 from pulsarbox.server.listening import listen
-from tests.unit.server.http.harness import ADMIN, Box, InstantShell, with_box
+from tests.unit.server.http.harness import ADMIN, Box, InstantShell, until, with_box
 
 
 def test_no_answer_before_the_change_is_durable() -> None:
@@ -36,7 +36,7 @@ def test_a_refusal_that_tells_of_a_change_waits_for_it_too() -> None:
     async def scenario(box: Box) -> None:
         box.shell.held = True
         first = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - of the test's own
-        await asyncio.wait([first], timeout=0.1)
+        await until(lambda: list(box.broker.topics))  # else the second may be the first
         second = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - of the test's own
         done, _ = await asyncio.wait([second], timeout=0.2)
         assert not done

@@ -7,15 +7,13 @@ import logging
 import resource
 import sys
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pulsarbox.config import Settings
 from pulsarbox.server.http import http_connections
-from tests.unit.server.http.harness import ADMIN, Box, with_box
+from tests.unit.server.http.harness import ADMIN, Box, until, with_box
 from tests.unit.server.http.raw import connected, read_answer, said
 
 T = f"{ADMIN}/persistent/public/default/t"
@@ -55,14 +53,14 @@ def test_headers_that_drip_are_no_sign_of_life() -> None:
 def test_a_connection_stays_for_the_next_request_as_long_as_that() -> None:
     async def scenario(box: Box) -> None:
         reader, writer = await connected(box)
-        for _ in range(4):
+        for _ in range(6):
             writer.write(f"{HEAD}\r\n".encode())
             assert (await read_answer(reader)).status == 200
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(0.3)
         assert (await read_answer(reader)).status == 0, "it is closed when it has been idle"
         writer.close()
 
-    with_box(scenario, Settings(httpServerIdleTimeout=1000))
+    with_box(scenario, Settings(httpServerIdleTimeout=1500))
 
 
 @pytest.mark.parametrize("how", ["Content-Length: 100", "Transfer-Encoding: chunked"])
@@ -89,10 +87,7 @@ def test_an_answer_that_is_not_read(monkeypatch: pytest.MonkeyPatch, caplog: pyt
         _, writer = await asyncio.open_connection("127.0.0.1", box.port, limit=1024)
         for _ in range(30):
             writer.write(f"GET {ADMIN}/persistent/public/default HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        for _ in range(300):
-            await asyncio.sleep(0.02)
-            if "to read an answer" in caplog.text:
-                break
+        await until(lambda: "to read an answer" in caplog.text)
         assert "a client took more than 0.2 s to read an answer" in caplog.text
         assert (await box.get("/tenants")).status == 200
         writer.close()
@@ -308,7 +303,7 @@ def test_idle_connections_cost_little_and_hold_nobody_up(count: int) -> None:
         assert holder.stdout is not None and holder.stdin is not None
         try:
             assert await asyncio.wait_for(holder.stdout.readline(), 120) == b"held\n"
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(100):
                 for _ in range(5):
                     assert (await box.get("/tenants")).status == 200
             assert (resident() - before) / count < 60_000
@@ -337,11 +332,3 @@ def test_one_connection_more_than_there_may_be(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.WARNING):
         with_box(scenario, Settings(maxHttpServerConnections=5))
     assert caplog.text.count("maxHttpServerConnections allows no more than 5") == 1
-
-
-async def until(holds: Callable[[], Any]) -> None:
-    """Let the loop turn until something holds, or half a second is over."""
-    for _ in range(50):
-        await asyncio.sleep(0.01)
-        if holds():
-            return
