@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.commit_times import LATENCY_MS, SIZES, Latencies, spread
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.keeping import drops_dead_letters
 from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.meter import WINDOW_SECONDS
 from pulsarbox.broker.producer import Producer
@@ -103,6 +104,8 @@ class SubscriptionRow(NamedTuple):
     """How often a limit cut what would have been sent, in messages and in bytes, by whose limit; where there is one."""
     ranges: int = 0
     """Acknowledged stretches behind the mark-delete."""
+    dead_letters: int = 0
+    """Messages that the box moved, since the subscription came into memory."""
     standstill: str = ""
     """Why nothing is being sent; empty where nothing is left to send."""
     standstill_seconds: float = 0.0
@@ -141,6 +144,7 @@ class SubscriptionRow(NamedTuple):
             last_expired=clearing.last_expired,
             mark_moved=subscription.mark_moved,
             ranges=len(cursor.ranges),
+            dead_letters=subscription.dead_letters.messages,
         )
         throttle = subscription.throttle
         if throttle.limiters:
@@ -190,6 +194,8 @@ class TopicRow(NamedTuple):
     size_evictions: int = 0
     """Times that a backlog was cut because it was too large, since the topic came into memory."""
     age_evictions: int = 0
+    letters_lost: int = 0
+    """1 of a topic for dead letters that keeps none."""
     entries_in: float = 0.0
     entries_out: float = 0.0
     stored_bytes_out: float = 0.0
@@ -264,6 +270,7 @@ class TopicRow(NamedTuple):
             delayed_index=topic.stored.delays.size,
             size_evictions=topic.backlog.evictions,
             age_evictions=topic.expiry.evictions,
+            letters_lost=int(drops_dead_letters(topic)),
             entries_out=rounded(entries_out),
             stored_bytes_out=self.bytes_out,
         )
