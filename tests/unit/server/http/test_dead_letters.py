@@ -1,4 +1,4 @@
-"""Dead letters by the Admin API: policies of subscriptions, what statistics and metrics tell, which topics there are."""
+"""Dead letters by the Admin API: policies of subscriptions, statistics, metrics, and which topics there are."""
 
 from typing import Any
 
