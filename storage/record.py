@@ -188,14 +188,14 @@ def pack_mark_delete(record: MarkDelete) -> bytes:
     )
 
 
-def pack_acked(record: Acked) -> bytes:
+def pack_acked(record: Acked, flags: int = 0) -> bytes:
     """Newly acknowledged ranges as a record."""
-    return pack_acked_body(record.cursor_id, b"".join([ACKED_RANGE.pack(*acked) for acked in record.ranges]))
+    return pack_acked_body(record.cursor_id, b"".join([ACKED_RANGE.pack(*acked) for acked in record.ranges]), flags)
 
 
-def pack_acked_body(cursor_id: int, body: bytes) -> bytes:
+def pack_acked_body(cursor_id: int, body: bytes, flags: int = 0) -> bytes:
     """Ranges that are packed already as a record."""
-    return ACKED_HEADER.pack(RecordKind.ACKED, 0, ACKED_HEADER.size, len(body), cursor_id) + body
+    return ACKED_HEADER.pack(RecordKind.ACKED, flags, ACKED_HEADER.size, len(body), cursor_id) + body
 
 
 def pack_batch_acked(record: BatchAcked) -> bytes:

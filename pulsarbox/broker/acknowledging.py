@@ -126,10 +126,21 @@ class Acknowledging:
 
     def _settled(self, consumer: Consumer, done: Done | None, now: Now) -> None:
         """What a command acknowledges is applied: have it written, and go on with what it made room for."""
-        commits = self._topic.core.commits
-        commits.cursor_changed(self._cursor, now)
-        mark = self._cursor.mark_delete
         consumer.last_acked = now.wall
+        self.settle(now)
+        if done is not None:
+            if self._cursor.durable:
+                self._topic.core.commits.after_commit(done)
+            else:
+                done(now)
+        self._subscription.dispatcher.acknowledged(consumer, now)
+        if self._topic.termination.ended:
+            self._subscription.tell_end()
+
+    def settle(self, now: Now) -> None:
+        """The cursor has changed: have it written, and do what follows where mark-delete has moved."""
+        self._topic.core.commits.cursor_changed(self._cursor, now)
+        mark = self._cursor.mark_delete
         if mark != self._mark:
             self._subscription.mark_moved = now.wall
             if self._mark < self._topic.ledgers.oldest_end <= mark and self._cursor.durable:
@@ -137,14 +148,6 @@ class Acknowledging:
             self._mark = mark
             if self._topic.backlog.blocked is not None and self._cursor.durable:
                 self._topic.backlog.moved(now)
-        if done is not None:
-            if self._cursor.durable:
-                commits.after_commit(done)
-            else:
-                done(now)
-        self._subscription.dispatcher.acknowledged(consumer, now)
-        if self._topic.termination.ended:
-            self._subscription.tell_end()
 
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = (message_id.ledgerId, message_id.entryId)

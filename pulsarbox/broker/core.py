@@ -20,6 +20,7 @@ from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.recovery import Store
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.dead_letter_office import DeadLetterOffice
     from pulsarbox.broker.topic import Topic
 
 
@@ -49,6 +50,8 @@ class Core:
         """Topics in which messages expire or are evicted right now, read by read."""
         self.let_go: Callable[[Topic, Now], None] = _nobody
         """Deletes a topic because nobody has used it for too long."""
+        self.office: DeadLetterOffice
+        """Where dead letters go; the broker sets it once there are topics."""
         self._producer_names = 0
 
     def apply(self, settings: Settings, now: Now | None = None) -> None:

@@ -6,6 +6,9 @@ wait in the group that holds the change.
 When a commit fails, the entries of that group and of the one behind it are given up: their producers get an error for
 each message and are closed, so that nothing overtakes what has failed. All other records (acknowledgements, metadata)
 go into the next attempt.
+
+A dead letter is an entry and the acknowledgement of another: ``move`` puts both into one group. The cursor is told when
+they are durable, so that there is nothing to take back where they are not.
 """
 
 import logging
@@ -22,13 +25,14 @@ from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.catalog import IDS, Row, acks_key, ledger_key, sequence_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.delays import Delays, forget_delays
-from pulsarbox.storage.format import FORGOTTEN, RecordKind
+from pulsarbox.storage.format import FORGOTTEN, MOVED, RecordKind
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
-from pulsarbox.storage.record import Entry
+from pulsarbox.storage.record import Acked, AckedRange, Entry, pack_acked
 from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.dead_letters import DeadLetters, Move
     from pulsarbox.broker.deduplication import Deduplication
     from pulsarbox.broker.producer import Producer
     from pulsarbox.broker.topic import PersistentTopic
@@ -51,8 +55,8 @@ class Group:
     """A batch, and what waits for it."""
 
     __slots__ = (
-        "appended", "batch", "callbacks", "cursors", "lazy_until", "opened", "receipts", "rows", "sequenced", "taken",
-        "urgent",
+        "appended", "batch", "callbacks", "cursors", "lazy_until", "moves", "opened", "receipts", "rows", "sequenced",
+        "taken", "urgent",
     )  # fmt: skip
 
     def __init__(self, position: int) -> None:
@@ -65,6 +69,8 @@ class Group:
         self.cursors: dict[ManagedCursor, None] = {}
         """Cursors with changes to write."""
         self.callbacks: list[Callback] = []
+        self.moves: dict[DeadLetters, list[Move]] = {}
+        """Dead letters of a subscription that are among the entries."""
         self.urgent = False
         self.rows = False
         """Rows of the metadata are among the records."""
@@ -152,6 +158,17 @@ class GroupCommit:
                     self._timers.at(group.lazy_until, _wake)
             group.cursors[cursor] = None
 
+    def move(self, cursor: ManagedCursor, letters: "DeadLetters", move: "Move") -> None:
+        """The entry of ``move`` is acknowledged with the one that was just put into the open batch, or not at all."""
+        group = self.open
+        for record in cursor.take_changes():  # what was before it (the cursor may have been reset) stays before it
+            group.batch.add(record)
+        self._dirty_cursors[cursor] = None
+        acked = Acked(cursor.cursor_id, (AckedRange(*move.acked),))
+        group.batch.add(pack_acked(acked, MOVED))
+        group.moves.setdefault(letters, []).append(move)
+        group.urgent = True
+
     def forget_cursor(self, cursor: ManagedCursor) -> None:
         """The cursor is deleted: nothing of it is written any more."""
         self.open.cursors.pop(cursor, None)
@@ -224,6 +241,7 @@ class GroupCommit:
             self._pack_sequences(group, now)
         if not batch and not self._ids_changed:
             self.open = Group(batch.position)
+            self.housekeeping.committed(batch.position)  # nothing is left to be said of what was before
             _send_receipts(group, now)  # of duplicates that had to wait for what came before them
             _run(group.callbacks, now)
             return self.take(now) if self.open.urgent else None  # what they changed is due at once
@@ -232,7 +250,8 @@ class GroupCommit:
             self._ids_changed = False
         batch.wall = now.wall
         if self.housekeeping.appended(batch.size):
-            self._checkpoint(batch.position)
+            # What is moved is acknowledged in the rows of no checkpoint before the next batch has said so once more.
+            self._checkpoint(batch.position, batch.position + bool(group.moves))
         group.taken = now.monotonic
         self.in_flight = group
         self.open = Group(batch.position + 1)
@@ -258,7 +277,7 @@ class GroupCommit:
                     group.batch.add(record)
                 self._dirty_sequences[stored.sequences] = None
 
-    def _checkpoint(self, position: int) -> None:
+    def _checkpoint(self, position: int, said_by: int) -> None:
         for ledger in self._dirty_ledgers:
             self._store.note_ledger(ledger)
             ledger.changed = False
@@ -274,7 +293,7 @@ class GroupCommit:
         self._dirty_delays.clear()
         for stored in [each for each in self._store.topics.values() if not each.in_use]:
             self._store.unload(stored)  # it was in memory for the sake of the log alone
-        self.housekeeping.made(position)
+        self.housekeeping.made(position, said_by)
 
     def committed(self, batch: Batch, now: Now) -> None:
         """The batch is durable: confirm its entries, send what waited, let the consumers have them."""
@@ -293,6 +312,10 @@ class GroupCommit:
                 self.tail_cache.added(topic.ledger, entries)
         for deduplication in group.sequenced:
             deduplication.confirmed()
+        for letters, moves in group.moves.items():
+            letters.moved(moves, now)
+        if group.moves and self.housekeeping.waiting:
+            self.open.urgent = True
         _send_receipts(group, now)
         _run(group.callbacks, now)
         for topic in group.appended:
@@ -336,6 +359,8 @@ class GroupCommit:
             producer.refuse(sequence_id, refusal, now)
         for producer in dict.fromkeys(receipt[0] for receipt in group.receipts + behind.receipts):
             producer.disconnect(now)
+        for letters in dict.fromkeys((*group.moves, *behind.moves)):
+            letters.not_moved([*group.moves.get(letters, ()), *behind.moves.get(letters, ())], now)
 
 
 def _other_records(batch: Batch) -> list[bytes]:
@@ -343,9 +368,13 @@ def _other_records(batch: Batch) -> list[bytes]:
     records = []
     parts = iter(batch.parts)
     for part in parts:
-        if part[0] == RecordKind.ENTRY:
+        kind, flags = part[0], part[1]
+        if kind == RecordKind.ENTRY:
             next(parts)
-        elif part[0] != RecordKind.SEQUENCE or part[1] & FORGOTTEN:
+        elif kind == RecordKind.SEQUENCE:
+            if flags & FORGOTTEN:
+                records.append(part)
+        elif kind != RecordKind.ACKED or not flags & MOVED:
             records.append(part)
     return records
 

@@ -59,7 +59,9 @@ class Housekeeping:
         self._taken: Checkpoint | None = None
         """A checkpoint that is made and not on the disk yet."""
         self._committed = False
-        """The batch that it goes with is committed."""
+        """The batch that it goes with is committed, and the one that it may need behind it."""
+        self._said_by = 0
+        """Which one that is."""
         self._reclaim = True
         self._under_way: Chore | None = None
         self._not_before = 0.0
@@ -126,16 +128,23 @@ class Housekeeping:
         """Whether a checkpoint is wanted however little there is in the log."""
         return self._asked and self._taken is None
 
-    def made(self, position: int) -> None:
-        """The state up to the batch at ``position`` is in the rows: they become the checkpoint."""
+    @property
+    def waiting(self) -> bool:
+        """Whether a checkpoint is made that waits for a batch to be committed."""
+        return self._taken is not None and not self._committed
+
+    def made(self, position: int, said_by: int) -> None:
+        """The state up to the batch at ``position`` is in the rows: they become the checkpoint once the batch at
+        ``said_by`` is committed, which says again what the rows do not have."""
         dropped, self._dropped = tuple(self._dropped), []
         self._taken = Checkpoint(position, self._store.catalog.take(), dropped)
+        self._said_by = said_by
         self._committed = self._asked = False
         self._made_at = self._written
 
     def committed(self, position: int) -> None:
-        """The batch at ``position`` is committed."""
-        if self._taken is not None and self._taken.position == position:
+        """The batch at ``position`` is committed, or there is nothing to be said in it."""
+        if self._taken is not None and position >= self._said_by:
             self._committed = True
 
     def commit_failed(self, position: int) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
 from pulsarbox.broker.clearing import Clearing
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.dead_letters import DeadLetters
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.consumer_choice import choice_of
 from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
@@ -26,8 +27,9 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
+from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.cursor import ManagedCursor
-from pulsarbox.storage.record import Position
+from pulsarbox.storage.record import Entry, Position
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
@@ -49,7 +51,9 @@ class Subscription:
     durable lives as long as its consumers.
     """
 
-    def __init__(self, topic: "PersistentTopic", cursor: ManagedCursor, properties: dict[str, str]) -> None:
+    def __init__(
+        self, topic: "PersistentTopic", cursor: ManagedCursor, properties: dict[str, str], row: Row | None = None
+    ) -> None:
         self.topic = topic
         self.cursor = cursor
         self.name = cursor.name
@@ -68,6 +72,7 @@ class Subscription:
         """When mark-delete moved last (ms since 1970), since it came into memory."""
         self._acks = Acknowledging(self)
         self.clearing = Clearing(self)
+        self.dead_letters = DeadLetters(self, row or {})
         self.source = EntrySource(cursor, topic.core, self.dispatch)
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
@@ -125,6 +130,8 @@ class Subscription:
             raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
         if self.consumers:
             check_compatible(self.consumers[0], self.type, consumer, sub_type)
+        if sub_type in ONE_ACTIVE and self.dead_letters.moving:
+            raise ServiceNotReady("Dead letters of the subscription are on their way to the disk, try again")
         asked = consumer.key_shared
         if not self.consumers and (sub_type, asked) != (self.type, self._key_shared):
             self.dispatcher = self._make_dispatcher(sub_type, asked)
@@ -171,11 +178,15 @@ class Subscription:
         self._set_delayed(sub_type)
         if sub_type == CommandSubscribe.Shared:
             choose = choice_of(core.settings.sharedConsumerSelection, self.properties)
-            return SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
+            shared = SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
+            shared.dead_letters = self.dead_letters
+            return shared
         if sub_type == CommandSubscribe.Key_Shared:
             selector = make_selector(asked.mode, core.settings)
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
-            return KeySharedDispatcher(self.cursor, self.source, core, self.throttle, selector, draining=draining)
+            by_key = KeySharedDispatcher(self.cursor, self.source, core, self.throttle, selector, draining=draining)
+            by_key.dead_letters = self.dead_letters
+            return by_key
         failover = sub_type == CommandSubscribe.Failover
         return SingleActiveDispatcher(
             self.cursor, self.source, core, self.throttle, failover=failover, topic=self.topic.name
@@ -224,6 +235,28 @@ class Subscription:
         """Acknowledge what a command names; see Acknowledging.acknowledge."""
         self._acks.acknowledge(consumer, ack, now, done, failed)
 
+    @property
+    def life(self) -> object:
+        """What changes whenever the dispatcher starts again behind mark-delete."""
+        dispatcher = self.dispatcher
+        return dispatcher.life if isinstance(dispatcher, MultipleConsumersDispatcher) else None
+
+    def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
+        """Entries are acknowledged that no consumer holds: they are dead letters now, and others go on."""
+        self._acks.settle(now)
+        for entry in entries:
+            self.dispatcher.acknowledged_unheld((entry[0], entry[1]))
+        if not self.consumers:
+            self.topic.upkeep.maybe_unused(now)
+        self.dispatch(now)
+        if self.topic.termination.ended:
+            self.tell_end()
+
+    def send_again(self, entries: list[Entry], now: Now) -> None:
+        """Entries that were to be dead letters are not: they wait to be sent."""
+        if isinstance(self.dispatcher, MultipleConsumersDispatcher):
+            self.dispatcher.send_again(entries, now)
+
     def marked(self) -> None:
         """Mark-delete was moved past its consumers: what waits may be acknowledged."""
         self._acks.end_reset()
@@ -264,6 +297,7 @@ class Subscription:
 
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
             self.cursor.reset(mark, messages, size)
+            self.dead_letters.forget()
             self.source.rewind()
             self.dispatcher.rewind()
             self.fenced = False

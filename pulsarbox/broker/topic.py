@@ -1,9 +1,6 @@
 """A topic: its producers and subscriptions; of a persistent one also what it stores."""
 
 from collections.abc import Callable, Iterator
-from typing import Final
-
-from mmh3 import hash as murmur3_32
 
 from pulsarbox.broker.admission import Admission
 from pulsarbox.broker.any_subscription import AnySubscription
@@ -12,7 +9,9 @@ from pulsarbox.broker.commit_times import Traffic
 from pulsarbox.broker.consumer import Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deduplication import Deduplication
+from pulsarbox.broker.entries import make_entry
 from pulsarbox.broker.expiry import Expiry
+from pulsarbox.broker.keeping import for_dead_letters, warn
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.limits.step import More
 from pulsarbox.broker.limits.topic_limits import TopicLimits
@@ -27,21 +26,15 @@ from pulsarbox.broker.upkeep import Upkeep
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
 from pulsarbox.names import TopicName
-from pulsarbox.protocol.checksum import crc32c
-from pulsarbox.protocol.metadata import ParsedEntry, parse_entry, sticky_key
+from pulsarbox.protocol.metadata import ParsedEntry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata
-from pulsarbox.storage.catalog import cursor_key, topic_key
+from pulsarbox.storage.catalog import Row, cursor_key, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
-from pulsarbox.storage.ledger import LedgerInfo
 from pulsarbox.storage.record import Entry, Position, pack_entry
 from pulsarbox.storage.recovery import StoredTopic
 
-# Names of the hot path, bound once.
-BATCH, CHECKSUM, CHUNK, ENCRYPTED = EntryFlag.BATCH, EntryFlag.CHECKSUM, EntryFlag.CHUNK, EntryFlag.ENCRYPTED
-KEY, MARKER, TRANSACTION = EntryFlag.KEY, EntryFlag.MARKER, EntryFlag.TRANSACTION
-OWN_CHECKSUM = EntryFlag.OWN_CHECKSUM
-new_entry: Final = tuple.__new__
+TRANSACTION = EntryFlag.TRANSACTION
 
 Located = Callable[[Position, int, int, Now], None]
 
@@ -158,7 +151,11 @@ class PersistentTopic(Topic):
         self.expiry = Expiry(self)
         self.backlog = Backlog(self)
         self.policies.on_change(self.upkeep.look)
-        self.termination = Termination(self, core.catalog.get(topic_key(str(name))) or {})
+        topic_row = core.catalog.get(topic_key(str(name))) or {}
+        self.termination = Termination(self, topic_row)
+        self.for_dead_letters = for_dead_letters(name, topic_row)
+        self.warned_of_loss = False
+        """The log says that dead letters will be lost."""
         self._housekeeping = core.commits.housekeeping
         self._reads = 0
         """Reads for somebody who is not connected any more, maybe."""
@@ -167,7 +164,8 @@ class PersistentTopic(Topic):
         self.update_deduplication()
         for cursor in stored.cursors.values():
             row = core.catalog.get(cursor_key(stored.topic_id, cursor.cursor_id)) or {}
-            restored = self.restore_subscription(cursor, row.get("properties", {}))
+            cursor.absorb()
+            restored = self.restore_subscription(cursor, row.get("properties", {}), row)
             restored.unused_since = row.get("unused") or max(row.get("created", 0), core.started)
 
     def all_subscriptions(self) -> Iterator[Subscription]:
@@ -248,17 +246,26 @@ class PersistentTopic(Topic):
         parsed = parse_entry(payload)
         if not self._takes(producer, send, parsed.metadata, len(payload), now):
             return
-        ledger, deduplication = self.ledger, self.deduplication
+        deduplication = self.deduplication
         if deduplication is not None and not deduplication.is_new(producer, send, parsed, payload, now):
             return
+        entry = self.append(parsed, payload, now)
+        receipt = (producer, send.sequence_id, send.highest_sequence_id, entry[0], entry[1])
+        self.core.commits.open.receipts.append(receipt)
+        producer.published(entry[3], len(payload))
+        if deduplication is not None:
+            deduplication.appended(producer, send, parsed, payload, now)
+
+    def append(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
+        """Put a message that may be stored into the open batch."""
+        ledger, metadata = self.ledger, parsed.metadata
         info = self.ledgers.for_append(now)
-        entry = self._entry(parsed, payload, info, now)
+        entry = make_entry(ledger, info, parsed, payload, now)
         ledger.append(entry)
         if self.expiry.on:
             self.expiry.published(entry)
         if self.backlog.undue.on:
             self.backlog.undue_published(entry, now)
-        metadata = parsed.metadata
         header = (
             pack_entry(entry, metadata.txnid_most_bits, metadata.txnid_least_bits)
             if entry.flags & TRANSACTION
@@ -277,10 +284,7 @@ class PersistentTopic(Topic):
                 self.core.commits.ledger_changed(ledger)
         else:
             appended.append(entry)
-        group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, ledger_id, entry_id))
-        producer.published(entry[3], len(payload))
-        if deduplication is not None:
-            deduplication.appended(producer, send, parsed, payload, now)
+        return entry
 
     def _takes(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now) -> bool:
         """Whether a message may be stored; raises why it is refused, where that is the message's own affair."""
@@ -302,55 +306,6 @@ class PersistentTopic(Topic):
         """Nothing can be stored: the message is refused, and its producer closed, so that none overtakes it."""
         error = PersistenceError(f"The message could not be stored: {reason}")
         producer.disconnect(now, (send.sequence_id, error))
-
-    def _entry(self, parsed: ParsedEntry, payload: bytes, info: LedgerInfo, now: Now) -> Entry:
-        """The entry with all that later readers need to know of its metadata."""
-        metadata, checksum = parsed[0], parsed[1]
-        has = metadata.HasField
-        flags = CHECKSUM
-        if checksum is None:
-            flags, checksum = OWN_CHECKSUM, crc32c(payload)
-        key_hash = 0
-        num_messages = 1
-        if has("num_messages_in_batch"):
-            flags |= BATCH
-            num_messages = metadata.num_messages_in_batch
-            if num_messages < 1:
-                raise MetadataError(f"A batch of {num_messages} messages is none")
-        if has("partition_key") or has("ordering_key"):
-            flags |= KEY
-            key_hash = murmur3_32(sticky_key(metadata) or b"", signed=False)
-        if has("txnid_least_bits"):
-            flags |= TRANSACTION
-        if has("marker_type"):
-            flags |= MARKER
-        if metadata.num_chunks_from_msg:
-            flags |= CHUNK
-        if metadata.encryption_keys:
-            flags |= ENCRYPTED
-        publish_time, deliver_at = metadata.publish_time, metadata.deliver_at_time
-        if now.offset:
-            publish_time = now.of_client(publish_time)
-            deliver_at = now.of_client(deliver_at) if deliver_at else 0
-        ledger = self.ledger
-        # Through the tuple's own constructor: the one of a NamedTuple with names costs twice as much.
-        return new_entry(
-            Entry,
-            (
-                info.ledger_id,
-                info.entries,
-                flags,
-                num_messages,
-                ledger.total_messages + num_messages,
-                ledger.total_bytes + len(payload),
-                key_hash,
-                publish_time,
-                now.wall,
-                deliver_at,
-                checksum,
-                payload,
-            ),
-        )
 
     @property
     def is_consumed(self) -> bool:
@@ -435,9 +390,11 @@ class PersistentTopic(Topic):
         self.upkeep.subscribed(now)
         return subscription
 
-    def restore_subscription(self, cursor: ManagedCursor, properties: dict[str, str]) -> Subscription:
-        """A subscription over a cursor that exists."""
-        subscription = self.subscriptions[cursor.name] = Subscription(self, cursor, properties)
+    def restore_subscription(
+        self, cursor: ManagedCursor, properties: dict[str, str], row: Row | None = None
+    ) -> Subscription:
+        """A subscription over a cursor that exists, and has this row."""
+        subscription = self.subscriptions[cursor.name] = Subscription(self, cursor, properties, row)
         return subscription
 
     def read_from(self, name: str, mark: Position, messages: int, size: int) -> Subscription:
@@ -452,6 +409,7 @@ class PersistentTopic(Topic):
         if subscription.durable:
             self.trim(now)
             self.backlog.look(now)
+            warn(self)
         self.upkeep.maybe_unused(now)
 
     def _forget_subscription(self, subscription: Subscription) -> None:
@@ -564,7 +522,9 @@ class PersistentTopic(Topic):
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
         waits = self.core.commits.waits_for
-        return not any(sub.consumers or waits(sub.cursor) for sub in self.subscriptions.values())
+        return not any(
+            sub.consumers or waits(sub.cursor) or sub.dead_letters.moving for sub in self.subscriptions.values()
+        )
 
     def unload(self) -> None:
         """Let the topic be rows again; see ``can_unload``."""

@@ -396,13 +396,15 @@ class Topics:
         first = self.find(name.partition(0), now)
         if not isinstance(first, PersistentTopic):
             return
-        wanted = {each.name: each.properties for each in first.subscriptions.values() if each.durable}
+        wanted = {each.name: each for each in first.subscriptions.values() if each.durable}
         for number in range(count if wanted else 0):
             topic = self.find(name.partition(number), now)
             assert isinstance(topic, PersistentTopic)
-            for each, properties in wanted.items():
-                if each not in topic.subscriptions:
-                    topic.subscribe(each, earliest=True, properties=dict(properties), now=now)
+            for name_of_one, model in wanted.items():
+                if name_of_one not in topic.subscriptions:
+                    made = topic.subscribe(name_of_one, earliest=True, properties=dict(model.properties), now=now)
+                    if model.dead_letters.policy is not None:
+                        made.dead_letters.set_policy(model.dead_letters.policy, now)
 
     def delete_partitioned(self, name: TopicName, now: Now, *, force: bool) -> None:
         """Delete a partitioned topic, its partitions and their subscriptions.

@@ -14,6 +14,7 @@ TEXTS: Final[dict[str, str]] = {
     Reason.KEY_BLOCKED: "what is left has keys of consumers that take nothing now, or of nobody",
     Reason.DRAINING: "keys moved to other consumers; those that had them before are to acknowledge first",
     Reason.CHUNKS: "what is left are chunks for a consumer that asks for nothing",
+    Reason.DEAD_LETTERS: "many messages have become dead letters, and are on their way to the disk",
     Reason.DELAYED: "what is left is not due yet",
     Reason.THROTTLED: "the dispatch rate is used up",
     Reason.TAKING_OVER: "another consumer is about to take over",

@@ -16,6 +16,7 @@ from pulsarbox.cli.holding import find
 from pulsarbox.cli.options import file_used
 from pulsarbox.cli.text import megabytes
 from pulsarbox.config import ConfigError, Settings, Value, load
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.server.disk_speed import SLOW_MS, percentile, sync_times
 from pulsarbox.server.limits import FILES_MIN, WAY_OUT, file_limit, too_few
 from pulsarbox.server.processes import described, listener
@@ -30,6 +31,8 @@ TAIL_MS: Final = 100.0
 """A slowest percent above it is worth a warning: some receipts take as long."""
 FREE_MIN: Final = 256 << 20
 FREE_WANTED: Final = 2 << 30
+LETTERS_SECONDS: Final = 5.0
+"""How long a box is waited for that is asked what it keeps."""
 _PYTHON_MIN: Final = (3, 11)
 _REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)\s*(?:>=(?P<version>[\d.]+))?[^;]*(?P<marker>;.*)?")
 _WHAT_FOR: Final = "where you want it: uvloop is a faster event loop, cramjam reads and writes LZ4 and SNAPPY"
@@ -247,6 +250,28 @@ def address(patient: Patient) -> Iterator[Check]:
         yield Check("address", WARN, f"listens on {', '.join(others)}, so others can reach it ({name})", advice)
 
 
+def dead_letters(patient: Patient) -> Iterator[Check]:
+    """Whether the box that runs keeps its dead letters; nothing is said where none runs, or none answers."""
+    from pulsarbox.client.admin import Admin
+
+    found = find(patient.directory)
+    running = read(patient.directory, found.pid) if found is not None else None
+    if running is None:
+        return
+    try:
+        with Admin([(running.host, running.web_port)], LETTERS_SECONDS) as admin:
+            namespaces = [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
+            topics = [row for each in namespaces for row in admin.dead_letter_topics(each)]
+    except PulsarBoxError:
+        return
+    lost = [row["topic"] for row in topics if row["lost"]]
+    if not lost:
+        yield Check("dead letters", OK, f"{len(topics)} topics are for them, all keep what they are given")
+        return
+    text = f"{len(lost)} of {len(topics)} topics for them keep none, without subscription and retention: {lost[0]}"
+    yield Check("dead letters", WARN, text, f"`pulsarbox sub create {lost[0]} NAME --at earliest` keeps them")
+
+
 def loopback(_: Patient) -> Iterator[Check]:
     """Whether this machine reaches itself under the name that clients use."""
     try:
@@ -282,6 +307,7 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
     sync,
     ports,
     address,
+    dead_letters,
     loopback,
     terminal,
 )

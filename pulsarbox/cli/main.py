@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "clock": LazyCommand("pulsarbox.cli.clock:clock", "Show the clock of a box, move a virtual one forward."),
     "config": LazyCommand("pulsarbox.cli.config:config", "Show the settings, check a configuration file, make one."),
     "context": LazyCommand("pulsarbox.cli.context:context", "Brokers by name, and which of them commands talk to."),
+    "dlq": LazyCommand("pulsarbox.cli.dlq:dlq", "Look at the topics that dead letters are in."),
     "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),
     "consume": LazyCommand("pulsarbox.cli.consume:consume", "Write the messages of topics to stdout."),
     "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),

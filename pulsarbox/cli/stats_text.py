@@ -23,6 +23,10 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
     }
     if stats.get("lastPublishTimeStamp"):
         facts["last published"] = since(stats["lastPublishTimeStamp"])
+    if stats.get("deadLettersLost"):
+        facts["dead letters"] = (
+            f"LOST: no subscription, no retention; `pulsarbox sub create {short(name)} NAME --at earliest`"
+        )
     width = max(map(len, facts))
     lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
     publishers = [publisher_row(each) for each in stats["publishers"][:PUBLISHERS_SHOWN]]
@@ -71,6 +75,7 @@ def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
         "expired": stats["totalMsgExpired"],
         "seconds_to_drain": stats.get("secondsToDrain"),
         "why": why.get("reason"),
+        "dead_letters": stats.get("deadLetters", {}).get("messages"),
         "properties": stats["subscriptionProperties"],
     }
 
@@ -97,6 +102,8 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
         facts["drained in"] = _drained_in(stats["secondsToDrain"])
     if stats["lastAckedTimestamp"]:
         facts["last acknowledged"] = since(stats["lastAckedTimestamp"])
+    if "deadLetters" in stats:
+        facts["dead letters"] = _letters(stats["deadLetters"])
     if why:
         facts["why nothing is sent"] = why["text"] + (f", {since(why['since'])}" if why["since"] else "")
     width = max(map(len, facts))
@@ -116,6 +123,14 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
     if rows:
         lines += ["", *table(list(rows[0]), rows)]
     return lines
+
+
+def _letters(told: dict[str, Any]) -> str:
+    target, times = short(told["deadLetterTopic"]), told["maxRedeliverCount"]
+    text = f"{told['messages']:,} moved to {target}, after {times} redeliveries each"
+    if told.get("refused"):
+        text += f"; the last was not taken: {told['refused']}, {since(told['refusedSince'])}"
+    return text
 
 
 def since(wall: int) -> str:

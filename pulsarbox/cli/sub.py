@@ -11,6 +11,7 @@ from pulsarbox.cli.exits import InTheWay, Misused
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, output_options, show
 from pulsarbox.cli.places import AT, DURATION_OPTION, Place
+from pulsarbox.cli.sub_dead_letter import dead_letter
 from pulsarbox.cli.text import say
 from pulsarbox.cli.topic import pairs
 from pulsarbox.cli.writing import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
@@ -37,7 +38,11 @@ def sub() -> None:
       pulsarbox sub seek orders billing @-1h
       pulsarbox sub skip orders billing 10
       pulsarbox sub holes orders billing
+      pulsarbox sub dead-letter orders billing 3
     """
+
+
+sub.add_command(dead_letter)
 
 
 @sub.command()
@@ -138,7 +143,8 @@ def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
 
     Fields: name, topic, type, durable, consumers, backlog (entries), backlog_bytes, unacked, rate_out and rate_acked
     (messages a second), ranges (acknowledged beyond the first gap), expired, seconds_to_drain (at present rates; -1:
-    never), why (the reason why nothing is being sent: both of a box; why not of a partitioned topic), properties.
+    never), why (the reason why nothing is being sent: both of a box; why not of a partitioned topic), dead_letters
+    (messages that the box moved, where it does), properties.
 
     \b
     Examples:

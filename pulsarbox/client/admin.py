@@ -123,6 +123,21 @@ class Admin:
         found: dict[str, dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/policies{path}")
         return found
 
+    # Dead letters: of a box only
+
+    def dead_letter_policy(
+        self, topic: TopicName, subscription: str, method: str = "GET", value: dict[str, Any] | None = None
+    ) -> dict[str, Any] | None:
+        """The dead letter policy of a subscription, None where it has none; set with POST, taken away with DELETE."""
+        path = f"/pulsarbox/v1/dead-letter-policy{path_of(topic, subscription)}"
+        found: dict[str, Any] | None = self._ask(method, path, value)
+        return found
+
+    def dead_letter_topics(self, namespace: str) -> list[dict[str, Any]]:
+        """The topics of ``tenant/namespace`` that dead letters are in."""
+        found: list[dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/dead-letters/{quoted(*namespace.split('/'))}")
+        return found
+
     # Statistics
 
     def stats(self, topic: TopicName, partitions: int, *, each: bool = False) -> dict[str, Any]:

@@ -84,7 +84,10 @@ def _publish_rate(random: Random) -> dict[str, int]:
 
 
 def _subscribe_rate(random: Random) -> dict[str, int]:
-    return {"subscribeThrottlingRatePerConsumer": random.choice((-1, 1, 2)), "ratePeriodInSecond": random.choice((1, 5))}
+    return {
+        "subscribeThrottlingRatePerConsumer": random.choice((-1, 1, 2)),
+        "ratePeriodInSecond": random.choice((1, 5)),
+    }
 
 
 def _types(random: Random) -> list[str]:

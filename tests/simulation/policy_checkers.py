@@ -148,7 +148,12 @@ class Expired(OfTopics):
         if after and self.is_steady(topic, SUBSCRIPTION_EXPIRATION):
             used = {id(c.sub) for conn in self.model.conns.values() for c in conn.consumers.values()}
             for sub in topic.subs.values():
-                idle = sub.durable and sub.answered and id(sub) not in used and self.model.started_wall < sub.idle_since < 2**62
+                idle = (
+                    sub.durable
+                    and sub.answered
+                    and id(sub) not in used
+                    and self.model.started_wall < sub.idle_since < 2**62
+                )
                 late = idle and sub.idle_since + after + SLACK * 1000 < now
                 self.check(not late, "not used for too long, and still there:", topic.name, sub.name,
                            sub.idle_since, after, now, self.model.box.topic(topic.name))  # fmt: skip

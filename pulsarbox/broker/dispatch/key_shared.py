@@ -168,6 +168,10 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             owner = self._owners[slot] = self.selector.select(slot)
             return owner
 
+    def _slot_of(self, entry: Entry) -> int:
+        """See MultipleConsumersDispatcher."""
+        return self.selector.slot(entry[6] if entry[2] & KEY else sticky_hash(entry))
+
     def _drains(self, slot: int, owner: Consumer) -> bool:
         """Whether somebody else holds unacknowledged entries of the slot."""
         holder = self._holders.get(slot)
@@ -282,6 +286,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     def _send_all(self, now: Now) -> str:
         unacked, grant = self._unacked, ALL
         while not unacked.at_limit():
+            if self._letters_wait:
+                return Reason.DEAD_LETTERS
             if self._throttle.limiters:
                 if not self._anybody():
                     return Reason.NO_PERMITS
@@ -304,7 +310,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 if self._drop_acknowledged():
                     continue
                 return Reason.KEY_BLOCKED if self._waiting else Reason.END_OF_LOG
-            self._share(entries)
+            self._share(self._living(entries))
         return Reason.UNACKED_LIMIT
 
     def _take(self, ahead: int, grant: Grant, now: Now) -> list[Entry]:
@@ -317,8 +323,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """Send what waits for one of the consumers that may be able to take it; once where rates hold."""
         consumer, _ = self._stirred.popitem()
         while consumer.ready and self._send_waiting(consumer, grant):
-            if self._unacked.at_limit() or grant is not ALL:
-                self._stirred[consumer] = None  # others may release the limit
+            if self._unacked.at_limit() or grant is not ALL or self._letters_wait:
+                self._stirred[consumer] = None  # others, or the disk, may release what holds it back
                 break
 
     def _look_ahead(self) -> int:
@@ -347,7 +353,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         parcels: dict[Consumer, Parcel] = {}
         counts, holders, owners, slot_of = self._counts, self._holders, self._owners, self.selector.slot
         for entry in entries:
-            slot = slot_of(entry[6] if entry[2] & KEY else sticky_hash(entry))
+            slot = slot_of(entry[6] if entry[2] & KEY else sticky_hash(entry))  # as _slot_of
             owner = owners[slot] if slot in owners else self._owner(slot)
             if owner is not None and slot not in counts:
                 holder = holders.get(slot)
@@ -369,16 +375,19 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 self._send(owner, parcel)
 
     def _send_waiting(self, consumer: Consumer, grant: Grant) -> bool:
-        """Send what waits for a consumer, as far as it is at hand; asks for the others. Whether any was sent."""
+        """Send what waits for a consumer, as far as it is at hand; asks for the others. Whether any went out."""
         queue = self._queues.get(consumer)
         parcel = Parcel(self._unacked.room(consumer))
         entries, mark = parcel.entries, self._cursor.mark_delete
-        size = 0
+        size, moved = 0, False
+        may_be_dead = self.dead_letters is not None and bool(self._cursor.redeliveries)
         most, enough = self._bounds.read_entries, self._bounds.read_bytes
         if grant is not ALL:
             most, enough = min(most, grant.entries), min(enough, grant.bytes)
             parcel.room = min(parcel.room, grant.messages)
         while queue and len(entries) < most and parcel.room > 0 and size < enough:
+            if moved and self._letters_wait:
+                break
             waiting = queue[0]
             at, slot, entry = waiting
             # What is at hand was not acknowledged when it came. To ask of each costs as much as to send it.
@@ -388,15 +397,18 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                     if not entries:
                         self._replay.read(at, {each.at for each in islice(queue, self._bounds.read_entries)})
                     break
-                parcel.add(entry, slot)
-                size += len(entry[11])
+                if may_be_dead and not self._living([entry]):
+                    moved = True
+                else:
+                    parcel.add(entry, slot)
+                    size += len(entry[11])
             queue.popleft()
             self._waits_no_longer(waiting)
         if not queue:
             self._queues.pop(consumer, None)
         if entries:
             self._send(consumer, parcel)
-        return bool(entries)
+        return moved or bool(entries)
 
     def _send(self, consumer: Consumer, parcel: Parcel) -> None:
         self._deliver(consumer, parcel.entries, parcel.slots)

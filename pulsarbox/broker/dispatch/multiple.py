@@ -6,8 +6,9 @@ its consumer is found. They do not rise when it closes. The cursor keeps them.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from pulsarbox.broker.consumer import Consumer, Held
+from pulsarbox.broker.consumer import NO_SLOT, Consumer, Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dispatch.replay import At, Replay
 from pulsarbox.broker.dispatch.source import EntrySource
@@ -17,6 +18,9 @@ from pulsarbox.broker.limits.dispatch import ANY, Grant, Throttle
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.dead_letters import DeadLetters
 
 
 class MultipleConsumersDispatcher:
@@ -37,6 +41,10 @@ class MultipleConsumersDispatcher:
         self._now = Now(0.0, 0)
         """Of the dispatch that is under way."""
         self.standstill = Standstill()
+        self.dead_letters: DeadLetters | None = None
+        """Takes out what was sent too often; None where there is no such thing."""
+        self.life = object()
+        """Another one whenever it starts again behind mark-delete."""
 
     # What the types differ in
 
@@ -63,6 +71,10 @@ class MultipleConsumersDispatcher:
     def _forget(self) -> None:
         """Nothing waits to be sent again, nobody holds anything."""
         raise NotImplementedError
+
+    def _slot_of(self, entry: Entry) -> int:
+        """The slot of its key, where keys decide anything."""
+        return NO_SLOT
 
     def _reread(self, now: Now) -> None:
         """Entries that wait to be sent again are at hand, or a read is to be tried again."""
@@ -116,8 +128,14 @@ class MultipleConsumersDispatcher:
         self.dispatch(now)
         self._unacked.others_go_on(now)
 
+    def send_again(self, entries: list[Entry], now: Now) -> None:
+        """Entries that were taken out, and that nobody holds, go out after all."""
+        self._wait_again({(entry[0], entry[1]): _held(entry, self._slot_of(entry)) for entry in entries})
+        self.dispatch(now)
+
     def rewind(self) -> None:
         """See Dispatcher.rewind."""
+        self.life = object()
         for consumer in self._consumers:
             consumer.release_all()
         self._unacked.reset(self._consumers)
@@ -155,6 +173,17 @@ class MultipleConsumersDispatcher:
         """A limit that was reached is so no longer."""
         if consumer.ready:
             self._may_be_ready(consumer)
+
+    @property
+    def _letters_wait(self) -> bool:
+        """Whether nothing is sent before dead letters are on the disk."""
+        return self.dead_letters is not None and self.dead_letters.full
+
+    def _living(self, entries: list[Entry]) -> list[Entry]:
+        """Without those that become dead letters instead of being sent once more."""
+        if self.dead_letters is None or not self._cursor.redeliveries:
+            return entries
+        return self.dead_letters.take_out(entries, self, self._now)
 
     def _granted(self, entries: int, now: Now) -> Grant | None:
         """What the dispatch rates allow of so many entries and the bytes of a read; None for nothing."""
@@ -203,3 +232,7 @@ class MultipleConsumersDispatcher:
             if asking:
                 return Reason.SLOW_CONNECTION
         return reason
+
+
+def _held(entry: Entry, slot: int) -> Held:
+    return Held(entry[3], len(entry[11]), entry[4], entry[5], entry[3], slot)

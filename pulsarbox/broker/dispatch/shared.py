@@ -105,6 +105,8 @@ class SharedDispatcher(MultipleConsumersDispatcher):
     def _send_all(self, now: Now) -> str:
         grant = ALL
         while not self._unacked.at_limit():
+            if self._letters_wait:
+                return Reason.DEAD_LETTERS
             if self._throttle.limiters:
                 if self._next() is None:
                     return Reason.NO_PERMITS
@@ -139,12 +141,13 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         """Send chunks to a consumer that has the chunks before them; whether that changed anything."""
         for consumer, pinned in self._pinned.items():
             if consumer.ready:
-                entries = self._again(pinned, self._unacked.room(consumer), grant)
+                found = self._again(pinned, self._unacked.room(consumer), grant)
                 if not pinned:
                     del self._pinned[consumer]
+                entries = self._living(found)
                 if entries:
                     self._deliver(consumer, entries, repeat(NO_SLOT))
-                if entries or not pinned:
+                if found or not pinned:
                     return True
         return False
 
@@ -198,7 +201,8 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         return entries
 
     def _own(self, consumer: Consumer, entries: list[Entry]) -> list[Entry]:
-        """Without the chunks that belong to others; those wait for them."""
+        """Without dead letters, and without the chunks that belong to others; those wait for them."""
+        entries = self._living(entries)
         if not any(entry[2] & CHUNK for entry in entries):
             return entries
         own = []

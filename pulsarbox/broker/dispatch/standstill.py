@@ -26,6 +26,8 @@ class Reason:
     """What is left has keys that moved to other consumers; those that have it unacknowledged are waited for."""
     CHUNKS: Final = "chunks"
     """What is left are chunks of messages of which a consumer without permits has the first."""
+    DEAD_LETTERS: Final = "dead-letters"
+    """Many messages have become dead letters: the disk is waited for."""
     DELAYED: Final = "delayed"
     """What is left is not due yet."""
     THROTTLED: Final = "throttled"

@@ -1,6 +1,7 @@
 """PRODUCER and CLOSE_PRODUCER. SEND, the hot one, is in ``cnx``."""
 
 from pulsarbox.broker.cnx import ServerCnx, State
+from pulsarbox.broker.keeping import warn
 from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.producer import Access, Producer
 from pulsarbox.broker.schemas import is_schema
@@ -73,6 +74,8 @@ def _prepare(cnx: ServerCnx, command: CommandProducer, name: TopicName, opened: 
                 raise NotAllowed("Could not create the initial subscription: it may not be created by clients")
             topic.admission.check_subscription(len(topic.subscriptions))
             topic.subscribe(command.initial_subscription_name, earliest=True, properties={}, now=now)
+    if isinstance(topic, PersistentTopic):
+        warn(topic)
 
 
 class _Opening:

@@ -4,6 +4,7 @@ from pulsarbox.server.http import (
     broker_stats,
     brokers,
     clock,
+    dead_letters,
     faults,
     lookup,
     maintenance,
@@ -48,6 +49,7 @@ ROOMS = (
     schemas,
     lookup,
     clock,
+    dead_letters,
     faults,
     metrics,
 )

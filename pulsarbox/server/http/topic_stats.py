@@ -2,7 +2,8 @@
 
 What has no source in the box yet stands with Pulsar's default. Beyond Pulsar a subscription has ``backlogMessages``,
 its backlog in messages where ``msgBacklog`` counts entries; ``secondsToDrain``, until that is gone at present rates;
-and ``why``: the one reason why nothing is sent to it. Where rates are limited, topic and subscription have ``limits``,
+and ``why``: the one reason why nothing is sent to it; with a dead letter policy of the box ``deadLetters``. A topic for
+dead letters that keeps none has ``deadLettersLost``. Where rates are limited, topic and subscription have ``limits``,
 a list of LimiterReport, and a publisher ``held``: what of its receipts is held back.
 """
 
@@ -14,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.drain import longest, seconds_to_drain
+from pulsarbox.broker.keeping import drops_dead_letters
 from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.limits.report import subscription_report, topic_report
 from pulsarbox.broker.producer import Producer
@@ -142,6 +144,7 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
     slowest = min((each.cursor.mark_bytes for each in topic.subscriptions.values()), default=ledger.confirmed_bytes)
     ranges = _sum(subscriptions, "nonContiguousDeletedMessagesRanges")
     return {
+        **({"deadLettersLost": True} if drops_dead_letters(topic) else {}),
         "delayedMessageIndexSizeInBytes": topic.stored.delays.size,
         "bytesInCounter": ledger.confirmed_bytes,
         "msgInCounter": ledger.confirmed_messages,
@@ -291,8 +294,19 @@ def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
         "subscriptionProperties": subscription.properties,
         "backlogMessages": cursor.backlog_messages,
         "why": why._asdict(),
+        **_dead_letters(subscription),
         **_throttled(subscription, now),
     }
+
+
+def _dead_letters(subscription: Subscription) -> Stats:
+    letters = subscription.dead_letters
+    if letters.policy is None:
+        return {}
+    told = letters.policy.as_json() | {"messages": letters.messages, "lastTimestamp": letters.last}
+    if letters.refused:
+        told |= {"refused": letters.refused, "refusedSince": letters.refused_since}
+    return {"deadLetters": told}
 
 
 def _throttled(subscription: Subscription, now: Now) -> Stats:
@@ -385,6 +399,8 @@ _NOT_OF_A_SUM: Final = frozenset(("metadata", "address", "connectedSince", "clie
 def add(total: Stats, stats: Stats, parts: int) -> None:
     """Add the statistics of one more partition to those of ``parts`` others."""
     _add_numbers(total, stats)
+    if stats.get("deadLettersLost"):
+        total["deadLettersLost"] = True
     if "msgDropRate" in stats:
         total["msgDropRate"] = total.get("msgDropRate", 0.0) + stats["msgDropRate"]
     for name in ("backlogQuotaLimitSize", "backlogQuotaLimitTime"):
@@ -426,12 +442,25 @@ def _consumer_of_a_sum(consumer: Stats) -> Stats:
 def _add_subscription(total: Stats, subscription: Stats) -> None:
     _add_numbers(total, subscription)
     total["subscriptionProperties"] |= subscription["subscriptionProperties"]
+    if "deadLetters" in subscription:
+        total["deadLetters"] = _letters_of_both(total.get("deadLetters", {}), subscription["deadLetters"])
     consumers = [_consumer_of_a_sum(each) for each in subscription["consumers"]]
     if len(total["consumers"]) != len(consumers):
         total["consumers"] += consumers
         return
     for summed, consumer in zip(total["consumers"], consumers, strict=True):
         _add_numbers(summed, consumer)
+
+
+def _letters_of_both(one: Stats, other: Stats) -> Stats:
+    return (
+        other
+        | one
+        | {
+            "messages": one.get("messages", 0) + other["messages"],
+            "lastTimestamp": max(one.get("lastTimestamp", 0), other["lastTimestamp"]),
+        }
+    )
 
 
 def _add_numbers(total: Stats, stats: Stats) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, Self
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.commit_times import LATENCY_MS, SIZES, Latencies, spread
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.keeping import drops_dead_letters
 from pulsarbox.broker.limits.limiter import Scope
 from pulsarbox.broker.meter import WINDOW_SECONDS
 from pulsarbox.broker.producer import Producer
@@ -97,6 +98,8 @@ class SubscriptionRow(NamedTuple):
     """How often a limit cut what would have been sent, in messages and in bytes, by whose limit; where there is one."""
     ranges: int = 0
     """Acknowledged stretches behind the mark-delete."""
+    dead_letters: int = 0
+    """Messages that the box moved, since the subscription came into memory."""
     standstill: str = ""
     """Why nothing is being sent; empty where nothing is left to send."""
     standstill_seconds: float = 0.0
@@ -139,7 +142,8 @@ def _cursor_values(subscription: Subscription, now: Now) -> tuple[Any, ...]:
     return (
         backlog, cursor.backlog_messages, cursor.backlog_bytes, subscription.waiting_again, subscription.delayed(now),
         int(subscription.blocked), clearing.expired, rounded(clearing.rate_expired(now)), clearing.last_expired,
-        subscription.mark_moved, throttled, len(cursor.ranges), reason, seconds,
+        subscription.mark_moved, throttled, len(cursor.ranges),
+        subscription.dead_letters.messages, reason, seconds,
     )  # fmt: skip
 
 
@@ -178,6 +182,8 @@ class TopicRow(NamedTuple):
     size_evictions: int = 0
     """Times that a backlog was cut because it was too large, since the topic came into memory."""
     age_evictions: int = 0
+    letters_lost: int = 0
+    """1 of a topic for dead letters that keeps none."""
     entries_in: float = 0.0
     entries_out: float = 0.0
     stored_bytes_out: float = 0.0
@@ -269,7 +275,7 @@ def _stored_values(
         ledger.confirmed_messages, end, ledger.size, end - slowest, backlog.size.limit,
         backlog.age.limit // 1000 if backlog.age.limit > 0 else -1,
         max(now.wall - oldest.begins, 0) // 1000 if oldest is not None else -1,
-        topic.stored.delays.size, backlog.evictions, topic.expiry.evictions,
+        topic.stored.delays.size, backlog.evictions, topic.expiry.evictions, int(drops_dead_letters(topic)),
         rounded(entries_in), rounded(entries_out), bytes_out, *recent,
     )  # fmt: skip
 

@@ -103,6 +103,8 @@ TOPIC: Final = (
     Metric("pulsar_storage_backlog_age_seconds", "Seconds that it is old; -1: there is none", field("backlog_age")),
     *_EVICTED,
     _DELAYED_INDEX,
+    Metric("pulsarbox_dead_letters_lost", "1 where a topic for dead letters has nothing that keeps them",
+           field("letters_lost")),
     *_BUCKETS,
     *_REPLICATION,
 )  # fmt: skip
@@ -154,6 +156,8 @@ SUBSCRIPTION: Final = (
            field("backlog_messages")),
     Metric("pulsarbox_subscription_backlog_bytes", "Bytes before it", field("backlog_bytes")),
     Metric("pulsarbox_subscription_ack_ranges", "Acknowledged stretches behind its mark-delete", field("ranges")),
+    Metric("pulsarbox_subscription_dead_letters", "Messages that the box moved to its dead letter topic",
+           field("dead_letters")),
 )  # fmt: skip
 
 THROTTLED: Final = (

@@ -1,0 +1,135 @@
+"""Where dead letters go: their topics are found or made, given a subscription, and the letters put into the open batch.
+
+A dead letter is no producer's: no name, no rate and no deduplication stands before it. What the topic itself asks for
+(room, size, encryption, a schema) holds for it too.
+"""
+
+import logging
+from typing import Final
+
+from pulsarbox.broker import keeping
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.dead_letter import Letter, Origin, make_letter
+from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topics import Topics
+from pulsarbox.clock import Now
+from pulsarbox.errors import NotAllowed, PersistenceError, ServiceNotReady
+from pulsarbox.names import TopicName
+from pulsarbox.protocol.frames import MESSAGE_SIZE_FRAME_PADDING
+from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
+from pulsarbox.storage.record import Entry
+
+log = logging.getLogger(__name__)
+
+_COMMAND_BYTES: Final = 1024
+"""What the command before a message may take of a frame."""
+
+
+class DeadLetterOffice:
+    """Puts dead letters into their topics."""
+
+    def __init__(self, core: Core, topics: Topics, schemas: Schemas) -> None:
+        self._core = core
+        self._topics = topics
+        self._schemas = schemas
+        self._turn = 0
+        """Which partition is next for a message without a key."""
+        self._posting = False
+
+    def prepare(self, policy: DeadLetterPolicy, now: Now) -> list[TopicName]:
+        """See that a policy's topic exists and has its subscription; its parts.
+
+        Raises NotFound where its namespace is missing, NotAllowed, PreconditionFailed or Conflict where it cannot be.
+        """
+        name = policy.topic
+        count = self._topics.partitions(name)
+        if not count and not self._topics.exists(name):
+            kind = self._topics.auto_created(name)
+            if kind.partitions and name.base == name:
+                self._topics.create_partitioned(name, kind.partitions, now)
+                count = kind.partitions
+            else:
+                self._topics.create(name, now)
+            log.info("topic %s is made for dead letters", name)
+        parts = [name.partition(i) for i in range(count)] or [name]
+        if policy.initial_subscription:
+            for part in parts:
+                self._subscribe(part, policy.initial_subscription, now)
+        return parts
+
+    def _subscribe(self, name: TopicName, subscription: str, now: Now) -> None:
+        topic = self._topics.find(name, now)
+        if isinstance(topic, PersistentTopic) and not any(each.durable for each in topic.subscriptions.values()):
+            topic.admission.check_subscription(len(topic.subscriptions))
+            if subscription not in topic.subscriptions:
+                topic.subscribe(subscription, earliest=True, properties={}, now=now)
+
+    def post(
+        self, entry: Entry, unacked: int | None, source: TopicName, origin: Origin, policy: DeadLetterPolicy, now: Now
+    ) -> None:
+        """Put an entry of ``source``, of a batch what is in ``unacked``, into the open batch as a dead letter.
+
+        Raises PulsarBoxError, and puts nothing there, where its topic does not take it.
+        """
+        refusal = self._core.commits.housekeeping.refusal
+        if refusal is not None:
+            raise PersistenceError(refusal)
+        if self._posting:  # the quota of one dead letter topic has set another subscription in motion
+            raise ServiceNotReady("another dead letter is just being moved")
+        self._posting = True
+        try:
+            self._post(entry, unacked, source, origin, policy, now)
+        finally:
+            self._posting = False
+
+    def _post(
+        self, entry: Entry, unacked: int | None, source: TopicName, origin: Origin, policy: DeadLetterPolicy, now: Now
+    ) -> None:
+        topic = self._topic(entry, source, policy, now)
+        topic.check_takes()
+        most = self._core.settings.maxMessageSize
+        letter = make_letter(entry.body, unacked, origin, now.wall - now.offset, most)
+        self._bring_schema(source, topic.name, letter.metadata, now)
+        self._put(letter, topic, now)
+
+    def _topic(self, entry: Entry, source: TopicName, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
+        parts = self.prepare(policy, now)
+        if len(parts) == 1:
+            name = parts[0]
+        elif entry.key_hash:
+            name = parts[entry.key_hash % len(parts)]  # those of a key stay together, and in order
+        else:
+            self._turn += 1
+            name = parts[self._turn % len(parts)]
+        topic = self._topics.open(name, now)
+        if not isinstance(topic, PersistentTopic):
+            raise NotAllowed(f"{name} keeps nothing")
+        return topic
+
+    def _bring_schema(self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now) -> None:
+        """The schema that a message was written with is known in its new topic too, under that topic's version."""
+        version = metadata.schema_version
+        if not version:
+            self._schemas.check_none(target)
+            return
+        stored = self._schemas.get(source, int.from_bytes(version, "big")) if len(version) == 8 else None
+        if stored is None:
+            metadata.ClearField("schema_version")  # else it would mean another one there
+        else:
+            metadata.schema_version = self._schemas.put(target, stored.schema, now.wall).version_bytes
+
+    def _put(self, letter: Letter, topic: PersistentTopic, now: Now) -> None:
+        payload = letter.payload()
+        most = self._core.settings.maxMessageSize + MESSAGE_SIZE_FRAME_PADDING - _COMMAND_BYTES
+        if len(payload) > most:
+            size = len(payload)
+            raise NotAllowed(f"it would have {size} bytes with its properties, and no frame takes more than {most}")
+        if topic.admission.measures:
+            topic.admission.check_message(len(payload), letter.metadata)
+        if topic.ledger.total_bytes >= topic.backlog.full_at and topic.backlog.refuses(now):
+            raise ServiceNotReady(f"the backlog quota of {topic.name} is reached")
+        topic.append(parse_entry(payload), payload, now)
+        keeping.marked(topic, now)

@@ -1,0 +1,58 @@
+"""Whether dead letters are kept: a topic for them that has no subscription and no retention drops what it is given.
+
+A topic is for dead letters, or for messages to be tried again, where it is called so by clients, or where a dead letter
+policy of the box has sent something there. Source: PIP-124, apache/pulsar#13408.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.policies.dead_letter import DEAD_LETTER_SUFFIX, RETRY_SUFFIX
+from pulsarbox.broker.policies.retention import RETENTION
+from pulsarbox.clock import Now
+from pulsarbox.names import TopicName
+from pulsarbox.storage.catalog import Row, topic_key
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topic import PersistentTopic
+
+log = logging.getLogger(__name__)
+
+MARK: Final = "deadLetters"
+"""In a topic's row: the box has sent dead letters there."""
+
+
+def for_dead_letters(name: TopicName, row: Row) -> bool:
+    """Whether a topic, which has this row, is for dead letters."""
+    return name.base.local.endswith((DEAD_LETTER_SUFFIX, RETRY_SUFFIX)) or bool(row.get(MARK))
+
+
+def marked(topic: "PersistentTopic", now: Now) -> None:
+    """A dead letter goes to the topic: it is one for them from now on."""
+    if not topic.for_dead_letters:
+        topic.for_dead_letters = True
+        key = topic_key(str(topic.name))
+        topic.core.commits.put_row(key, (topic.core.catalog.get(key) or {}) | {MARK: True})
+    warn(topic)
+
+
+def drops_dead_letters(topic: "PersistentTopic") -> bool:
+    """Whether the topic is for dead letters, and nothing keeps what it is given."""
+    if not topic.for_dead_letters or topic.stored.cursors:
+        return False
+    retention = topic.policies.get(RETENTION)
+    return retention.time_ms == 0 or retention.size == 0
+
+
+def warn(topic: "PersistentTopic") -> None:
+    """Say in the log, once, that dead letters will be lost; before they are."""
+    if not drops_dead_letters(topic):
+        topic.warned_of_loss = False
+    elif not topic.warned_of_loss:
+        topic.warned_of_loss = True
+        log.warning(
+            "topic %s is for dead letters and keeps none: it has no subscription, and no retention."
+            " `pulsarbox sub create %s NAME --at earliest` keeps what comes, and what is still there",
+            topic.name,
+            topic.name,
+        )

@@ -1,0 +1,77 @@
+"""The dead letter policy of a subscription, which the box itself keeps: an extension, Pulsar leaves it to clients.
+
+As JSON it has the names of the clients' DeadLetterPolicy:
+https://pulsar.apache.org/docs/4.2.x/concepts-messaging/#dead-letter-topic.
+"""
+
+from typing import Any, Final, NamedTuple, Self
+
+from pulsarbox.errors import InvalidTopicName, Unprocessable
+from pulsarbox.names import TopicName, parse_topic
+from pulsarbox.storage.catalog import Row
+
+DEAD_LETTER_SUFFIX: Final = "-DLQ"
+RETRY_SUFFIX: Final = "-RETRY"
+"""What clients append to the names of topics: ``<topic>-<subscription>``, or in old clients ``<subscription>``."""
+
+DEFAULT_SUBSCRIPTION: Final = "dead-letters"
+"""The subscription that a dead letter topic gets where the policy names none: it is to keep what it is given."""
+
+ROW: Final = "deadLetter"
+"""Under which the row of a subscription has its policy."""
+
+COUNT_MAX: Final = 1_000_000
+
+_KEYS: Final = ("maxRedeliverCount", "deadLetterTopic", "initialSubscriptionName")
+
+
+class DeadLetterPolicy(NamedTuple):
+    """When a message becomes a dead letter, and where it goes."""
+
+    max_redeliveries: int
+    """A message is sent again so often at most; 0: it is sent once."""
+    topic: TopicName
+    initial_subscription: str
+    """A subscription that the dead letter topic gets where it has none; empty for none."""
+
+    @classmethod
+    def read(cls, value: Any, topic: TopicName, subscription: str) -> Self:
+        """From JSON, for a subscription of a topic. Raises Unprocessable, with what is wrong and what to write."""
+        if not isinstance(value, dict):
+            raise Unprocessable('A dead letter policy is a JSON object: {"maxRedeliverCount": 3}')
+        unknown = [name for name in value if name not in _KEYS]
+        if unknown:
+            raise Unprocessable(f"A dead letter policy has no {unknown[0]!r}: it has {', '.join(_KEYS)}")
+        count = value.get("maxRedeliverCount")
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COUNT_MAX:
+            raise Unprocessable(f"maxRedeliverCount must be a whole number from 0 to {COUNT_MAX}, not {count!r}")
+        initial = value.get("initialSubscriptionName")
+        initial = DEFAULT_SUBSCRIPTION if initial is None else initial
+        if not isinstance(initial, str) or (initial and not initial.strip()):
+            raise Unprocessable("initialSubscriptionName must be the name of a subscription, or empty for none")
+        return cls(count, _target(value.get("deadLetterTopic"), topic, subscription), initial)
+
+    @classmethod
+    def of_row(cls, row: Row) -> Self:
+        """From the row of a subscription."""
+        return cls(row["maxRedeliverCount"], parse_topic(row["deadLetterTopic"]), row["initialSubscriptionName"])
+
+    def as_json(self) -> Row:
+        """As JSON, for people and for the row."""
+        return dict(zip(_KEYS, (self.max_redeliveries, str(self.topic), self.initial_subscription), strict=True))
+
+
+def _target(text: object, topic: TopicName, subscription: str) -> TopicName:
+    if text is None or text == "":
+        text = f"{topic.base}-{subscription}{DEAD_LETTER_SUFFIX}"
+    if not isinstance(text, str):
+        raise Unprocessable(f"deadLetterTopic must be the name of a topic, not {text!r}")
+    try:
+        target = parse_topic(text)
+    except InvalidTopicName as error:
+        raise Unprocessable(f"deadLetterTopic: {error}") from None
+    if not target.persistent:
+        raise Unprocessable(f"deadLetterTopic must be a persistent topic: {target} would keep nothing")
+    if target.base == topic.base:
+        raise Unprocessable(f"deadLetterTopic must be another topic: {target} is that of the subscription")
+    return target
