@@ -95,7 +95,7 @@ def _highest(stored: StoredTopic) -> dict[str, int]:
 
 
 def _ledger_state(ledger: ManagedLedger) -> list[object]:
-    fields = ("ledger_id", "created", "closed", "messages_before", "bytes_before", "entries", "confirmed", "size")
+    fields = "ledger_id", "created", "closed", "messages_before", "bytes_before", "entries", "confirmed", "size", "hole"
     state: list[object] = [tuple(getattr(info, name) for name in fields) for info in ledger.ledgers.values()]
     totals = ("total_messages", "total_bytes", "last_confirmed", "confirmed_messages", "confirmed_bytes", "last_batch")
     return state + [f"{name}={getattr(ledger, name)}" for name in totals]
@@ -142,9 +142,8 @@ class Trimmed(Checker):
             assert stored is not None
             closed = [info.ledger_id for info in list(stored.ledger.ledgers.values())[:-1] if info.entries]
             held = {position.ledger_id for sub in topic.subs.values() if sub.durable for position in sub.left}
-            if closed:
-                names = topic.name, closed[0], list(topic.subs)
-                self.check(min(held, default=2**63) <= closed[0], "nobody needs it, it stays:", *names)
+            unneeded = [ledger_id for ledger_id in closed if ledger_id not in held]
+            self.check(not unneeded, "nobody needs them, they stay:", topic.name, unneeded, sorted(held))
 
 
 class Reloaded(Checker):

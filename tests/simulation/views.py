@@ -138,7 +138,7 @@ class TopicView:
     """Those of them whose end is durable."""
     core: object = None
     """The topic in memory that was seen last."""
-    seen: tuple[int, int] = (0, 0)
+    seen: tuple[int, int, int] = (0, 0, 0)
     """How many ledgers it had, and the first."""
     removed: dict[str, SubView] = field(default_factory=dict)
     """Unsubscribed, by name; they may come back with a crash until that is answered."""

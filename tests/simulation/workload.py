@@ -199,6 +199,7 @@ class Run:
         return self.disk.done | {
             "unload": self.model.unloads,
             "trim": self.model.trims,
+            "hole": self.model.holes,
             "life": self.box.life,
             "duplicate": self.model.duplicates,
             "delayed": self.model.delayed_deliveries,

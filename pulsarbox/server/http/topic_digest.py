@@ -62,7 +62,7 @@ def _add_stored(told: Stats, topic: PersistentTopic) -> None:
     told["msgInCount"] = ledger.confirmed_messages
     told["bytesInCount"] = end
     told["storageSize"] = ledger.size
-    told["backlogSize"] = end - slowest
+    told["backlogSize"] = ledger.bytes_behind(slowest)
     told["pendingAddEntriesCount"] = 0
 
 

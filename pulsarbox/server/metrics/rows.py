@@ -257,7 +257,7 @@ class TopicRow(NamedTuple):
             total_messages_in=ledger.confirmed_messages,
             total_bytes_in=ledger.confirmed_bytes,
             storage=ledger.size,
-            backlog_bytes=ledger.confirmed_bytes - slowest,
+            backlog_bytes=ledger.bytes_behind(slowest),
             quota=topic.backlog.size.limit,
             quota_time=topic.backlog.age.limit // 1000 if topic.backlog.age.limit > 0 else -1,
             backlog_age=max(now.wall - oldest.begins, 0) // 1000 if oldest is not None else -1,
