@@ -106,6 +106,28 @@ class Trimmed(Checker):
 
     rule = "trimmed"
 
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._turns = 0
+
+    def turn(self) -> None:
+        """See Checker."""
+        self._turns += 1
+        if self._turns % 20 == 0 and self.model.box.broker.core.commits.in_flight is None:
+            for topic in self.model.topics.values():
+                if topic.core is not None:
+                    self._check_needed(topic, topic.core.ledger)
+
+    def _check_needed(self, topic: TopicView, ledger: ManagedLedger) -> None:
+        """Each closed ledger holds something that a durable subscription has not acknowledged."""
+        durable = [sub for sub in topic.subs.values() if sub.durable]
+        if any(sub.seeks or sub.unsure for sub in durable):
+            return
+        closed = [info.ledger_id for info in list(ledger.ledgers.values())[:-1] if info.entries]
+        held = {position.ledger_id for sub in durable for position in sub.left}
+        unneeded = [ledger_id for ledger_id in closed if ledger_id not in held]
+        self.check(not unneeded, "nobody needs them, they stay:", topic.name, unneeded, sorted(held))
+
     def trimmed(self, topic: TopicView, ledger_id: int, positions: list[Position]) -> None:
         """See Checker."""
         newest = max(topic.ledgers, default=0)
@@ -140,10 +162,7 @@ class Trimmed(Checker):
         for topic in self.model.topics.values():
             stored = shadow_of(self.model.box.broker.core.store, self.model.box.disk.peek()).topic(topic.name)
             assert stored is not None
-            closed = [info.ledger_id for info in list(stored.ledger.ledgers.values())[:-1] if info.entries]
-            held = {position.ledger_id for sub in topic.subs.values() if sub.durable for position in sub.left}
-            unneeded = [ledger_id for ledger_id in closed if ledger_id not in held]
-            self.check(not unneeded, "nobody needs them, they stay:", topic.name, unneeded, sorted(held))
+            self._check_needed(topic, stored.ledger)
 
 
 class Reloaded(Checker):
