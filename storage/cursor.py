@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pulsarbox.storage.catalog import acks_chunk_key, acks_key
 from pulsarbox.storage.entry_map import EntryMap
 from pulsarbox.storage.format import RECORD_PREFIX, RecordKind
-from pulsarbox.storage.ledger import ManagedLedger, new_position
+from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger, new_position
 from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from pulsarbox.storage.record import (
     Acked,
@@ -76,7 +76,17 @@ class ManagedCursor:
         """Whether the entry is acknowledged."""
         if (ledger_id, entry_id) <= self.mark_delete:
             return True
-        return bool(self._range_chunks) and self.ranges.covers(ledger_id, entry_id)
+        if self._range_chunks and self.ranges.covers(ledger_id, entry_id):
+            return True
+        return ledger_id not in self.ledger.ledgers  # it went because everybody had acknowledged all of it
+
+    def is_done_with(self, info: LedgerInfo) -> bool:
+        """Whether every entry of a ledger is acknowledged."""
+        mark, last = self.mark_delete, info.entries - 1
+        if last < 0 or mark >= (info.ledger_id, last):
+            return True
+        first = mark.entry_id + 1 if mark.ledger_id == info.ledger_id else 0
+        return bool(self._range_chunks) and self.ranges.first_gap(info.ledger_id, first) > last
 
     @property
     def last_acked(self) -> tuple[int, int]:
@@ -96,7 +106,7 @@ class ManagedCursor:
     @property
     def backlog_messages(self) -> int:
         """Confirmed messages that are not acknowledged."""
-        return self.ledger.confirmed_messages - self.mark_messages - self.ranges.messages - self._partly
+        return self.ledger.messages_behind(self.mark_messages) - self.ranges.messages - self._partly
 
     @property
     def backlog_entries(self) -> int:
@@ -106,7 +116,7 @@ class ManagedCursor:
     @property
     def backlog_bytes(self) -> int:
         """Bytes of the confirmed entries that are not acknowledged."""
-        return self.ledger.confirmed_bytes - self.mark_bytes - self.ranges.size
+        return self.ledger.bytes_behind(self.mark_bytes) - self.ranges.size
 
     def redelivery_count(self, position: tuple[int, int]) -> int:
         """How often the entry was asked for again."""
@@ -147,6 +157,8 @@ class ManagedCursor:
                 self._absorb()
                 return True
         elif entry_id <= mark[1]:
+            return False
+        if ledger_id not in self.ledger.ledgers:  # one that is not durable comes late
             return False
         if not self.ranges.add_entry(ledger_id, entry_id, messages, size, total_messages, total_bytes):
             return False
@@ -197,6 +209,20 @@ class ManagedCursor:
         self._fresh.clear()
         self._fresh_batches.clear()
         self._fresh_counts.clear()
+
+    def forget_ledger(self, ledger_id: int) -> bool:
+        """The ledger is no more, while one before it stays: nothing in it counts. Whether anything was known of it."""
+        known = self.ranges.drop_ledger(ledger_id)
+        known = self._partly_forgotten(ledger_id) or known
+        for fresh in (self._fresh_batches, self._fresh_counts):
+            fresh.difference_update([each for each in fresh if each[0] == ledger_id])
+        self._fresh = [each for each in self._fresh if each[0] != ledger_id]
+        return known
+
+    def _partly_forgotten(self, ledger_id: int) -> bool:
+        batches = self.batch_acks.drop_ledger(ledger_id)
+        self._partly -= _acked_messages(batches)
+        return bool(self.redeliveries.drop_ledger(ledger_id) or batches)
 
     def _mark(self, position: Position, total_messages: int, total_bytes: int) -> None:
         self.mark_delete = position

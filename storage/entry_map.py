@@ -85,6 +85,13 @@ class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
             dropped += self._drop(key, start, last % CHUNK_ENTRIES if key[1] == high else CHUNK_ENTRIES - 1)
         return dropped
 
+    def drop_ledger(self, ledger_id: int) -> list[V]:
+        """Forget what the entries of a ledger have, and tell it."""
+        dropped = []
+        for key in list(self.chunks.irange((ledger_id, 0), (ledger_id + 1, 0), inclusive=(True, False))):
+            dropped += self._drop(key, 0, CHUNK_ENTRIES - 1)
+        return dropped
+
     def drop_through(self, ledger_id: int, entry_id: int) -> list[V]:
         """Forget what the entries up to this one have, and tell it."""
         border = (ledger_id, entry_id // CHUNK_ENTRIES)

@@ -17,7 +17,10 @@ new_position: Final = tuple.__new__
 class LedgerInfo:
     """One ledger of a topic. Times are milliseconds since 1970; ``closed`` is 0 for the one that grows."""
 
-    __slots__ = ("bytes_before", "closed", "confirmed", "created", "entries", "ledger_id", "messages_before", "size")
+    __slots__ = (
+        "bytes_before", "closed", "confirmed", "created", "entries", "hole", "last_batch", "last_publish_time",
+        "ledger_id", "messages_before", "size",
+    )  # fmt: skip
 
     def __init__(self, ledger_id: int, created: int, messages_before: int, bytes_before: int) -> None:
         self.ledger_id = ledger_id
@@ -32,6 +35,12 @@ class LedgerInfo:
         """Entries that are durable."""
         self.size = 0
         """Bytes of the appended entries."""
+        self.hole = (0, 0)
+        """Messages and bytes of the ledgers right before it that went while an earlier one stayed."""
+        self.last_batch: int | None = None
+        """Of one that is closed, the messages in its last entry (-1: no batch); None where that is not known."""
+        self.last_publish_time = 0
+        """Of one that is closed, that of its last entry."""
 
 
 class ManagedLedger:
@@ -45,9 +54,9 @@ class ManagedLedger:
 
     # With many topics, publishing waits for memory more than it computes: slots save one look-up there an attribute.
     __slots__ = (
-        "_order", "appended_batch", "appended_publish_time", "changed", "confirmed_bytes", "confirmed_messages",
-        "current", "dropped_entries", "last_append_time", "last_batch", "last_confirmed", "last_publish_time",
-        "ledgers", "tail", "topic_id", "total_bytes", "total_messages",
+        "_holed", "_order", "appended_batch", "appended_publish_time", "changed", "confirmed_bytes",
+        "confirmed_messages", "current", "dropped_entries", "last_append_time", "last_batch", "last_confirmed",
+        "last_publish_time", "ledgers", "tail", "topic_id", "total_bytes", "total_messages",
     )  # fmt: skip
     current: LedgerInfo
 
@@ -55,6 +64,8 @@ class ManagedLedger:
         self.topic_id = topic_id
         self.ledgers: dict[int, LedgerInfo] = {}
         self._order: list[int] = []
+        self._holed: list[LedgerInfo] = []
+        """The ledgers with a hole before them."""
         self.total_messages = 0
         self.total_bytes = 0
         self.last_confirmed = Position(-1, -1)
@@ -83,12 +94,46 @@ class ManagedLedger:
         """Bytes of the entries in all ledgers."""
         return sum(info.size for info in self.ledgers.values())
 
+    @property
+    def newest(self) -> LedgerInfo | None:
+        """The last ledger that has entries."""
+        return next((info for i in reversed(self._order) if (info := self.ledgers[i]).entries), None)
+
+    def messages_behind(self, total: int) -> int:
+        """The durable messages behind a place, which is given by its total of messages; without what was dropped."""
+        return self.confirmed_messages - total - self._dropped_behind(total, 0)
+
+    def bytes_behind(self, total: int) -> int:
+        """The same in bytes."""
+        return self.confirmed_bytes - total - self._dropped_behind(total, 1)
+
+    def _dropped_behind(self, total: int, unit: int) -> int:
+        dropped = 0
+        for info in self._holed:
+            end = info.bytes_before if unit else info.messages_before
+            dropped += max(0, min(info.hole[unit], end - total))
+        return dropped
+
+    def total_bytes_before(self, size: int) -> int:
+        """The total of bytes behind which no more than ``size`` bytes are stored."""
+        total = self.confirmed_bytes - size
+        for info in reversed(self._holed):
+            if info.bytes_before <= total:
+                break
+            total -= info.hole[1]
+        return total
+
     def open_ledger(self, ledger_id: int, now_ms: int) -> LedgerInfo:
         """Let the topic grow in a new ledger; the one before is closed, as of its last entry."""
         assert not self._order or ledger_id > self._order[-1]
         if self._order:
             settled = self.current.entries and self.current.entries == self.current.confirmed
             self.current.closed = min(self.last_append_time or now_ms, now_ms) if settled else now_ms
+            if self.current.entries:
+                self.current.last_batch, self.current.last_publish_time = (
+                    self.appended_batch,
+                    self.appended_publish_time,
+                )
         info = LedgerInfo(ledger_id, now_ms, self.total_messages, self.total_bytes)
         self.restore_ledger(info)
         return info
@@ -97,8 +142,16 @@ class ManagedLedger:
         """Add a ledger as it was left; used with growing ids."""
         self.ledgers[info.ledger_id] = self.current = info
         self._order.append(info.ledger_id)
+        self.set_hole(info, info.hole)
         if self.last_confirmed.ledger_id == -1:
             self.last_confirmed = Position(info.ledger_id, -1)
+
+    def set_hole(self, info: LedgerInfo, hole: tuple[int, int]) -> None:
+        """Say what is missing right before a ledger, in messages and bytes."""
+        info.hole = hole
+        if hole != (0, 0) and info not in self._holed:
+            self._holed.append(info)
+            self._holed.sort(key=lambda each: each.ledger_id)
 
     def append(self, entry: Entry) -> None:
         """Take an entry that was made for the next id of the current ledger."""
@@ -162,9 +215,13 @@ class ManagedLedger:
         changed = []
         for ledger_id in self._order[bisect_right(self._order, self.last_confirmed.ledger_id) - 1 :]:
             info = self.ledgers[ledger_id]
+            given_up = info.entries - info.confirmed
             info.entries = info.confirmed
             if ledger_id == self.last_confirmed.ledger_id:
-                info.size = self.confirmed_bytes - info.bytes_before
+                if given_up:  # else what is missing behind it would count
+                    info.size = self.confirmed_bytes - info.bytes_before
+                if info is not self.current and info.entries:
+                    info.last_batch, info.last_publish_time = self.last_batch, self.last_publish_time
             else:
                 info.size = 0
                 info.messages_before = self.confirmed_messages
@@ -172,17 +229,40 @@ class ManagedLedger:
             changed.append(info)
         return changed
 
-    def drop(self, ledger_id: int) -> None:
-        """The ledger is no more; it is not the one that grows."""
+    def drop(self, ledger_id: int) -> LedgerInfo | None:
+        """The ledger is no more; it is not the one that grows. Where an earlier one stays, gives the ledger behind it:
+        a hole is before that now.
+        """
         assert ledger_id != self._order[-1]
-        self.dropped_entries += self.ledgers.pop(ledger_id).confirmed
-        self._order.remove(ledger_id)
+        at = self._order.index(ledger_id)
+        info = self.ledgers.pop(ledger_id)
+        self.dropped_entries += info.confirmed
+        del self._order[at]
+        if info in self._holed:
+            self._holed.remove(info)
         self.tail.pop(ledger_id, None)
         if self.last_confirmed.ledger_id == ledger_id:
-            self.last_confirmed = Position(self._order[0], -1)
-            self.last_batch = -1
-            if not self.current.entries:
-                self.appended_batch = -1
+            self._last_dropped(at)
+        if not at:
+            return None
+        behind = self.ledgers[self._order[at]]
+        messages, size = info.messages_before - info.hole[0], info.bytes_before - info.hole[1]
+        self.set_hole(behind, (behind.messages_before - messages, behind.bytes_before - size))
+        return behind
+
+    def _last_dropped(self, at: int) -> None:
+        """The last durable entry is no more: of those that stay, the last is in a ledger before the place ``at``."""
+        infos = [self.ledgers[ledger_id] for ledger_id in reversed(self._order[:at])]
+        last = next((info for info in infos if info.confirmed), None)
+        self.last_confirmed, self.last_batch = Position(self._order[0], -1), -1
+        if last is not None:
+            self.last_confirmed = Position(last.ledger_id, last.confirmed - 1)
+            self.last_batch = -1 if last.last_batch is None else last.last_batch
+            self.last_publish_time = last.last_publish_time
+        if not self.current.entries:
+            self.appended_batch = self.last_batch
+            if last is not None:
+                self.appended_publish_time = self.last_publish_time
 
     def forget(self, ledger_id: int, first: int, last: int) -> None:
         """Drop entries from the tail in memory."""

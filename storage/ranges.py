@@ -244,6 +244,15 @@ class RangeSet:
                 break
         return beyond
 
+    def drop_ledger(self, ledger_id: int) -> bool:
+        """Forget the ranges of a ledger; whether there were any."""
+        keys = list(self.chunks.irange((ledger_id, 0), (ledger_id + 1, 0), inclusive=(True, False)))
+        for key in keys:
+            chunk = self.chunks[key]
+            self._count(chunk.ranges, -1)
+            self._delete(key, 0, len(chunk.starts))
+        return bool(keys)
+
     def end_of(self, chunks: int) -> AckedRange | None:
         """The last range of the first so many chunks; None where there are no more than that."""
         if len(self.chunks) <= chunks:

@@ -251,7 +251,7 @@ class Store:
             if stored is not None:
                 stored.delays.drop(ledger_id)
             if stored is not None and len(stored.ledger.ledgers) > 1:  # the last one goes with its topic
-                stored.ledger.drop(ledger_id)
+                self._drop_ledger(stored, ledger_id)
             return
         assert stored is not None
         row = json.loads(value)
@@ -261,11 +261,21 @@ class Store:
             restore_ledger(ledger, ledger_id, row)
             return
         info.closed = row["closed"]
+        ledger.set_hole(info, _hole(row))
+        if info.closed:
+            info.last_batch, info.last_publish_time = row.get("last_batch"), row.get("last_publish_time", 0)
         if not info.entries:  # what stood before it was given up with a failed commit
             info.messages_before, info.bytes_before = row["messages_before"], row["bytes_before"]
             if info is ledger.current:
                 ledger.total_messages = ledger.confirmed_messages = info.messages_before
                 ledger.total_bytes = ledger.confirmed_bytes = info.bytes_before
+
+    def _drop_ledger(self, stored: StoredTopic, ledger_id: int) -> None:
+        if stored.ledger.drop(ledger_id) is not None:
+            self.replayed_ledgers[stored.ledger] = None
+            for cursor in stored.cursors.values():
+                if cursor.forget_ledger(ledger_id):
+                    self.replayed_cursors[cursor] = None
 
     def _apply_cursor(self, stored: StoredTopic | None, cursor_id: int, value: bytes | None) -> None:
         if value is None:
@@ -278,7 +288,8 @@ class Store:
 
 
 def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:
-    """A ledger's row: its times, its size, the topic's totals before it, and of the last one what stands at its end."""
+    """A ledger's row: its times, its size, the topic's totals before it, what is missing there, and what its last entry
+    was; of the last one also the total at its end."""
     row: Row = {
         "created": info.created,
         "closed": info.closed,
@@ -287,14 +298,23 @@ def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:
         "entries": info.entries,
         "size": info.size,
     }
-    if info is ledger.current or (info.entries and not ledger.current.entries):
+    if info.hole != (0, 0):
+        row["hole"] = list(info.hole)
+    if info is ledger.current or info is ledger.newest:
         row |= {
             "messages": ledger.total_messages - info.messages_before,
             "last_batch": ledger.appended_batch,
             "last_publish_time": ledger.appended_publish_time,
             "last_append_time": ledger.last_append_time,
         }
+    elif info.last_batch is not None:
+        row |= {"last_batch": info.last_batch, "last_publish_time": info.last_publish_time}
     return row
+
+
+def _hole(row: Row) -> tuple[int, int]:
+    messages, size = row.get("hole", (0, 0))
+    return messages, size
 
 
 def restore_ledger(ledger: ManagedLedger, ledger_id: int, row: Row) -> None:
@@ -303,6 +323,9 @@ def restore_ledger(ledger: ManagedLedger, ledger_id: int, row: Row) -> None:
     info.closed = row["closed"]
     info.entries = info.confirmed = row["entries"]
     info.size = row["size"]
+    info.hole = _hole(row)
+    if info.closed:
+        info.last_batch, info.last_publish_time = row.get("last_batch"), row.get("last_publish_time", 0)
     ledger.restore_ledger(info)
     messages = info.messages_before + row.get("messages", 0)
     ledger.total_messages = ledger.confirmed_messages = messages

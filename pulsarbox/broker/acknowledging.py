@@ -28,6 +28,8 @@ class Acknowledging:
         self._batch_indexes = self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
         self._mark = self._cursor.mark_delete
         """Mark-delete as it was after the last acknowledgement."""
+        self._closed: set[int] = set()
+        """Ledgers that do not grow, of which something was acknowledged since it was last looked whether any can go."""
         self._epoch = 0
         """Resets of the cursor so far."""
 
@@ -143,11 +145,20 @@ class Acknowledging:
         mark = self._cursor.mark_delete
         if mark != self._mark:
             self._subscription.mark_moved = now.wall
-            if self._mark < self._topic.ledgers.oldest_end <= mark and self._cursor.durable:
+            another = mark.ledger_id != self._mark.ledger_id
+            if self._cursor.durable and (another or self._mark < self._topic.ledgers.oldest_end <= mark):
                 self._topic.trim(now)
             self._mark = mark
             if self._topic.backlog.blocked is not None and self._cursor.durable:
                 self._topic.backlog.moved(now)
+        if self._closed:
+            self._maybe_trim(now)
+
+    def _maybe_trim(self, now: Now) -> None:
+        """Entries of ledgers that do not grow were acknowledged: was this subscription the last that held them?"""
+        closed, self._closed = self._closed, set()
+        if self._cursor.durable and any(self._topic.ledgers.may_go(self._cursor, each) for each in closed):
+            self._topic.trim(now)
 
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = (message_id.ledgerId, message_id.entryId)
@@ -168,6 +179,8 @@ class Acknowledging:
             self._subscription.dispatcher.acknowledged_unheld(position)
         (_, size, total_messages, total_bytes, batch_size, _) = held
         self._cursor.acknowledge(position[0], position[1], batch_size, size, total_messages, total_bytes)
+        if position[0] < self._topic.ledgers.growing:
+            self._closed.add(position[0])
 
     def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = Position(message_id.ledgerId, message_id.entryId)
@@ -180,6 +193,8 @@ class Acknowledging:
             before = Position(position.ledger_id, position.entry_id - 1)
             through = (before, held.total_messages - held.batch_size, held.total_bytes - held.size)
         self._cursor.acknowledge_through(*through)
+        if position.ledger_id < self._topic.ledgers.growing:
+            self._closed.add(position.ledger_id)
         # What is held stands in the order of sending, which here is that of the topic.
         for each in list(takewhile(lambda held_at: held_at <= through[0], consumer.held)):
             consumer.release(each)

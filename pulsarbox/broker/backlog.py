@@ -78,13 +78,20 @@ class Backlog:
 
     def _full_at(self) -> int:
         slowest = self._slowest()
-        return slowest + self.size.limit + self.undue.size if slowest is not None and self.size.limit >= 0 else NEVER
+        if slowest is None or self.size.limit < 0:
+            return NEVER
+        return self._topic.ledger.total_bytes - self._held_behind(slowest) + self.size.limit + self.undue.size
+
+    def _held_behind(self, slowest: int) -> int:
+        """Bytes behind a place that are stored, or on their way to the disk."""
+        ledger = self._topic.ledger
+        return ledger.bytes_behind(slowest) + ledger.total_bytes - ledger.confirmed_bytes
 
     @property
     def used(self) -> int:
         """Bytes behind the slowest durable mark-delete, those on their way to the disk too, as far as they count."""
         slowest = self._slowest()
-        return self._topic.ledger.total_bytes - slowest - self.undue.size if slowest is not None else 0
+        return self._held_behind(slowest) - self.undue.size if slowest is not None else 0
 
     @property
     def waiting(self) -> int:
@@ -101,6 +108,11 @@ class Backlog:
     def confirmed(self, now: Now) -> None:
         """Entries were confirmed, and the topic's total has reached ``full_at``."""
         self._judge(now)
+
+    def dropped(self, now: Now) -> None:
+        """Ledgers are no more: with one that is not the oldest, the backlog is smaller while mark-delete stays."""
+        if self.blocked is not None:
+            self.moved(now)
 
     def undue_published(self, entry: Entry, now: Now) -> None:
         """An entry that may not be due has joined the backlog."""
@@ -242,7 +254,7 @@ class Backlog:
     def _evict(self, now: Now) -> None:
         """Let the oldest go for everybody who still has them, until nine tenths of the limit are left."""
         topic, ledger = self._topic, self._topic.ledger
-        until = ledger.confirmed_bytes - self.undue.size - self.size.target
+        until = ledger.total_bytes_before(self.undue.size + self.size.target)
         slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
         if (
             self._evicting or slowest.mark_bytes >= until

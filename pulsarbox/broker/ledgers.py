@@ -3,6 +3,7 @@
 It works on the stored topic alone, so that topics which nobody uses are kept in order without being loaded.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from pulsarbox.broker.core import Core
@@ -19,6 +20,7 @@ from pulsarbox.broker.policies.retention import (
 )
 from pulsarbox.clock import Now
 from pulsarbox.storage.catalog import ledger_key
+from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
@@ -33,19 +35,25 @@ class Trim(NamedTuple):
     again_at: int
 
 
-def trimmable(ledger: ManagedLedger, slowest: Position | None, retention: Retention, now_ms: int) -> Trim:
+def trimmable(ledger: ManagedLedger, cursors: Collection[ManagedCursor], retention: Retention, now_ms: int) -> Trim:
     """The closed ledgers that nobody needs, oldest first. Pure.
 
-    ``slowest`` is the mark-delete of the durable subscription that is furthest behind, None where there is none: then
-    only retention holds the closed ledgers, as in Pulsar.
+    ``cursors`` are those of the durable subscriptions. Where there is none, only retention holds the closed ledgers, as
+    in Pulsar. One that somebody needs holds only itself.
     """
     going: list[int] = []
     size = ledger.size
+    last: LedgerInfo | None = None
+    """The last of those with entries that stay."""
     for info in list(ledger.ledgers.values())[:-1]:
         if info.confirmed < info.entries:
             break
-        if slowest is not None and slowest < (info.ledger_id, info.entries - 1):
-            break
+        needed = not all(cursor.is_done_with(info) for cursor in cursors)
+        if not needed and last is not None and info.ledger_id == ledger.last_confirmed.ledger_id:
+            needed = last.last_batch is None  # the topic would end there, and it is not known with what
+        if needed:
+            last = info if info.entries else last
+            continue
         too_large = retention.size != UNLIMITED and size - info.size >= retention.size
         too_old = retention.time_ms != UNLIMITED and now_ms - info.closed >= retention.time_ms
         if not too_large and not too_old:
@@ -62,7 +70,7 @@ class TopicLedgers:
     # As in ManagedLedger.
     __slots__ = (
         "_bounds", "_core", "_deadline", "_ledger", "_max_entries", "_old_at", "_policies", "_stored", "_unneeded_due",
-        "oldest_end", "trim_due",
+        "growing", "oldest_end", "trim_due",
     )  # fmt: skip
 
     def __init__(self, core: Core, stored: StoredTopic, policies: TopicPolicies, deadline: TopicDeadline) -> None:
@@ -79,8 +87,7 @@ class TopicLedgers:
         """The ledger that grows could go, were it not for a subscription; or it is not known whether it could."""
         self.trim_due = len(self._ledger.ledgers) > 1 and not deadline.at
         """A ledger was closed, and it was not looked at since whether one can go."""
-        self.oldest_end = self._oldest_end()
-        """The end of the oldest ledger, where it can go: a cursor that comes to it may be the last that held it."""
+        self._find_ends()
 
     def _find_bounds(self) -> LedgerBounds:
         settings = self._core.settings
@@ -121,14 +128,22 @@ class TopicLedgers:
             commits.put_row(ledger_key(ledger.topic_id, each.ledger_id), ledger_row(ledger, each))
         self.trim_due = True
         self._unneeded_due = False
-        self.oldest_end = self._oldest_end()
+        self._find_ends()
         return info
 
-    def _oldest_end(self) -> Position:
-        oldest = next(iter(self._ledger.ledgers.values()))
-        if oldest is not self._ledger.current or self._unneeded_due:
-            return Position(oldest.ledger_id, oldest.entries - 1)
-        return NOWHERE
+    def _find_ends(self) -> None:
+        ledger = self._ledger
+        oldest = next(iter(ledger.ledgers.values()))
+        can_go = oldest is not ledger.current or self._unneeded_due
+        self.oldest_end = Position(oldest.ledger_id, oldest.entries - 1) if can_go else NOWHERE
+        """The end of the oldest ledger, where it can go: a cursor that comes to it may be the last that held it."""
+        self.growing = ledger.current.ledger_id + self._unneeded_due
+        """Ledgers before this one can go once they are acknowledged."""
+
+    def may_go(self, cursor: ManagedCursor, ledger_id: int) -> bool:
+        """Whether the cursor, which has just acknowledged an entry of a ledger, may be the last that held it."""
+        info = self._ledger.ledgers.get(ledger_id)
+        return info is not None and ledger_id < self.growing and cursor.is_done_with(info)
 
     def trim(self, now: Now) -> list[int]:
         """Drop the ledgers that nobody needs any more; gives their ids."""
@@ -145,8 +160,9 @@ class TopicLedgers:
             self.roll_over(now)
         return self._trim(now, DISABLED)[0]
 
-    def _slowest(self) -> Position | None:
-        return min((cursor.mark_delete for cursor in self._stored.cursors.values()), default=None)
+    @property
+    def _cursors(self) -> Collection[ManagedCursor]:
+        return self._stored.cursors.values()
 
     def _trim(self, now: Now, retention: Retention | None = None) -> tuple[list[int], int]:
         """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
@@ -154,11 +170,20 @@ class TopicLedgers:
         ledger = self._ledger
         if retention is None:
             retention = self._policies.get(RETENTION)
-        going, again_at = trimmable(ledger, self._slowest(), retention, now.wall)
+        going, again_at = trimmable(ledger, self._cursors, retention, now.wall)
+        holed: dict[int, LedgerInfo] = {}
         for ledger_id in going:
-            ledger.drop(ledger_id)
+            behind = ledger.drop(ledger_id)
             self._core.commits.drop_ledger(ledger, ledger_id, now)
-        self.oldest_end = self._oldest_end()
+            holed.pop(ledger_id, None)
+            if behind is not None:
+                holed[behind.ledger_id] = behind
+                for cursor in self._cursors:
+                    if cursor.forget_ledger(ledger_id):
+                        self._core.commits.cursor_changed(cursor, now)
+        for info in holed.values():
+            self._core.commits.put_row(ledger_key(ledger.topic_id, info.ledger_id), ledger_row(ledger, info))
+        self._find_ends()
         return list(going), again_at
 
     def _close_unneeded(self, now: Now) -> int:
@@ -170,11 +195,11 @@ class TopicLedgers:
             return 0
         if now.wall < ledger.last_append_time + after:
             return ledger.last_append_time + after
-        slowest = self._slowest()
-        if slowest is None or slowest >= ledger.last_confirmed:
+        if all(cursor.is_done_with(current) for cursor in self._cursors):
             self.roll_over(now)
         else:
             self._unneeded_due = True
+            self._find_ends()
         return 0
 
     def look(self, now: Now) -> tuple[list[int], int]:

@@ -351,11 +351,14 @@ class PersistentTopic(Topic):
             return
         first = next(iter(self.ledger.ledgers.values()))
         start = self.ledger.first_position()
-        for subscription in self.subscriptions.values():
+        for subscription in [each for each in self.subscriptions.values() if not each.durable]:
             cursor = subscription.cursor
-            if not cursor.durable and cursor.mark_delete < start:
+            for ledger_id in ledgers:
+                cursor.forget_ledger(ledger_id)
+            if cursor.mark_delete < start:
                 cursor.acknowledge_through(start, first.messages_before, first.bytes_before)
-                subscription.dispatch(now)
+            subscription.dispatch(now)
+        self.backlog.dropped(now)
 
     def dispatch(self, now: Now) -> None:
         """Give the consumers what there is for them."""

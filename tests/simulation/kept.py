@@ -149,7 +149,7 @@ class KeptRun:
         assert self.producer is not None
         topic, rule = self.topic, self.rules[-1]
         before = topic.ledger.total_bytes if topic is not None else 0
-        full = topic is not None and rule.size >= 0 and before - self._slowest(topic) >= rule.size
+        full = topic is not None and rule.size >= 0 and self._used(topic) >= rule.size
         self.producer.send(message[0], b"x" * message[1], publish_time=message[2])
         if topic is not None and full and rule.size_follows != FOLLOWS[2]:
             self._check("full", topic.ledger.total_bytes == before, "taken beyond the quota:", message, rule)
@@ -359,7 +359,7 @@ class KeptRun:
         return min(cursor.mark_bytes for cursor in topic.stored.cursors.values())
 
     def _used(self, topic: PersistentTopic) -> int:
-        return topic.ledger.confirmed_bytes - self._slowest(topic)
+        return topic.ledger.bytes_behind(self._slowest(topic))
 
     def _backlog(self, topic: PersistentTopic) -> list[Sent]:
         cursors = topic.stored.cursors.values()

@@ -33,10 +33,11 @@ def mutant(*rules: str) -> Callable[[Patch], Patch]:
 
 @mutant("kept")
 def retention_asks_the_fastest_subscription(patch: pytest.MonkeyPatch) -> None:
-    def slowest(self: TopicLedgers) -> Any:
-        return max((cursor.mark_delete for cursor in self._stored.cursors.values()), default=None)
+    def fastest(self: TopicLedgers) -> Any:
+        cursors = self._stored.cursors.values()
+        return sorted(cursors, key=lambda cursor: cursor.mark_delete)[-1:]
 
-    patch.setattr(TopicLedgers, "_slowest", slowest)
+    patch.setattr(TopicLedgers, "_cursors", property(fastest))
 
 
 @mutant("disk")

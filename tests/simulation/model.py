@@ -60,6 +60,8 @@ class Model:
         """How many there were, by the type of the subscription."""
         self.unloads = 0
         self.trims = 0
+        self.holes = 0
+        """Those of them that left an earlier ledger."""
         self.duplicates = 0
         self.latest_wall = 0
         """The latest that the wall clock was ever at: it may be set back."""
@@ -112,7 +114,7 @@ class Model:
     def _recover(self, topic: TopicView) -> None:
         stored = self.box.found.topic(topic.name)
         found = {} if stored is None else {cursor.name: cursor for cursor in stored.cursors.values()}
-        topic.core, topic.seen = None, (0, 0)
+        topic.core, topic.seen = None, (0, 0, 0)
         left = set() if stored is None else set(stored.ledger.ledgers)
         for checker in self.checkers:
             checker.recovered_topic(topic, left)
@@ -197,7 +199,7 @@ class Model:
             core = self.box.topic(topic.name)
             if core is not topic.core:
                 self.unloads += core is None
-                topic.core, topic.seen = core, (0, 0)
+                topic.core, topic.seen = core, (0, 0, 0)
                 if core is not None:
                     self._reloaded(topic, core)
             if self.book is not None:
@@ -205,7 +207,7 @@ class Model:
             if core is None or not quiet:
                 continue
             ledgers = core.ledger.ledgers
-            seen = len(ledgers), next(iter(ledgers))
+            seen = len(ledgers), next(iter(ledgers)), core.ledger.current.ledger_id
             if seen != topic.seen:
                 topic.seen = seen
                 for ledger_id in [each for each in topic.ledgers if each not in ledgers]:
@@ -224,6 +226,7 @@ class Model:
 
     def _trimmed(self, topic: TopicView, ledger_id: int) -> None:
         self.trims += 1
+        self.holes += ledger_id > min(topic.ledgers)
         self.world.note("trimmed", topic.name, ledger_id)
         positions = topic.ledgers.pop(ledger_id)
         topic.trimmed.add(ledger_id)

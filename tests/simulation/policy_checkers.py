@@ -32,7 +32,7 @@ from tests.simulation.flow_checkers import AtRest
 from tests.simulation.governor import RULED
 from tests.simulation.model import Model
 from tests.simulation.rate_checkers import Bucket
-from tests.simulation.rulebook import Ruled, Rulebook
+from tests.simulation.rulebook import Rulebook, Ruled
 from tests.simulation.views import NOWHERE, ConnView, ConsumerView, Pending, ProducerView, Request, SubView, TopicView
 
 SLACK: Final = 4.0
@@ -277,7 +277,7 @@ class Quotas(OfTopics):
         if age.follows is Follows.EVICTION and self._is_old(topic, book, SLACK * 1000):
             late = self.is_steady(topic, BACKLOG_AGE)
             self.check(not late, "too old, and not evicted:", topic.name, unasked.oldest(topic), age)
-        self._held(topic, hold=full and size.follows is Follows.HOLD or old and age.follows is Follows.HOLD)
+        self._held(topic, hold=(full and size.follows is Follows.HOLD) or (old and age.follows is Follows.HOLD))
 
     def _held(self, topic: TopicView, *, hold: bool) -> None:
         world = self.model.world

@@ -95,7 +95,7 @@ def _highest(stored: StoredTopic) -> dict[str, int]:
 
 
 def _ledger_state(ledger: ManagedLedger) -> list[object]:
-    fields = ("ledger_id", "created", "closed", "messages_before", "bytes_before", "entries", "confirmed", "size")
+    fields = "ledger_id", "created", "closed", "messages_before", "bytes_before", "entries", "confirmed", "size", "hole"
     state: list[object] = [tuple(getattr(info, name) for name in fields) for info in ledger.ledgers.values()]
     totals = ("total_messages", "total_bytes", "last_confirmed", "confirmed_messages", "confirmed_bytes", "last_batch")
     return state + [f"{name}={getattr(ledger, name)}" for name in totals]
@@ -105,6 +105,28 @@ class Trimmed(Checker):
     """A ledger goes when it is closed and every durable subscription has acknowledged all of it; then it does go."""
 
     rule = "trimmed"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._turns = 0
+
+    def turn(self) -> None:
+        """See Checker."""
+        self._turns += 1
+        if self._turns % 20 == 0 and self.model.box.broker.core.commits.in_flight is None:
+            for topic in self.model.topics.values():
+                if topic.core is not None:
+                    self._check_needed(topic, topic.core.ledger)
+
+    def _check_needed(self, topic: TopicView, ledger: ManagedLedger) -> None:
+        """Each closed ledger holds something that a durable subscription has not acknowledged."""
+        durable = [sub for sub in topic.subs.values() if sub.durable]
+        if any(sub.seeks or sub.unsure for sub in durable):
+            return
+        closed = [info.ledger_id for info in list(ledger.ledgers.values())[:-1] if info.entries]
+        held = {position.ledger_id for sub in durable for position in sub.left}
+        unneeded = [ledger_id for ledger_id in closed if ledger_id not in held]
+        self.check(not unneeded, "nobody needs them, they stay:", topic.name, unneeded, sorted(held))
 
     def trimmed(self, topic: TopicView, ledger_id: int, positions: list[Position]) -> None:
         """See Checker."""
@@ -140,11 +162,7 @@ class Trimmed(Checker):
         for topic in self.model.topics.values():
             stored = shadow_of(self.model.box.broker.core.store, self.model.box.disk.peek()).topic(topic.name)
             assert stored is not None
-            closed = [info.ledger_id for info in list(stored.ledger.ledgers.values())[:-1] if info.entries]
-            held = {position.ledger_id for sub in topic.subs.values() if sub.durable for position in sub.left}
-            if closed:
-                names = topic.name, closed[0], list(topic.subs)
-                self.check(min(held, default=2**63) <= closed[0], "nobody needs it, it stays:", *names)
+            self._check_needed(topic, stored.ledger)
 
 
 class Reloaded(Checker):

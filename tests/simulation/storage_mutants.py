@@ -65,9 +65,9 @@ def trimming_takes_redelivered_entries_for_acknowledged(patch: pytest.MonkeyPatc
 def the_ledger_that_grows_is_trimmed(patch: pytest.MonkeyPatch) -> None:
     original = ledgers.trimmable
 
-    def trimmable(ledger: Any, slowest: Any, *arguments: Any) -> Any:
-        trim = original(ledger, slowest, *arguments)
-        done = ledger.current.entries and slowest is not None and slowest >= ledger.last_confirmed
+    def trimmable(ledger: Any, cursors: Any, *arguments: Any) -> Any:
+        trim = original(ledger, cursors, *arguments)
+        done = ledger.current.entries and all(cursor.mark_delete >= ledger.last_confirmed for cursor in cursors)
         return trim._replace(ledgers=(*trim.ledgers, ledger.current.ledger_id)) if done else trim
 
     patch.setattr(ledgers, "trimmable", trimmable)

@@ -148,7 +148,7 @@ class TopicView:
     """Those of them whose end is durable."""
     core: object = None
     """The topic in memory that was seen last."""
-    seen: tuple[int, int] = (0, 0)
+    seen: tuple[int, int, int] = (0, 0, 0)
     """How many ledgers it had, and the first."""
     rewound_at: float = 0.0
     """When a subscription came or was set back, or the topic came into memory (monotonic)."""

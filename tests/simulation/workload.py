@@ -224,6 +224,7 @@ class Run:
             | {
                 "unload": self.model.unloads,
                 "trim": self.model.trims,
+                "hole": self.model.holes,
                 "life": self.box.life,
                 "duplicate": self.model.duplicates,
                 "delayed": self.model.delayed_deliveries,

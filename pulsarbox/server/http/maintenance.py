@@ -60,7 +60,7 @@ def backlog_size(call: Call) -> Later:
     ledger = topic.ledger
 
     def located(mark: Position, messages: int, size: int, now: Now) -> None:
-        later.give(answer(max(ledger.confirmed_bytes - size, 0)))
+        later.give(answer(max(ledger.bytes_behind(size), 0)))
 
     if place.position.ledger_id == -1:
         later.give(answer(ledger.size))

@@ -149,7 +149,7 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
         "bytesInCounter": ledger.confirmed_bytes,
         "msgInCounter": ledger.confirmed_messages,
         "storageSize": ledger.size,
-        "backlogSize": ledger.confirmed_bytes - slowest,
+        "backlogSize": ledger.bytes_behind(slowest),
         "backlogQuotaLimitSize": topic.backlog.size.limit,
         "backlogQuotaLimitTime": topic.backlog.age.limit // 1000 if topic.backlog.age.limit > 0 else -1,
         **_oldest(topic, now),

@@ -272,7 +272,7 @@ def _stored_values(
         waited, size = rounded(count * latencies.mean_ms), round(bytes_in * WINDOW_SECONDS)
         recent = (waited, size, spread(count, latencies.shares), sizes)
     return (
-        ledger.confirmed_messages, end, ledger.size, end - slowest, backlog.size.limit,
+        ledger.confirmed_messages, end, ledger.size, ledger.bytes_behind(slowest), backlog.size.limit,
         backlog.age.limit // 1000 if backlog.age.limit > 0 else -1,
         max(now.wall - oldest.begins, 0) // 1000 if oldest is not None else -1,
         topic.stored.delays.size, backlog.evictions, topic.expiry.evictions, int(drops_dead_letters(topic)),

@@ -15,6 +15,7 @@ from pulsarbox.errors import EntryDamaged, StoreFull
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, MessageIdData
+from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, Position
@@ -426,11 +427,17 @@ def test_the_log_cannot_outgrow_its_checkpoint_for_ever() -> None:
 retentions = st.builds(Retention, st.sampled_from([-1, 0, 10, 1000]), st.sampled_from([-1, 0, 30, 10_000]))
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.integers(-1, 30), retentions, st.integers(0, 2000))
-def test_what_is_trimmable(sizes: list[int], acked: int, retention: Retention, age: int) -> None:
-    """Only from the front, only closed, only acknowledged, and exactly as far as retention allows."""
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=6),
+    st.lists(st.sets(st.integers(0, 24)), max_size=2),
+    retentions,
+    st.integers(0, 2000),
+)
+def test_what_is_trimmable(sizes: list[int], unacked: list[set[int]], retention: Retention, age: int) -> None:
+    """Only closed, only acknowledged, the oldest first, and exactly as far as retention allows."""
     ledger = ManagedLedger(1)
     order = []
+    cursors = [ManagedCursor(number, str(number), ledger) for number in range(len(unacked))]
     for number, count in enumerate(sizes):
         info = ledger.open_ledger(number, 0)
         for entry_id in range(count):
@@ -441,20 +448,20 @@ def test_what_is_trimmable(sizes: list[int], acked: int, retention: Retention, a
             ledger.confirm([entry], keep=False)
             order.append(Position(number, entry_id))
         assert info.entries == count
-    slowest = None if acked < 0 else order[min(acked, len(order)) - 1] if acked and order else Position(0, -1)
-    going, _ = trimmable(ledger, slowest, retention, age)
-    assert list(going) == list(range(len(going)))
-    assert len(going) < len(sizes)
-    for number in going:
-        assert slowest is None or slowest >= (number, sizes[number] - 1)
-    kept = sum(sizes[len(going) :]) * 10
+    for cursor, left in zip(cursors, unacked, strict=True):
+        for i, (number, entry_id) in enumerate(order):
+            if i not in left:
+                cursor.acknowledge(number, entry_id, 1, 10, i + 1, 10 * i + 10)
+    going, _ = trimmable(ledger, cursors, retention, age)
+    needed = {order[i].ledger_id for left in unacked for i in left if i < len(order)}
+    unneeded = [number for number in range(len(sizes) - 1) if number not in needed]
+    assert list(going) == unneeded[: len(going)]
+    kept = sum(size for number, size in enumerate(sizes) if number not in going) * 10
     if going and retention.time_ms != 0 and not 0 <= retention.time_ms <= age:
         assert retention.size != -1
         assert kept >= retention.size
     if 0 <= retention.time_ms <= age or retention.size == 0:
-        everything = [n for n in range(len(sizes) - 1) if slowest is None or slowest >= (n, sizes[n] - 1)]
-        assert list(going) == everything[: len(going)]
-        assert len(going) == len(everything) or not everything
+        assert list(going) == unneeded
 
 
 def test_a_topic_whose_changes_wait_is_not_unloaded() -> None:
