@@ -125,11 +125,10 @@ func parse(message pulsar.Message) (producer string, seq int, damaged bool) {
 	return producer, seq, string(payload(producer, seq)) != string(message.Payload())
 }
 
-func (w *worker) producer(p place) pulsar.Producer {
-	options := pulsar.ProducerOptions{Topic: p.Topic, Name: p.Producer, DisableBatching: !p.Batched,
+func optionsOf(p place) pulsar.ProducerOptions {
+	return pulsar.ProducerOptions{Topic: p.Topic, Name: p.Producer, DisableBatching: !p.Batched,
 		BatchingMaxMessages: 20, BatchingMaxSize: 3000, BatchingMaxPublishDelay: 5 * time.Millisecond,
 		MaxPendingMessages: 200, EnableChunking: p.Chunked, SendTimeout: -1, BackOffPolicyFunc: again}
-	return insist(func() (pulsar.Producer, error) { return w.client.CreateProducer(options) })
 }
 
 func (w *worker) send(producer pulsar.Producer, p place, seq int, message *pulsar.ProducerMessage,
@@ -159,7 +158,7 @@ func (w *worker) paced(begin time.Time, count int) {
 
 func (w *worker) publish(p place) {
 	defer w.publishers.Done()
-	producer := w.producer(p)
+	producer := insist(func() (pulsar.Producer, error) { return w.client.CreateProducer(optionsOf(p)) })
 	defer producer.Close()
 	var pending sync.WaitGroup
 	begin := time.Now()
@@ -179,7 +178,9 @@ func (w *worker) publishResuming(p place) {
 	var last atomic.Int64
 	last.Store(-1)
 	for sent, over := 0, false; !over; {
-		producer := w.producer(p)
+		// A client of its own: one that is closed while its producer comes back leaves that open on the connection.
+		client := newClient(w.plan.URL)
+		producer := insist(func() (pulsar.Producer, error) { return client.CreateProducer(optionsOf(p)) })
 		var pending sync.WaitGroup
 		first, begin := int(last.Load())+1, time.Now()
 		w.history.write(event{Kind: "resumed", Topic: p.Topic, Producer: p.Producer, Seq: first})
@@ -198,6 +199,7 @@ func (w *worker) publishResuming(p place) {
 			pending.Wait()
 		}
 		producer.Close()
+		client.Close()
 	}
 }
 
@@ -346,6 +348,12 @@ func (w *worker) audit() {
 	w.history.flush()
 }
 
+func newClient(url string) pulsar.Client {
+	return must1(pulsar.NewClient(pulsar.ClientOptions{URL: url, OperationTimeout: 5 * time.Second,
+		ConnectionTimeout: 2 * time.Second,
+		Logger:            log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil)))}))
+}
+
 func main() {
 	planFile := flag.String("plan", "", "file with the plan")
 	historyFile := flag.String("history", "", "file to write the history to")
@@ -354,9 +362,7 @@ func main() {
 	must(json.Unmarshal(must1(os.ReadFile(*planFile)), &w.plan))
 	out := bufio.NewWriter(must1(os.Create(*historyFile)))
 	w.history = &history{out: out, lines: json.NewEncoder(out)}
-	w.client = must1(pulsar.NewClient(pulsar.ClientOptions{URL: w.plan.URL, OperationTimeout: 5 * time.Second,
-		ConnectionTimeout: 2 * time.Second,
-		Logger:            log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil)))}))
+	w.client = newClient(w.plan.URL)
 	w.run()
 	fmt.Println("running")
 	orders := bufio.NewScanner(os.Stdin)
