@@ -15,9 +15,12 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.producer import Producer
 from pulsarbox.clock import Now
 from pulsarbox.errors import PersistenceError
+from pulsarbox.protocol.batch import last_sequence_id
 from pulsarbox.protocol.checksum import crc32c, extend
+from pulsarbox.protocol.compression import CodecMissing, NotUnpacked, decompress
 from pulsarbox.protocol.metadata import ParsedEntry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
+from pulsarbox.protocol.violations import MalformedMetadata
 from pulsarbox.storage.record import Begun
 from pulsarbox.storage.recovery import StoredTopic
 
@@ -92,7 +95,7 @@ class Deduplication:
         if chunks > 1 and metadata.chunk_id < chunks - 1:
             self._begin(producer.name, sequence_id, parsed, payload, now)
         else:
-            self._sequences.push(producer.name, max(sequence_id, _signed(send.highest_sequence_id)))
+            self._sequences.push(producer.name, _highest(sequence_id, send, parsed, payload))
         self._commits.open.sequenced[self] = None
 
     def _begin(self, name: str, sequence_id: int, parsed: ParsedEntry, payload: bytes, now: Now) -> None:
@@ -154,3 +157,21 @@ def _checksum(parsed: ParsedEntry, payload: bytes) -> int:
     metadata = parsed.metadata
     whole = f"{metadata.uuid} {metadata.num_chunks_from_msg} {metadata.total_chunk_msg_size} ".encode()
     return extend(crc32c(whole), payload[parsed.body_offset :])
+
+
+def _highest(sequence_id: int, send: CommandSend, parsed: ParsedEntry, payload: bytes) -> int:
+    """The sequence id of the last message of an entry.
+
+    Of a batch Java clients tell it. Those in C++, Python, Node.js and Go do not: it stands with the message. Without
+    that a producer that comes back would be told the first one of its last batch, and send the others again.
+    """
+    highest, metadata = _signed(send.highest_sequence_id), parsed.metadata
+    if highest > sequence_id or metadata.num_messages_in_batch == 1 or metadata.encryption_keys:
+        return max(highest, sequence_id)
+    body = payload[parsed.body_offset :]
+    try:
+        body = decompress(metadata.compression, body, metadata.uncompressed_size)
+        last = last_sequence_id(body, metadata.num_messages_in_batch)
+    except (CodecMissing, NotUnpacked, MalformedMetadata):
+        return sequence_id
+    return sequence_id if last is None else max(sequence_id, _signed(last))

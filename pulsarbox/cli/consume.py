@@ -8,7 +8,7 @@ from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.positions import FROM, UNTIL, Until
 from pulsarbox.cli.reading_options import END_SECONDS, form_options
 from pulsarbox.cli.target import Target, service_options
-from pulsarbox.client.places import SUBSCRIPTION_TYPES
+from pulsarbox.client.places import INCOMPLETE_MAX, SUBSCRIPTION_TYPES
 
 
 @click.command()
@@ -45,6 +45,17 @@ from pulsarbox.client.places import SUBSCRIPTION_TYPES
     help="Acknowledge once a message is written (to a pipe: read), before it is, or not at all.",
 )
 @click.option("--ack-filtered", is_flag=True, help="Acknowledge what --filter leaves out, too.")
+@click.option(
+    "--pending-chunks",
+    metavar="N",
+    type=click.IntRange(1),
+    default=INCOMPLETE_MAX,
+    show_default=True,
+    help="Large messages (in chunks) that are put together at once, at most; beyond, the oldest is given up.",
+)
+@click.option(
+    "--ack-oldest-chunks", is_flag=True, help="Acknowledge what --pending-chunks gives up; else it comes again later."
+)
 @click.option("--exec", "command", metavar="CMD", help="Run CMD for each message, the payload on its stdin.")
 @click.option(
     "--timeout",

@@ -1,6 +1,7 @@
 """What ``consume`` does: opens the topics where reading is to begin, and reads."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pulsarbox.cli.ending import Ending
@@ -13,6 +14,7 @@ from pulsarbox.cli.reading import Manner, Reading
 from pulsarbox.cli.reading_options import END_SECONDS
 from pulsarbox.cli.starting import check_place, reader, start_of
 from pulsarbox.cli.target import Target
+from pulsarbox.client.chunks import Chunking
 from pulsarbox.client.client import Client
 from pulsarbox.client.consumer import Consumer
 from pulsarbox.client.incoming import Message
@@ -77,15 +79,18 @@ def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, 
 def _opened(client: Client, topics: tuple[str, ...], options: dict[str, Any]) -> Consumer:
     begin: From | None = options["begin"]
     queue = 1 if options["command"] is not None else QUEUE
+    chunking = Chunking(options["pending_chunks"], acknowledge_oldest=options["ack_oldest_chunks"])
     if options["subscription"] is None:
         begin = begin or From(Start(EARLIEST))
-        consumer = Consumer(client, reader(begin.start, queue))
+        consumer = Consumer(client, replace(reader(begin.start, queue), chunking=chunking))
         for topic in topics:
             with suggesting(client, topic):
                 consumer.add(topic, start_of(client, begin))
         check_place(begin, len(consumer.parts))
         return consumer
-    consumer = Consumer(client, Subscribing(options["subscription"], TYPES[options["kind"]], queue=queue))
+    name, kind, acknowledges = options["subscription"], TYPES[options["kind"]], options["ack"] != "none"
+    subscribing = Subscribing(name, kind, queue=queue, chunking=chunking, acknowledges=acknowledges)
+    consumer = Consumer(client, subscribing)
     for topic in topics:
         consumer.add(topic)
     if begin is not None:

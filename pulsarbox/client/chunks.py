@@ -1,49 +1,79 @@
-"""Messages that came in several entries, put together."""
+"""Messages that came in several entries, put together.
+
+What of them no message can be made of any more is to be acknowledged, or it would stay in the backlog for ever: chunks
+of an attempt that the producer gave up and began anew, chunks that were stored twice, and those of messages whose last
+chunk has not come for a minute. Source: PIP-37, and the options ``maxPendingChunkedMessage``,
+``autoAckOldestChunkedMessageOnQueueFull`` and ``expireTimeOfIncompleteChunkedMessage`` of Java clients.
+"""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from typing import Final
 
+from pulsarbox.client.places import INCOMPLETE_MAX
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
-INCOMPLETE_MAX: Final = 100
-"""Messages that are being put together at once; beyond, the oldest is given up, as with Java clients."""
+INCOMPLETE_SECONDS: Final = 60.0
+"""As with the clients of Java, C++ and Go."""
 SIZE_MAX: Final = 1 << 30
+
+Place = tuple[int, int]
+"""Ledger and entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """How much of what is not complete is kept."""
+
+    most: int = INCOMPLETE_MAX
+    """Messages that are being put together at once; beyond, the oldest is given up."""
+    acknowledge_oldest: bool = False
+    """Whether its chunks are acknowledged. If not they come again, to whoever comes next."""
+    seconds: float = INCOMPLETE_SECONDS
+    """How long after its first chunk a message is given up, and its chunks acknowledged."""
+
+
+USUAL: Final = Chunking()
 
 
 class _Parts:
-    __slots__ = ("ids", "size", "texts")
+    __slots__ = ("ids", "since", "size", "texts")
 
-    def __init__(self) -> None:
+    def __init__(self, now: float) -> None:
         self.texts: list[bytes] = []
-        self.ids: list[tuple[int, int]] = []
+        self.ids: list[Place] = []
         self.size = 0
+        self.since = now
 
 
 class Chunks:
     """The incomplete messages of one consumer."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Chunking = USUAL) -> None:
+        self._options = options
         self._parts: dict[str | bytes, _Parts] = {}
+        """The oldest first."""
+        self._useless: list[Place] = []
 
     def add(
-        self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes
-    ) -> tuple[bytes, list[tuple[int, int]]] | None:
-        """Take a chunk. With the last one: the whole body, and ledger and entry of each chunk.
-
-        A chunk that is not the next one of its message is left out: it came before, or an earlier one is missing.
-        """
-        uuid, index = metadata.uuid, metadata.chunk_id
+        self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes, now: float
+    ) -> tuple[bytes, list[Place]] | None:
+        """Take a chunk, at ``now`` (monotonic, s). With the last one: the whole body, and the place of each chunk."""
+        uuid, index, place = metadata.uuid, metadata.chunk_id, (ledger, entry)
         if index == 0:
-            self._parts.pop(uuid, None)
-            self._parts[uuid] = _Parts()
-            while len(self._parts) > INCOMPLETE_MAX:
-                del self._parts[next(iter(self._parts))]
+            self._begin(uuid, place, now)
         parts = self._parts.get(uuid)
-        if parts is None or index != len(parts.ids):
+        if parts is None or index > len(parts.ids):
+            self._without_beginning(place, metadata)
+            return None
+        if index < len(parts.ids):
+            if place != parts.ids[index]:  # else it is delivered again
+                self._useless.append(place)
             return None
         parts.texts.append(body)
-        parts.ids.append((ledger, entry))
+        parts.ids.append(place)
         parts.size += len(body)
         if parts.size > SIZE_MAX:
             del self._parts[uuid]
@@ -53,6 +83,40 @@ class Chunks:
         del self._parts[uuid]
         return b"".join(parts.texts), parts.ids
 
+    def _begin(self, uuid: str | bytes, place: Place, now: float) -> None:
+        before = self._parts.pop(uuid, None)
+        if before is not None and before.ids[0] != place:
+            self._useless += before.ids  # another attempt: those will never be complete
+        while len(self._parts) >= self._options.most:
+            given_up = self._parts.pop(next(iter(self._parts)))
+            if self._options.acknowledge_oldest:
+                self._useless += given_up.ids
+        self._parts[uuid] = _Parts(now)
+
+    def _without_beginning(self, place: Place, metadata: MessageMetadata) -> None:
+        """Its first chunk may still come, where another consumer gives it back; but not for ever."""
+        if time.time() > metadata.publish_time / 1000 + self._options.seconds:
+            self._useless.append(place)
+
+    def expire(self, now: float) -> None:
+        """Give up what has been incomplete for too long."""
+        while self._parts:
+            uuid, oldest = next(iter(self._parts.items()))
+            if now < oldest.since + self._options.seconds:
+                return
+            self._useless += self._parts.pop(uuid).ids
+
+    @property
+    def first(self) -> Place | None:
+        """The first chunk in the log of those that are kept; None where nothing is incomplete."""
+        return min((parts.ids[0] for parts in self._parts.values()), default=None)
+
+    def take_useless(self) -> list[Place]:
+        """The entries that are to be acknowledged, because no message will be made of them."""
+        useless, self._useless = self._useless, []
+        return useless
+
     def clear(self) -> None:
         """Everything will come again."""
         self._parts.clear()
+        self._useless.clear()

@@ -80,6 +80,8 @@ class Consumer:
                 return found
             self._client.turn(min(left, 1.0))
             self.look_for_partitions()
+            for part in self.parts.values():
+                part.give_up_chunks()
 
     def _take_waiting(self, limit: int) -> list[Message]:
         found: list[Message] = []
@@ -102,7 +104,7 @@ class Consumer:
     def acknowledge_all_up_to(self, messages: Sequence[Message]) -> None:
         """Acknowledge messages, and whatever came before them. Not on Shared and Key_Shared subscriptions."""
         for part, own in _by_part(messages):
-            part.acknowledge_up_to(own[-1])
+            part.acknowledge_up_to(own)
 
     def send_partial(self) -> None:
         """Acknowledge what is acknowledged of batches that are not so as a whole."""

@@ -37,6 +37,11 @@ class Entry:
         self.chunks: list[tuple[int, int]] = []
         """The entries of a message in chunks: ledgers and entries, this one too."""
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Ledger and entry of all that it is made of."""
+        return self.chunks or [(self.ledger, self.entry)]
+
 
 class Message:
     """A message. ``payload`` is None for a null value (a tombstone)."""

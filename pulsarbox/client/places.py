@@ -6,6 +6,8 @@ TIMEOUT_SECONDS: Final = 30.0
 """For any answer, and for coming back after a lost connection."""
 QUEUE: Final = 1000
 """Messages that a consumer asks for ahead."""
+INCOMPLETE_MAX: Final = 100
+"""Messages in chunks that a consumer puts together at once, as with Go clients."""
 SUBSCRIPTION_TYPES: Final = ("exclusive", "shared", "failover", "key_shared")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Final
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf.message import DecodeError
 
 from pulsarbox.client.attached import Comeback
-from pulsarbox.client.chunks import Chunks
+from pulsarbox.client.chunks import USUAL, Chunking, Chunks, Place
 from pulsarbox.client.errors import NotConnected, passes, told
 from pulsarbox.client.incoming import Entry, Message, ack_words, unpack
 from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
@@ -68,6 +69,9 @@ class Subscribing:
     """Whether the topic is made where it does not exist."""
     name: str = ""
     queue: int = QUEUE
+    chunking: Chunking = USUAL
+    acknowledges: bool = True
+    """Whether anything may be acknowledged that nobody has asked for: chunks of which no message can be made."""
 
 
 class _Ack:
@@ -108,7 +112,9 @@ class TopicConsumer:
         self._start = options.start
         self._sought: MessageId | None = None
         self._epoch = 0
-        self._chunks = Chunks()
+        self._chunks = Chunks(options.chunking)
+        self._resume: Place | None = None
+        """Of a reader that comes back: the first chunk of what was incomplete; what it has had behind is left out."""
         self._partial: dict[Entry, None] = {}
         self._acks: deque[_Ack] = deque()
         """Those that the broker has not confirmed, in their order."""
@@ -169,10 +175,10 @@ class TopicConsumer:
         if options.type == CommandSubscribe.Key_Shared:
             subscribe.keySharedMeta.CopyFrom(KeySharedMeta(keySharedMode=KeySharedMode.AUTO_SPLIT))
         if not options.durable:
-            subscribe.start_message_id.CopyFrom(_data(start.id))
+            # Relative to a batch a reader begins with the entry that is named, not behind it.
+            resume = None if self._resume is None else MessageId(*self._resume, 0)
+            subscribe.start_message_id.CopyFrom(_data(resume or start.id))
             if start.time:
-                import time
-
                 # By the broker's clock, in seconds: what is too early is left out when it comes.
                 subscribe.start_message_rollback_duration_sec = max(1, int(time.time() - start.time / 1000) + 2)
         return subscribe
@@ -214,9 +220,17 @@ class TopicConsumer:
             else:
                 ready += messages
         self._used(0)
+        self.give_up_chunks()
         if found:
             self._start = Start(found[-1].id, inclusive=False)
         return found
+
+    def give_up_chunks(self) -> None:
+        """Look whether chunks are there that no message can be made of, and acknowledge them."""
+        self._chunks.expire(time.monotonic())
+        useless = self._chunks.take_useless()
+        if useless and self._options.durable and self._options.acknowledges:
+            self._ack([MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in useless])
 
     def _next_entry(self, command: CommandMessage, payload: bytes) -> list[Message]:
         where = command.message_id
@@ -231,8 +245,9 @@ class TopicConsumer:
             self._owed += messages
         entry = Entry(self, ledger, number, metadata, command.redelivery_count)
         self.seen = (ledger, number)
+        self._resume = None
         if metadata.num_chunks_from_msg > 1:
-            whole = self._chunks.add(ledger, number, metadata, body)
+            whole = self._chunks.add(ledger, number, metadata, body, time.monotonic())
             if whole is None:
                 return []
             body, entry.chunks = whole
@@ -289,9 +304,8 @@ class TopicConsumer:
                     continue
                 self._partial.pop(entry, None)
             whole.append(entry)
-        ids = [MessageIdData(ledgerId=each.ledger, entryId=each.entry) for each in whole if not each.chunks]
-        ids += [MessageIdData(ledgerId=ledger, entryId=entry) for each in whole for ledger, entry in each.chunks]
-        self._ack(ids)
+        places = [place for each in whole for place in each.places]
+        self._ack([MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in places])
 
     def send_partial(self) -> None:
         """Acknowledge what is acknowledged of batches that are not so as a whole."""
@@ -302,9 +316,18 @@ class TopicConsumer:
             for each in partial
         ])  # fmt: skip
 
-    def acknowledge_up_to(self, message: Message) -> None:
-        """Acknowledge this message and all before it. Not on Shared and Key_Shared subscriptions."""
+    def acknowledge_up_to(self, messages: Sequence[Message]) -> None:
+        """Acknowledge messages and all before the last of them. Not on Shared and Key_Shared subscriptions.
+
+        Where chunks stand before it whose message is not complete, only the messages themselves: all before the first
+        of them must be among those, or acknowledged already.
+        """
+        message = messages[-1]
         entry = message.entry
+        first = self._chunks.first
+        if first is not None and first < (entry.ledger, entry.entry):
+            self.acknowledge(messages)
+            return
         where = MessageIdData(ledgerId=entry.ledger, entryId=entry.entry)
         if message.index >= 0:
             entry.unacked = entry.unacked >> (message.index + 1) << (message.index + 1)
@@ -374,7 +397,7 @@ class TopicConsumer:
             self._chunks.clear()
             self._used(dropped)
         else:
-            places = {(each.entry.ledger, each.entry.entry) for each in messages}
+            places = {place for each in messages for place in each.entry.places}
             again.message_ids.extend(MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in places)
             self._ready = deque(each for each in self._ready if (each.entry.ledger, each.entry.entry) not in places)
         command = BaseCommand(type=BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES, redeliverUnacknowledgedMessages=again)
@@ -451,6 +474,8 @@ class TopicConsumer:
     def _come_back(self, reason: PulsarBoxError) -> None:
         """What has come and was not taken comes again."""
         self._connection = None
+        if not self._options.durable and self._start.id not in (EARLIEST, LATEST):
+            self._resume = min(filter(None, (self._resume, self._chunks.first)), default=None)
         self._drop()
         self._client.comebacks.append(Comeback(self.open, reason, self._client.timeout))
 

@@ -62,18 +62,14 @@ def _up_to_the_end(client: Client, part: TopicConsumer) -> list[Received]:
     end, _ = part.last_id()
     found: list[Received] = []
     deadline = time.monotonic() + READ_SECONDS_MAX
-    while end.entry >= 0 and not (found and _is_behind(found[-1], end)):
+    # The last entries may be chunks of a message that is not complete: then no message comes of them.
+    while end.entry >= 0 and (part.has_some or part.seen is None or part.seen < (end.ledger, end.entry)):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{part.topic}: {len(found)} messages were read, the last one, {end}, did not come")
         if not part.has_some:
             client.turn(0.1)
         found += part.take(_AT_ONCE)
     return found
-
-
-def _is_behind(message: Received, end: Any) -> bool:
-    own = message.id
-    return (own.ledger, own.entry, own.batch_index) >= (end.ledger, end.entry, end.batch_index)
 
 
 def _value(received: Received) -> Message:

@@ -9,11 +9,14 @@ A history is a list of events in the order in which they were seen. An event is 
   payload is not what that producer sent as this number.
 - ``acked``, ``ack-failed``: the acknowledgement of ``id`` was receipted, or was not.
 - ``log``: the message is in ``topic`` at ``id``, as read from the beginning after all was done.
+- ``resumed``: a publisher was opened, and goes on with ``seq``.
 - ``killed``, ``ready``: the broker was killed; it served again (``seconds`` after it was started).
 
 What a client may do: publish again after a reconnect what had no receipt yet, so that one message is in the log twice;
 and hold messages in its queue while it reconnects, so that an application gets a message from the queue although
 another copy was acknowledged. The first is counted, the second bounded by the size of the queue (``Checker.queue``).
+With deduplication the first must not happen, and publishers number their messages without a gap. The receipt of a
+duplicate says -1 for where it is.
 """
 
 from collections import Counter, defaultdict
@@ -72,10 +75,15 @@ class Reception:
 class Checker:
     """Judges a history."""
 
-    def __init__(self, ordered: Iterable[str], subscriptions: Mapping[str, str], queue: int) -> None:
+    def __init__(
+        self, ordered: Iterable[str], subscriptions: Mapping[str, str], queue: int, once: Iterable[str] = ()
+    ) -> None:
         """``ordered`` names the subscriptions with one consumer at a time, ``subscriptions`` the topic of each;
-        ``queue`` is how many messages a client holds for an application that has not taken them."""
+        ``queue`` is how many messages a client holds for an application that has not taken them. The topics ``once``
+        have deduplication."""
         self.queue = queue
+        self._once = frozenset(once)
+        self._duplicates: dict[str, set[tuple[str, int]]] = defaultdict(set)
         self.verdict = Verdict()
         self._ordered = frozenset(ordered)
         self._topics = dict(subscriptions)
@@ -108,6 +116,10 @@ class Checker:
 
     def _on_receipted(self, number: int, event: Event) -> None:
         place, message = tuple(event["id"]), (event["producer"], event["seq"])
+        if place[0] < 0:
+            self.verdict.counts["receipts of duplicates"] += 1
+            self._duplicates[event["topic"]].add(message)
+            return
         before = self._receipts[event["topic"]].setdefault(place, message)
         if before != message:
             self.verdict.violated("one receipt for a place", f"{place} was given to {before} and to {message}")
@@ -168,6 +180,20 @@ class Checker:
                     self.verdict.violated("each subscription gets all", f"{name} never got {message}")
         for topic, log in self._log.items():
             self._check_order_of_log(topic, log)
+        for topic in self._once:
+            self._check_once(topic)
+
+    def _check_once(self, topic: str) -> None:
+        """Of each publisher every number is there once, from the first to the last that has a receipt."""
+        found = Counter(self._log[topic].values())
+        numbers: dict[str, int] = {}
+        for producer, seq in {*self._receipts[topic].values(), *self._duplicates[topic], *found}:
+            numbers[producer] = max(seq, numbers.get(producer, -1))
+        for producer, last in sorted(numbers.items()):
+            for seq in range(last + 1):
+                if found[producer, seq] != 1:
+                    self.verdict.violated("exactly once", f"{topic}: {found[producer, seq]} of {producer} {seq}")
+            self.verdict.counts["stored exactly once"] += last + 1
 
     def _check_order_of_log(self, topic: str, log: Mapping[Id, tuple[str, int]]) -> None:
         seen: set[tuple[str, int]] = set()

@@ -47,8 +47,13 @@ def good() -> Events:
     ]  # fmt: skip
 
 
-def judge(events: Iterable[dict[str, Any]], ordered: bool = True, queue: int = 3) -> Verdict:
-    return Checker([SUBSCRIPTION] if ordered else [], {SUBSCRIPTION: TOPIC}, queue).check(events)
+def judge(events: Iterable[dict[str, Any]], ordered: bool = True, queue: int = 3, once: bool = False) -> Verdict:
+    topics = [TOPIC] if once else []
+    return Checker([SUBSCRIPTION] if ordered else [], {SUBSCRIPTION: TOPIC}, queue, topics).check(events)
+
+
+def duplicate(seq: int) -> dict[str, Any]:
+    return {**sent(seq), "kind": "receipted", "id": [-1, -1, -1]}
 
 
 def without(*dropped: dict[str, Any]) -> Callable[[Events], Events]:
@@ -116,3 +121,30 @@ def test_a_copy_that_waited_in_the_queue_is_no_redelivery() -> None:
     verdict = judge(plus(received(3, 4))(good()))
     assert verdict.violations == []
     assert verdict.counts["acknowledged while in a queue"] == 1
+
+
+def once() -> Events:
+    """As with deduplication: number 2 has the receipt of a duplicate, and is there once."""
+    return [duplicate(2) if event == receipted(2, 3) else event for event in without(received(2, 3), log(2, 3))(good())]
+
+
+def test_with_deduplication_a_good_history_passes_and_is_counted() -> None:
+    verdict = judge(once(), once=True)
+    assert verdict.violations == []
+    assert (verdict.counts["stored exactly once"], verdict.counts["receipts of duplicates"]) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    "doctor",
+    [
+        plus(log(3, 5)),
+        without(log(1, 1), receipted(1, 1), received(1, 1)),
+        without(log(2, 2), received(2, 2)),
+        plus(sent(4), duplicate(4)),
+        lambda events: good(),
+    ],
+    ids=["twice", "a-gap", "a-duplicate-of-nothing", "the-last-one-is-missing", "resent-by-the-client"],
+)
+def test_with_deduplication_a_doctored_history_fails(doctor: Callable[[Events], Events]) -> None:
+    told = judge(doctor(once()), once=True).violations
+    assert [text for text in told if text.startswith("exactly once")]

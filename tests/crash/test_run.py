@@ -14,3 +14,11 @@ def test_nothing_receipted_is_lost_when_the_box_is_killed(tmp_path: Path) -> Non
     assert run.verdict.violations == []
     assert run.kills == 3  # and the one before the audit
     assert run.verdict.counts["receipted"] > 0
+
+
+@pytest.mark.timeout(700)
+def test_with_deduplication_each_message_is_stored_once(tmp_path: Path) -> None:
+    run = crash(tmp_path, kills=1, seed=7, start_cmd=START_CMD, dedup=True)
+    assert run.verdict.violations == []
+    assert run.verdict.counts["stored exactly once"] > 0
+    assert run.verdict.counts["resumed"] > 0

@@ -7,16 +7,22 @@ import argparse
 import itertools
 import json
 import os
+import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 import pulsar
 
 QUIET_SECONDS: Final = 1.5
+# Payloads are shorter.
+BYTES: Final = 900
+CHUNKED_BYTES: Final = 15_000
+# Of one producer, where publishers come back.
+LIFE_MESSAGES: Final = 60
 # What the client raises while the broker is away.
 TROUBLE: Final = pulsar.PulsarException
 
@@ -25,7 +31,8 @@ Place = dict[str, Any]
 
 def payload(producer: str, seq: int) -> bytes:
     """A payload that can be checked: who, which, and as many letters as the number says."""
-    letters = (ord("a") + (seq + at) % 26 for at in range(seq * 37 % 900))
+    most = CHUNKED_BYTES if producer.endswith("chunked") else BYTES
+    letters = (ord("a") + (seq + at) % 26 for at in range(seq * 37 % most))
     return f"{producer} {seq} ".encode() + bytes(letters)
 
 
@@ -105,37 +112,71 @@ class Worker:
         self._threads.append(thread)
         return thread
 
-    def _publish(self, place: Place) -> None:
-        producer = insist(
+    def _producer(self, place: Place) -> Any:
+        return insist(
             lambda: self._client.create_producer(
                 place["topic"],
                 producer_name=place["producer"],
                 send_timeout_millis=0,
                 max_pending_messages=200,
                 block_if_queue_full=True,
-                batching_enabled=place.get("batched", False),
+                batching_enabled=place["batched"],
                 batching_max_messages=20,
+                batching_max_allowed_size_in_bytes=3000,
                 batching_max_publish_delay_ms=5,
+                chunking_enabled=place["chunked"],
             )
         )
-        name, begin, pending = {"topic": place["topic"], "producer": place["producer"]}, time.monotonic(), set()
-        for seq in itertools.count():
-            if self._stopping.wait(max(0.0, begin + seq / self._plan["rate"] - time.monotonic())):
-                break
-            self._history.write("sent", **name, seq=seq)
-            pending.add(seq)
 
-            def receipted(result: Any, message_id: Any, seq: int = seq) -> None:
-                if result == pulsar.Result.Ok:
-                    self._history.write("receipted", **name, seq=seq, id=id_of(message_id))
-                else:
-                    self._history.write("failed", **name, seq=seq, error=str(result))
-                pending.discard(seq)
-
-            producer.send_async(payload(place["producer"], seq), receipted)
+    def _publish(self, place: Place) -> None:
+        if self._plan["resume"]:
+            self._publish_resuming(place)
+            return
+        producer, pending = self._producer(place), set[int]()
+        for seq in self._paced(itertools.count()):
+            self._send(producer, place, seq, pending)
         while pending:
             time.sleep(0.01)
         producer.close()
+
+    def _publish_resuming(self, place: Place) -> None:
+        """Producers that end in the middle; each goes on behind what the broker says that it has."""
+        sent, ends_clean = 0, False
+        while not (self._stopping.is_set() and ends_clean):
+            producer, pending = self._producer(place), set[int]()
+            first = producer.last_sequence_id() + 1
+            self._history.write("resumed", topic=place["topic"], producer=place["producer"], seq=first)
+            ends_clean = self._stopping.is_set() or random.random() < 0.5
+            # The last one sends what was sent and may not be there, and nothing new.
+            end = sent if self._stopping.is_set() else first + random.randrange(1, LIFE_MESSAGES)
+            for seq in range(first, end) if self._stopping.is_set() else self._paced(range(first, end)):
+                self._send(producer, place, seq, pending, sequence_id=seq)
+                sent = max(sent, seq + 1)
+            while pending and ends_clean:
+                time.sleep(0.01)
+            insist(producer.close)
+
+    def _paced(self, numbers: Iterable[int]) -> Iterator[int]:
+        """As many a second as the plan says, until it is over."""
+        begin = time.monotonic()
+        for count, seq in enumerate(numbers):
+            if self._stopping.wait(max(0.0, begin + count / self._plan["rate"] - time.monotonic())):
+                return
+            yield seq
+
+    def _send(self, producer: Any, place: Place, seq: int, pending: set[int], **options: int) -> None:
+        name = {"topic": place["topic"], "producer": place["producer"]}
+        self._history.write("sent", **name, seq=seq)
+        pending.add(seq)
+
+        def receipted(result: Any, message_id: Any) -> None:
+            if result == pulsar.Result.Ok:
+                self._history.write("receipted", **name, seq=seq, id=id_of(message_id))
+            else:
+                self._history.write("failed", **name, seq=seq, error=str(result))
+            pending.discard(seq)
+
+        producer.send_async(payload(place["producer"], seq), receipted, **options)
 
     def _consume(self, place: Place, number: int) -> None:
         """A consumer lives for some hundred messages; then the next one of its subscription takes its place."""

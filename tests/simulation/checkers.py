@@ -14,6 +14,7 @@ from tests.simulation.ending import Ended
 from tests.simulation.flow_checkers import Liveness, Tally, Why
 from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
 from tests.simulation.model import Model
+from tests.simulation.once_checker import Once
 from tests.simulation.policy_checkers import POLICY_CHECKERS
 from tests.simulation.rate_checkers import Rates
 from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
@@ -74,6 +75,7 @@ class Order(Checker):
     def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
         """See Checker."""
         self.check(in_order or position is None, "a receipt overtakes another:", pending.sequence_id)
+        self.check(not producer.sent_away, "an answer to who was told to come back before:", pending.sequence_id)
 
     def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
         """See Checker."""
@@ -90,41 +92,6 @@ class Order(Checker):
             skipped = topic.order[index]
             known = skipped in consumer.sub.left and skipped not in consumer.sub.unsure
             self.check(not known, "an entry is left out:", skipped, "before", position, consumer.sub.name)
-
-
-class Once(Checker):
-    """With deduplication the log has every message once and in order, over crashes too; without it no duplicates."""
-
-    rule = "once"
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self._seen: dict[str, int] = {}
-        self._last: dict[tuple[str, str], int] = {}
-
-    def turn(self) -> None:
-        """See Checker."""
-        if self.model.box.settings.brokerDeduplicationEnabled:
-            self._read_on()
-
-    def _read_on(self) -> None:
-        for topic in self.model.topics.values():
-            for position in topic.order[self._seen.get(topic.name, 0) :]:
-                for key in topic.entries[position].keys:
-                    last = self._last.get((topic.name, key.producer), -1)
-                    self.check(key.sequence > last, "a message is stored twice:", position, key)
-                    self.check(key.sequence == last + 1, "a message is left out:", last + 1, "before", position, key)
-                    self._last[topic.name, key.producer] = key.sequence
-            self._seen[topic.name] = len(topic.order)
-
-    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
-        """See Checker."""
-        if position == NOWHERE and self.model.book is None:
-            self.check(self.model.box.settings.brokerDeduplicationEnabled, "a duplicate without deduplication")
-            self._read_on()
-            for key in pending.keys:
-                last = self._last.get((producer.topic.name, key.producer), -1)
-                self.check(key.sequence <= last, "a duplicate of what is not stored:", key)
 
 
 class Permits(Checker):

@@ -585,6 +585,12 @@ class Model:
             conn.closing.append(producer)
         self._give_up(conn, "PRODUCER", body.producer_id)
 
+    def _producer_sent_away(self, conn: ConnView, body: Any) -> None:
+        producer = conn.producers.get(body.producer_id)
+        if producer is not None:
+            producer.sent_away = True
+        self._producer_closed(conn, body)
+
     def _consumer_closed(self, conn: ConnView, body: Any) -> None:
         consumer = conn.consumers.get(body.consumer_id)
         if consumer is not None:
@@ -618,7 +624,7 @@ _OUT: dict[str, Callable[[Model, ConnView, Any], None]] = {
     "MESSAGE": Model._message,
     "SEND_RECEIPT": Model._send_receipt,
     "SEND_ERROR": Model._send_error,
-    "CLOSE_PRODUCER": Model._producer_closed,
+    "CLOSE_PRODUCER": Model._producer_sent_away,
     "CLOSE_CONSUMER": Model._consumer_closed,
     "ACTIVE_CONSUMER_CHANGE": Model._active_change,
     "GET_LAST_MESSAGE_ID_RESPONSE": Model._last_message_id,

@@ -31,7 +31,10 @@ class Sending(NamedTuple):
 
     first: int
     last: int
-    """Sequence ids of its messages."""
+    """Numbers of its messages, or of the chunk."""
+    sequence_id: int
+    session: int
+    """How often the producer had been opened when it was sent first."""
     chunk: int = 0
     chunks: int = 0
     """Which chunk of a large message it is, and of how many; 0: it is none."""
@@ -65,8 +68,6 @@ class SimulatedProducer(Client):
         self._unsettled: deque[Sending] = deque()
         self._repeats = box.settings.brokerDeduplicationEnabled
         """It sends again what has a receipt, or may still get one, too."""
-        if self._repeats:
-            self._chunking = 0.0  # of a message in chunks only the last one is recognised when it comes again
         self._last_settled: Sending | None = None
 
     def live_with(self, *, large: bool, deduplication: bool) -> None:
@@ -139,7 +140,9 @@ class SimulatedProducer(Client):
         deliver_at = 0
         if self.delayed and not chunks and self.world.chance(self.delayed):
             deliver_at = self.world.real.wall + self.world.random.choice(DELAYS)
-        sending = Sending(first, first + size - 1, chunk, chunks, deliver_at)
+        # Chunks have the sequence id of their message, as with official clients: it is above that of the one before.
+        sequence_id = first - chunk + chunks - 1 if chunks and self._repeats else first
+        sending = Sending(first, first + size - 1, sequence_id, self.session, chunk, chunks, deliver_at)
         self._unsettled.append(sending)
         return sending
 
@@ -158,9 +161,12 @@ class SimulatedProducer(Client):
             metadata.partition_key = key
 
     def _send(self, sending: Sending) -> None:
-        first, last, chunk, chunks, deliver_at = sending
-        keys = [MessageKey(self.topic, self.name, self.session, i) for i in range(first, last + 1)]
-        metadata = MessageMetadata(producer_name=self._assigned, sequence_id=first, publish_time=self.world.real.wall)
+        first, last, sequence_id, session, chunk, chunks, deliver_at = sending
+        if not self._repeats:
+            session = self.session  # each copy may be stored: this says which it is
+        keys = [MessageKey(self.topic, self.name, session, i) for i in range(first, last + 1)]
+        wall = self.world.real.wall
+        metadata = MessageMetadata(producer_name=self._assigned, sequence_id=sequence_id, publish_time=wall)
         if deliver_at:
             metadata.deliver_at_time = deliver_at
         self._key(metadata, first - chunk)
@@ -178,7 +184,7 @@ class SimulatedProducer(Client):
         metadata.properties.add(key="padding", value="x" * self._padding)
         payload = encode_payload(metadata.SerializeToString(), body)
         fields: dict[str, Any] = {"num_messages": len(keys), "highest_sequence_id": last} if batched else {}
-        command = self.command("SEND", producer_id=self._producer_id, sequence_id=first, **fields)
+        command = self.command("SEND", producer_id=self._producer_id, sequence_id=sequence_id, **fields)
         if self.link is not None:
             self.link.from_client(encode_payload_frame(command, payload))
 
@@ -208,7 +214,9 @@ class SimulatedProducer(Client):
             self._opening = 0
 
     def _settled(self, sequence_id: int) -> None:
-        if self._unsettled and self._unsettled[0].first == sequence_id:
+        if self._unsettled and self._unsettled[0].sequence_id == sequence_id:
             self._last_settled = self._unsettled.popleft()
-        elif self._unsettled and sequence_id > self._unsettled[0].first:
-            raise Violation("order", f"{self.name}: a receipt for {sequence_id} before {self._unsettled[0].first}")
+        elif self._unsettled and sequence_id > self._unsettled[0].sequence_id:
+            raise Violation(
+                "order", f"{self.name}: a receipt for {sequence_id} before {self._unsettled[0].sequence_id}"
+            )

@@ -9,8 +9,10 @@ import pytest
 from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.producer import Producer
+from pulsarbox.storage import sequences
+from pulsarbox.storage.record import Begun, pack_sequence
 from pulsarbox.storage.recovery import Store
-from pulsarbox.storage.sequences import SequenceIds
+from pulsarbox.storage.sequences import LastSequence, SequenceIds
 from tests.simulation.mutants import mutant
 
 
@@ -88,3 +90,65 @@ def receipts_of_duplicates_overtake(patch: pytest.MonkeyPatch) -> None:
             commits.open.receipts.reverse()
 
     patch.setattr(Producer, "published", published)
+
+
+@mutant("once")
+def chunks_are_not_recognised(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Deduplication, "_has_chunk", lambda *_: (False, False))
+
+
+@mutant("once")
+def chunks_are_not_in_the_journal(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sequences, "pack_sequence", lambda record: pack_sequence(record._replace(begun=None)))
+
+
+@mutant("once")
+def checkpoints_leave_chunks_out(patch: pytest.MonkeyPatch) -> None:
+    original = SequenceIds.dirty_rows
+
+    def dirty_rows(self: SequenceIds) -> dict[str, Any]:
+        rows = original(self)
+        for row in rows.values():
+            if row is not None:
+                row.pop("begun", None)
+        return rows
+
+    patch.setattr(SequenceIds, "dirty_rows", dirty_rows)
+
+
+@mutant("once")
+def a_failed_commit_keeps_its_chunks(patch: pytest.MonkeyPatch) -> None:
+    original = SequenceIds.roll_back
+
+    def roll_back(self: SequenceIds) -> None:
+        begun = {name: last.begun for name, last in self._under_way.items()} | self._open_begun
+        original(self)
+        for name, each in begun.items():
+            if each is not None:
+                last = self.persisted.get(name, LastSequence(sequences.NOTHING, 0))
+                self.persisted[name] = last._replace(begun=each)
+
+    patch.setattr(SequenceIds, "roll_back", roll_back)
+
+
+@mutant("once")
+def the_first_chunk_stands_for_all(patch: pytest.MonkeyPatch) -> None:
+    original = SequenceIds.push_chunk
+
+    def push_chunk(self: SequenceIds, name: str, begun: Begun) -> None:
+        original(self, name, begun)
+        self._open[name] = begun.sequence_id
+
+    patch.setattr(SequenceIds, "push_chunk", push_chunk)
+
+
+@mutant("order")
+def producers_are_sent_away_before_their_receipts(patch: pytest.MonkeyPatch) -> None:
+    original = Producer.disconnect
+
+    def disconnect(self: Producer, now: Any, refused: Any = None) -> None:
+        pending, self.pending = self.pending, 0
+        original(self, now, refused)
+        self.pending = pending
+
+    patch.setattr(Producer, "disconnect", disconnect)

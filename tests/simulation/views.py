@@ -89,6 +89,10 @@ class EntryView:
     chunk_of: str
     """The message of which it is a chunk; empty where it is none."""
     chunk_id: int
+    chunks: int
+    """How many its message has; 0 where it is none."""
+    appended: int
+    """When it was stored (ms since 1970)."""
     deliver_at: int
     """When it is to be delivered (ms since 1970); 0: at once."""
     late: bool
@@ -117,6 +121,8 @@ class EntryView:
             key_hash(metadata),
             chunk_of,
             metadata.chunk_id,
+            metadata.num_chunks_from_msg,
+            record.append_time,
             record.deliver_at,
             record.deliver_at > record.append_time,
             min(record.publish_time, record.append_time),
@@ -341,6 +347,8 @@ class ProducerView:
     topic: TopicView
     pending: deque[Pending] = field(default_factory=deque)
     """What was sent and is not answered, oldest first."""
+    sent_away: bool = False
+    """The broker closed it, and told the client."""
 
 
 @dataclass(eq=False)

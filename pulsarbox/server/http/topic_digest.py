@@ -66,7 +66,8 @@ def digest(topic: Topic, now: Now) -> str:
 def _stored(topic: PersistentTopic) -> str:
     end = topic.ledger.confirmed_bytes
     slowest = min([each.cursor.mark_bytes for each in topic.subscriptions.values()], default=end)
-    return f',"storageSize":{topic.ledger.size},"backlogSize":{topic.ledger.bytes_behind(slowest)},"pendingAddEntriesCount":0'
+    behind = topic.ledger.bytes_behind(slowest)
+    return f',"storageSize":{topic.ledger.size},"backlogSize":{behind},"pendingAddEntriesCount":0'
 
 
 def _publisher(producer: Producer, rate: float, throughput: float) -> str:

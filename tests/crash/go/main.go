@@ -13,7 +13,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,7 @@ type place struct {
 	Topic        string `json:"topic"`
 	Producer     string `json:"producer,omitempty"`
 	Batched      bool   `json:"batched,omitempty"`
+	Chunked      bool   `json:"chunked,omitempty"`
 	Subscription string `json:"subscription,omitempty"`
 	Shared       bool   `json:"shared,omitempty"`
 	Consumers    int    `json:"consumers,omitempty"`
@@ -39,6 +42,7 @@ type plan struct {
 	URL           string  `json:"url"`
 	Rate          int     `json:"rate"`
 	Queue         int     `json:"queue"`
+	Resume        bool    `json:"resume"`
 	Publishers    []place `json:"publishers"`
 	Subscriptions []place `json:"subscriptions"`
 	Audits        []place `json:"audits"`
@@ -103,7 +107,11 @@ func idOf(id pulsar.MessageID) []int {
 // A payload that can be checked: who, which, and as many letters as the number says.
 func payload(producer string, seq int) []byte {
 	text := fmt.Sprintf("%s %d ", producer, seq)
-	body := make([]byte, len(text)+seq*37%900)
+	most := 900
+	if strings.HasSuffix(producer, "chunked") {
+		most = 15000
+	}
+	body := make([]byte, len(text)+seq*37%most)
 	for at := copy(body, text); at < len(body); at++ {
 		body[at] = byte('a' + (seq+at)%26)
 	}
@@ -117,34 +125,82 @@ func parse(message pulsar.Message) (producer string, seq int, damaged bool) {
 	return producer, seq, string(payload(producer, seq)) != string(message.Payload())
 }
 
+func optionsOf(p place) pulsar.ProducerOptions {
+	return pulsar.ProducerOptions{Topic: p.Topic, Name: p.Producer, DisableBatching: !p.Batched,
+		BatchingMaxMessages: 20, BatchingMaxSize: 3000, BatchingMaxPublishDelay: 5 * time.Millisecond,
+		MaxPendingMessages: 200, EnableChunking: p.Chunked, SendTimeout: -1, BackOffPolicyFunc: again}
+}
+
+func (w *worker) send(producer pulsar.Producer, p place, seq int, message *pulsar.ProducerMessage,
+	pending *sync.WaitGroup, stored func()) {
+	message.Payload = payload(p.Producer, seq)
+	w.history.write(event{Kind: "sent", Topic: p.Topic, Producer: p.Producer, Seq: seq})
+	pending.Add(1)
+	producer.SendAsync(context.Background(), message, func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
+		defer pending.Done()
+		told := event{Kind: "receipted", Topic: p.Topic, Producer: p.Producer, Seq: seq}
+		if err != nil {
+			told.Kind, told.Error = "failed", err.Error()
+		} else {
+			told.ID = idOf(id)
+			stored()
+		}
+		w.history.write(told)
+	})
+}
+
+// paced waits until it is the turn of message `count` of those that began then.
+func (w *worker) paced(begin time.Time, count int) {
+	if ahead := time.Until(begin.Add(time.Duration(count) * time.Second / time.Duration(w.plan.Rate))); ahead > 0 {
+		time.Sleep(ahead)
+	}
+}
+
 func (w *worker) publish(p place) {
 	defer w.publishers.Done()
-	options := pulsar.ProducerOptions{Topic: p.Topic, Name: p.Producer, DisableBatching: !p.Batched,
-		BatchingMaxMessages: 20, BatchingMaxPublishDelay: 5 * time.Millisecond, MaxPendingMessages: 200,
-		SendTimeout: -1, BackOffPolicyFunc: again}
-	producer := insist(func() (pulsar.Producer, error) { return w.client.CreateProducer(options) })
+	producer := insist(func() (pulsar.Producer, error) { return w.client.CreateProducer(optionsOf(p)) })
 	defer producer.Close()
 	var pending sync.WaitGroup
 	begin := time.Now()
 	for seq := 0; !w.stopping.Load(); seq++ {
-		if ahead := time.Until(begin.Add(time.Duration(seq) * time.Second / time.Duration(w.plan.Rate))); ahead > 0 {
-			time.Sleep(ahead)
-		}
-		w.history.write(event{Kind: "sent", Topic: p.Topic, Producer: p.Producer, Seq: seq})
-		pending.Add(1)
-		producer.SendAsync(context.Background(), &pulsar.ProducerMessage{Payload: payload(p.Producer, seq)},
-			func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
-				defer pending.Done()
-				told := event{Kind: "receipted", Topic: p.Topic, Producer: p.Producer, Seq: seq}
-				if err != nil {
-					told.Kind, told.Error = "failed", err.Error()
-				} else {
-					told.ID = idOf(id)
-				}
-				w.history.write(told)
-			})
+		w.paced(begin, seq)
+		w.send(producer, p, seq, &pulsar.ProducerMessage{}, &pending, func() {})
 	}
 	pending.Wait()
+}
+
+// publishResuming publishes through producers that end in the middle; each goes on behind the last number that has a
+// receipt: this client does not show what the broker says that it has. A batch is judged by its first message, so where
+// there are batches a producer ends when all of its messages have their receipts. The last one sends what was sent and
+// may not be there, and nothing new.
+func (w *worker) publishResuming(p place) {
+	defer w.publishers.Done()
+	var last atomic.Int64
+	last.Store(-1)
+	for sent, over := 0, false; !over; {
+		// A client of its own: one that is closed while its producer comes back leaves that open on the connection.
+		client := newClient(w.plan.URL)
+		producer := insist(func() (pulsar.Producer, error) { return client.CreateProducer(optionsOf(p)) })
+		var pending sync.WaitGroup
+		first, begin := int(last.Load())+1, time.Now()
+		w.history.write(event{Kind: "resumed", Topic: p.Topic, Producer: p.Producer, Seq: first})
+		over = w.stopping.Load()
+		end := first + 1 + rand.IntN(60)
+		if over {
+			end = sent
+		}
+		for seq := first; seq < end && (over || !w.stopping.Load()); seq++ {
+			w.paced(begin, seq-first)
+			number := int64(seq)
+			w.send(producer, p, seq, &pulsar.ProducerMessage{SequenceID: &number}, &pending, func() { last.Store(number) })
+			sent = max(sent, seq+1)
+		}
+		if over || p.Batched || rand.IntN(2) == 0 {
+			pending.Wait()
+		}
+		producer.Close()
+		client.Close()
+	}
 }
 
 // A consumer lives for some hundred messages; then the next one of its subscription takes its place.
@@ -242,7 +298,11 @@ func (w *worker) run() {
 	}
 	for _, p := range w.plan.Publishers {
 		w.publishers.Add(1)
-		go w.publish(p)
+		if w.plan.Resume {
+			go w.publishResuming(p)
+		} else {
+			go w.publish(p)
+		}
 	}
 }
 
@@ -288,6 +348,12 @@ func (w *worker) audit() {
 	w.history.flush()
 }
 
+func newClient(url string) pulsar.Client {
+	return must1(pulsar.NewClient(pulsar.ClientOptions{URL: url, OperationTimeout: 5 * time.Second,
+		ConnectionTimeout: 2 * time.Second,
+		Logger:            log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil)))}))
+}
+
 func main() {
 	planFile := flag.String("plan", "", "file with the plan")
 	historyFile := flag.String("history", "", "file to write the history to")
@@ -296,9 +362,7 @@ func main() {
 	must(json.Unmarshal(must1(os.ReadFile(*planFile)), &w.plan))
 	out := bufio.NewWriter(must1(os.Create(*historyFile)))
 	w.history = &history{out: out, lines: json.NewEncoder(out)}
-	w.client = must1(pulsar.NewClient(pulsar.ClientOptions{URL: w.plan.URL, OperationTimeout: 5 * time.Second,
-		ConnectionTimeout: 2 * time.Second,
-		Logger:            log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil)))}))
+	w.client = newClient(w.plan.URL)
 	w.run()
 	fmt.Println("running")
 	orders := bufio.NewScanner(os.Stdin)

@@ -7,6 +7,9 @@ import pytest
 from pulsarbox.broker import deduplication
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
+from pulsarbox.protocol.batch import encode_batch
+from pulsarbox.protocol.compression import codec as codec_of
+from pulsarbox.protocol.PulsarApi_pb2 import EncryptionKeys, SingleMessageMetadata
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.memory_engine import MemoryDisk
 from pulsarbox.storage.record import SequenceId, unpack_batch
@@ -166,6 +169,43 @@ def test_of_a_batch_the_first_is_compared_and_the_highest_kept() -> None:
     assert opened(box, "other")[1] == -1
     client.cnx.closed(box.now)
     assert opened(box)[1] == 7
+
+
+def batch_of(*sequence_ids: int | None) -> bytes:
+    """A batch of messages with these sequence ids, as clients in C++ send it; None: as those in Rust do, without."""
+    singles = [SingleMessageMetadata(payload_size=0) for _ in sequence_ids]
+    for single, sequence_id in zip(singles, sequence_ids, strict=True):
+        if sequence_id is not None:
+            single.sequence_id = sequence_id
+    return encode_batch((single, b"x") for single in singles)
+
+
+@pytest.mark.parametrize("codec", [0, 2, 4])
+@pytest.mark.parametrize(
+    ("sequence_ids", "highest"), [((4, 5, 6), 6), ((4, 10, 20), 20), ((None, None), 4), ((4, 3, 1), 4)]
+)
+def test_of_a_batch_whose_client_does_not_tell_it_the_last_one_is_looked_up(
+    codec: int, sequence_ids: tuple[int | None, ...], highest: int
+) -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    body = batch_of(*sequence_ids)
+    packed = codec_of(codec).compress(body) if codec else body
+    client.send(4, packed, batch=len(sequence_ids), compression=codec, uncompressed_size=len(body))
+    assert said(client) == ["stored"]
+    assert topic_of(box).last_sequence_id("p") == highest
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"compression": 1, "uncompressed_size": 9}, {"encryption_keys": [EncryptionKeys(key="k", value=b"v")]}, {}],
+)
+def test_of_a_batch_that_cannot_be_looked_into_the_first_counts(metadata: dict[str, Any]) -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    client.send(4, b"no batch", batch=3, **metadata)
+    assert said(client) == ["stored"]
+    assert topic_of(box).last_sequence_id("p") == 4
 
 
 def send_chunks(client: Client, sequence_id: int, *numbers: int, of: int = 3, text: bytes = b"chunk") -> None:

@@ -1,4 +1,4 @@
-"""The parts of the client by themselves: hashes, codecs, chunks, batches as they come."""
+"""The parts of the client by themselves: hashes, codecs, batches as they come."""
 
 import zlib
 from types import SimpleNamespace
@@ -9,7 +9,6 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.client.chunks import INCOMPLETE_MAX, Chunks
 from pulsarbox.client.compression import CODECS, UNCOMPRESSED_MAX, codec, compress, decompress
 from pulsarbox.client.errors import Unusable
 from pulsarbox.client.incoming import Entry, ack_words, unpack
@@ -79,35 +78,6 @@ def test_frames_that_do_not_tell_their_size() -> None:
 def test_a_codec_that_nobody_knows() -> None:
     with pytest.raises(Unusable, match="compression 9 is not known"):
         codec(9)
-
-
-def chunk(uuid: str, index: int, count: int) -> MessageMetadata:
-    return MessageMetadata(uuid=uuid, chunk_id=index, num_chunks_from_msg=count, total_chunk_msg_size=10)
-
-
-def test_chunks_of_several_messages_mixed() -> None:
-    chunks = Chunks()
-    assert chunks.add(1, 0, chunk("a", 0, 2), b"a0") is None
-    assert chunks.add(1, 1, chunk("b", 0, 3), b"b0") is None
-    assert chunks.add(1, 2, chunk("b", 1, 3), b"b1") is None
-    assert chunks.add(1, 3, chunk("a", 1, 2), b"a1") == (b"a0a1", [(1, 0), (1, 3)])
-    assert chunks.add(2, 0, chunk("b", 2, 3), b"b2") == (b"b0b1b2", [(1, 1), (1, 2), (2, 0)])
-
-
-def test_chunks_that_come_again_or_too_late() -> None:
-    chunks = Chunks()
-    assert chunks.add(1, 5, chunk("a", 1, 2), b"a1") is None  # its beginning is not there
-    assert chunks.add(1, 0, chunk("b", 0, 2), b"b0") is None
-    assert chunks.add(1, 0, chunk("b", 0, 2), b"b0") is None  # from the beginning again
-    assert chunks.add(1, 1, chunk("b", 1, 2), b"b1") == (b"b0b1", [(1, 0), (1, 1)])
-
-
-def test_what_is_never_completed_does_not_stay() -> None:
-    chunks = Chunks()
-    for number in range(INCOMPLETE_MAX + 1):
-        chunks.add(1, number, chunk(str(number), 0, 2), b"x")
-    assert chunks.add(1, 999, chunk("0", 1, 2), b"y") is None
-    assert chunks.add(1, 999, chunk("1", 1, 2), b"y") is not None
 
 
 def entry(**metadata: Any) -> Entry:
