@@ -12,6 +12,9 @@ SHELLS: Final = ("bash", "zsh", "fish")
 def completion(shell: str) -> None:
     """Print the script with which SHELL completes commands, options and their values.
 
+    Tenants, namespaces, topics and subscriptions are those of the broker that the command would talk to: asked of its
+    Admin API, for half a second at most. Topics of public/default go by their short names.
+
     \b
     Examples:
       eval "$(pulsarbox completion bash)"                                           (in ~/.bashrc)

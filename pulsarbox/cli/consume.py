@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.positions import FROM, UNTIL, Until
 from pulsarbox.cli.reading_options import END_SECONDS, form_options
@@ -12,8 +13,14 @@ from pulsarbox.client.places import INCOMPLETE_MAX, SUBSCRIPTION_TYPES
 
 
 @click.command()
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
-@click.option("-s", "--subscription", metavar="SUB", help="Consume through this subscription; made where it is not.")
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completing.topics)
+@click.option(
+    "-s",
+    "--subscription",
+    metavar="SUB",
+    shell_complete=completing.subscriptions,
+    help="Consume through this subscription; made where it is not.",
+)
 @click.option(
     "--type",
     "kind",

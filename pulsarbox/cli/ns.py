@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.admin import namespace_named, suggesting, topic_named, with_admin
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, output_options, show
@@ -61,7 +62,7 @@ def _create(admin: "Admin", namespace: str, bundles: int | None) -> None:
 
 
 @ns.command()
-@click.argument("names", metavar="NAMESPACE...", nargs=-1, required=True)
+@click.argument("names", metavar="NAMESPACE...", nargs=-1, required=True, shell_complete=completing.namespaces)
 @click.option("--force", is_flag=True, help="With all its topics, where the broker allows that.")
 @yes_option
 @dry_run_option
@@ -91,7 +92,7 @@ def _delete(admin: "Admin", namespace: str, force: bool) -> None:
 
 
 @ns.command("list")
-@click.argument("tenant", required=False)
+@click.argument("tenant", required=False, shell_complete=completing.tenants)
 @output_options
 @with_admin
 def list_namespaces(tenant: str | None, output: Output, admin: "Admin") -> None:
@@ -123,7 +124,7 @@ def _listed(admin: "Admin", tenant: str | None) -> Found:
 
 
 @ns.command()
-@click.argument("name", metavar="NAMESPACE")
+@click.argument("name", metavar="NAMESPACE", shell_complete=completing.namespaces)
 @click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
 @click.argument("value", metavar="[VALUE]", required=False)
 @click.option("--unset", is_flag=True, help="Take the policy away: the broker's own value holds again.")

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.positions import FROM, UNTIL, End, Until
 from pulsarbox.cli.reading_options import form_options
@@ -12,8 +13,14 @@ from pulsarbox.cli.target import Target, service_and_late_admin_options
 
 
 @click.command()
-@click.argument("topic")
-@click.option("-s", "--subscription", metavar="SUB", help="The messages that this subscription has not acknowledged.")
+@click.argument("topic", shell_complete=completing.topics)
+@click.option(
+    "-s",
+    "--subscription",
+    metavar="SUB",
+    shell_complete=completing.subscriptions,
+    help="The messages that this subscription has not acknowledged.",
+)
 @click.option(
     "--from",
     "begin",

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.target import Target, service_options
 from pulsarbox.cli.times import DURATION, MOMENT
@@ -22,7 +23,7 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=completing.topics)
 @click.argument("payload", required=False)
 @click.option("-k", "--key", help="Key of the messages; it chooses the partition.")
 @click.option("--ordering-key", help="Key for Key_Shared subscriptions, where it is to be another one.")

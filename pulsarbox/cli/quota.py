@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.admin import missing, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.lazy import Group
@@ -23,9 +24,9 @@ THEN: Final = {
     "refuse": "producer_exception",
     "evict": "consumer_backlog_eviction",
 }
-_TOPIC: Final = click.argument("topic_name", metavar="TOPIC")
-_SUBSCRIPTION: Final = click.argument("subscription", required=False)
-_NAME: Final = click.argument("name", metavar="TOPIC|TENANT/NAMESPACE")
+_TOPIC: Final = click.argument("topic_name", metavar="TOPIC", shell_complete=completing.topics)
+_SUBSCRIPTION: Final = click.argument("subscription", required=False, shell_complete=completing.subscriptions)
+_NAME: Final = click.argument("name", metavar="TOPIC|TENANT/NAMESPACE", shell_complete=completing.topics)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

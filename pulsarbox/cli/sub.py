@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.admin import missing, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.exits import InTheWay, Misused
 from pulsarbox.cli.lazy import Group
@@ -20,9 +21,11 @@ from pulsarbox.names import TopicName
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
-_TOPIC: Final = click.argument("topic_name", metavar="TOPIC")
-_ONE: Final = click.argument("subscription", metavar="SUBSCRIPTION")
-_MANY: Final = click.argument("names", metavar="SUBSCRIPTION...", nargs=-1, required=True)
+_TOPIC: Final = click.argument("topic_name", metavar="TOPIC", shell_complete=completing.topics)
+_ONE: Final = click.argument("subscription", metavar="SUBSCRIPTION", shell_complete=completing.subscriptions)
+_MANY: Final = click.argument(
+    "names", metavar="SUBSCRIPTION...", nargs=-1, required=True, shell_complete=completing.subscriptions
+)
 
 END_OF_TIME: Final = 9_999_999_999_999
 """Later than any message was published (ms since 1970): the end of a topic, where a cursor is set by time."""
@@ -287,7 +290,7 @@ def _clear(admin: "Admin", topic: TopicName, name: str) -> None:
 
 @sub.command()
 @_TOPIC
-@click.argument("names", metavar="[SUBSCRIPTION...]", nargs=-1)
+@click.argument("names", metavar="[SUBSCRIPTION...]", nargs=-1, shell_complete=completing.subscriptions)
 @click.option(
     "--older", "age", type=DURATION_OPTION, metavar="DURATION", help="What was published longer ago: 1h, 30m."
 )

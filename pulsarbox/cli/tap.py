@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.positions import UNTIL, End, Until
 from pulsarbox.cli.reading_options import form_options
@@ -11,7 +12,7 @@ from pulsarbox.cli.target import Target, service_options
 
 
 @click.command()
-@click.argument("topic", metavar="TOPIC|PATTERN")
+@click.argument("topic", metavar="TOPIC|PATTERN", shell_complete=completing.topics)
 @click.option(
     "--until",
     metavar="END",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.admin import tenant_missing, with_admin
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, output_options, show
@@ -55,7 +56,7 @@ def _create(admin: "Admin", roles: tuple[str, ...], clusters: tuple[str, ...], n
 
 
 @tenant.command()
-@click.argument("names", metavar="TENANT...", nargs=-1, required=True)
+@click.argument("names", metavar="TENANT...", nargs=-1, required=True, shell_complete=completing.tenants)
 @click.option("--force", is_flag=True, help="With everything in it, where the broker allows that.")
 @yes_option
 @dry_run_option
@@ -105,7 +106,7 @@ def list_tenants(output: Output, admin: "Admin") -> None:
 
 
 @tenant.command("show")
-@click.argument("name", metavar="TENANT")
+@click.argument("name", metavar="TENANT", shell_complete=completing.tenants)
 @output_options
 @with_admin
 def show_tenant(name: str, output: Output, admin: "Admin") -> None:

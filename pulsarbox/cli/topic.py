@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.admin import every_topic, missing, namespace_named, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, Row, output_options, show
@@ -81,7 +82,7 @@ def _create(admin: "Admin", name: TopicName, partitions: int | None, properties:
 
 
 @topic.command()
-@click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completing.topics)
 @click.option("--force", is_flag=True, help="Also while producers or consumers are connected: they are sent away.")
 @yes_option
 @dry_run_option
@@ -144,7 +145,7 @@ def _delete(admin: "Admin", name: TopicName, force: bool) -> None:
 
 
 @topic.command("list")
-@click.argument("namespace", default="public/default")
+@click.argument("namespace", default="public/default", shell_complete=completing.namespaces)
 @click.option("--all", "everywhere", is_flag=True, help="Of all namespaces of all tenants.")
 @click.option("--partitions", "expand", is_flag=True, help="Partitions one by one.")
 @click.option("--stats", is_flag=True, help="With rates and backlogs: one request for each topic.")
@@ -213,7 +214,7 @@ def _with_numbers(admin: "Admin", row: Row) -> Row | None:
 
 
 @topic.command()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", metavar="TOPIC", shell_complete=completing.topics)
 @output_options
 @with_admin
 def stats(name: str, output: Output, admin: "Admin") -> None:
@@ -241,7 +242,7 @@ def _stats(admin: "Admin", name: TopicName) -> Found:
 
 
 @topic.command()
-@click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completing.topics)
 @dry_run_option
 @with_admin
 def unload(names: tuple[str, ...], dry_run: bool, admin: "Admin") -> None:
@@ -264,7 +265,7 @@ def _unload(admin: "Admin", name: TopicName) -> None:
 
 
 @topic.command()
-@click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completing.topics)
 @yes_option
 @dry_run_option
 @with_admin
@@ -295,7 +296,7 @@ def _terminate(admin: "Admin", name: TopicName) -> None:
 
 
 @topic.command()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", metavar="TOPIC", shell_complete=completing.topics)
 @click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
 @click.argument("value", metavar="[VALUE]", required=False)
 @click.option("--unset", is_flag=True, help="Take the policy away: what the namespace or the broker says holds again.")
@@ -320,7 +321,7 @@ def policy(
 
 
 @topic.command()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", metavar="TOPIC", shell_complete=completing.topics)
 @click.argument("count", metavar="[N]", type=click.IntRange(1), required=False)
 @dry_run_option
 @output_options

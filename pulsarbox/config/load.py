@@ -18,7 +18,7 @@ OTHER_VARIABLES: Final = MappingProxyType(
         "PULSARBOX_CONFIG": "Configuration file, as with `--config`.",
         "PULSARBOX_SERVICE_URL": "Broker that `produce`, `consume` and their like talk to, as with `--url`.",
         "PULSARBOX_ADMIN_URL": "Broker whose Admin API commands use, as with `--admin-url`.",
-        "PULSARBOX_CONTEXT": "Context that commands use, instead of what `pulsarbox context use` said.",
+        "PULSARBOX_CONTEXT": "Context that commands use, instead of the one that was chosen.",
     }
 )
 

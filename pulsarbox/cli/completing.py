@@ -1,0 +1,128 @@
+"""Names for the shell: tenants, namespaces, topics and subscriptions of the broker that the command would talk to.
+
+A shell that completes must not wait, nor be told of errors: where no answer comes at once there are no names.
+"""
+
+import contextlib
+import io
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+ANSWER_SECONDS: Final = 0.5
+"""How long one answer is waited for."""
+ALL_SECONDS: Final = 1.0
+"""After so long nothing more is asked."""
+NAMES_MAX: Final = 1000
+"""More than anybody reads."""
+_SCHEMES: Final = ("persistent://", "non-persistent://")
+_HOME: Final = "public/default"
+_TOPICS: Final = ("topic", "topic_name", "topics", "name")
+"""What commands call the argument that is a topic."""
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _silent(find: Callable[["Admin", Mapping[str, Any], str], Iterable[str]]) -> Complete:
+    """Asks the broker; every error, of the broker or of the command line so far, is an empty answer."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        with contextlib.suppress(Exception, SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            given = _given(context)
+            with _admin(context, given) as admin:
+                names = (name for name in find(admin, given, incomplete) if name.startswith(incomplete))
+                return list(dict.fromkeys(islice(names, NAMES_MAX)))
+        return []
+
+    return complete
+
+
+def _given(context: click.Context | None) -> dict[str, Any]:
+    """The options and arguments before the word, of the command and of the groups in front of it."""
+    if context is None:
+        return {}
+    own = {name: value for name, value in context.params.items() if value is not None}
+    if context.args and not any(own.get(name) for name in _TOPICS):
+        own["topic"] = context.args[0]  # of an option without its value click keeps the arguments for itself
+    return _given(context.parent) | own
+
+
+@contextlib.contextmanager
+def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"]:
+    """The broker. Raises where another one than that of the Admin API may be meant: its names would be wrong."""
+    import os
+
+    from pulsarbox.cli.credentials import credentials_for
+    from pulsarbox.cli.target import ADMIN_VARIABLE, SERVICE_VARIABLE, admin_target
+    from pulsarbox.client.admin import Admin
+
+    url = given.get("admin_url")
+    if any(each.name == "url" for each in context.command.params) and not (url or os.environ.get(ADMIN_VARIABLE)):
+        service = given.get("url") or os.environ.get(SERVICE_VARIABLE)
+        if service and not given.get("data_dir"):
+            raise LookupError(f"the Admin API of {service} is not known")
+    target = admin_target(url, given.get("config_file"), given.get("data_dir"))
+    secure = target.url.startswith("https:")
+    with Admin(target.hosts, ANSWER_SECONDS, secure=secure, credentials=credentials_for({}, {})) as admin:
+        yield admin
+
+
+def _tenants(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterable[str]:
+    return admin.tenants()
+
+
+def _namespaces(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    end = time.monotonic() + ALL_SECONDS
+    tenant, slash, _ = incomplete.partition("/")
+    for each in [tenant] if slash else admin.tenants():
+        if time.monotonic() < end and each.startswith(tenant):
+            yield from admin.namespaces(each)
+
+
+def _topics(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    """Short names of public/default, ``tenant/namespace/topic`` of all others; with the scheme as it was begun."""
+    end = time.monotonic() + ALL_SECONDS
+    scheme = next((each for each in _SCHEMES if incomplete.startswith(each)), "")
+    domain, begun = scheme.partition(":")[0] or "persistent", incomplete.removeprefix(scheme)
+    if "/" not in begun and not scheme:
+        yield from (name.removeprefix(f"{_HOME}/") for name in _of_namespace(admin, _HOME, domain))
+    home = [] if scheme or "/" in begun else [_HOME]
+    namespaces = [begun.rpartition("/")[0]] if begun.count("/") == 2 else _namespaces(admin, given, begun)
+    for each in namespaces:
+        if time.monotonic() < end and each not in home:
+            yield from (f"{scheme}{name}" for name in _of_namespace(admin, each, domain))
+
+
+def _of_namespace(admin: "Admin", namespace: str, domain: str) -> list[str]:
+    """Its topics, without the scheme; a partitioned one instead of its partitions."""
+    from pulsarbox.names import parse_topic
+
+    whole = admin.partitioned_topics(namespace, domain)
+    parts = set(whole)
+    single = [name for name in admin.topics(namespace, domain) if str(parse_topic(name).base) not in parts]
+    return sorted(name.partition("://")[2] for name in (*whole, *single))
+
+
+def _subscriptions(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    from pulsarbox.names import parse_topic
+
+    found = next((given[name] for name in _TOPICS if given.get(name)), ())
+    for each in found if isinstance(found, tuple) else (found,):
+        yield from admin.subscriptions(parse_topic(str(each)))
+
+
+tenants: Final = _silent(_tenants)
+namespaces: Final = _silent(_namespaces)
+topics: Final = _silent(_topics)
+subscriptions: Final = _silent(_subscriptions)
+
+BY_NAME: Final[Mapping[str, Complete]] = {
+    "tenant": tenants, "namespace": namespaces, "topic": topics, "subscription": subscriptions,
+}  # fmt: skip
+"""What a parameter of pulsar-admin is completed with, by what it is called."""
