@@ -23,6 +23,7 @@ from pulsarbox.storage.recovery import Store
 from tests.simulation import (  # noqa: F401  # they join the list
     delayed_mutants,
     dispatch_mutants,
+    policy_mutants,
     rate_mutants,
     sequence_mutants,
     storage_mutants,
