@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any
 
 from pulsarbox.broker.consumer import Consumer
@@ -63,9 +64,15 @@ class OneActive(Checker):
         topic, _, partition = sub.topic.name.rpartition("-partition-")
         if topic:
             return first[int(partition) % len(first)]
-        place = key_hash(sub.topic.name.encode())
-        points = {key_hash(f"{each.name}{i}".encode()): each for each in first for i in range(100)}
-        return points[min(points, key=lambda point: (point < place, point))]
+        return first[_on_the_ring(sub.topic.name, tuple(each.name for each in first))]
+
+
+@lru_cache(maxsize=10_000)
+def _on_the_ring(topic: str, names: tuple[str, ...]) -> int:
+    """Which of these has the first point behind that of the topic."""
+    place = key_hash(topic.encode())
+    points = {key_hash(f"{name}{i}".encode()): number for number, name in enumerate(names) for i in range(100)}
+    return points[min(points, key=lambda point: (point < place, point))]
 
 
 class Turns(Checker):

@@ -34,9 +34,9 @@ class Bucket:
         """The limit, its period, and since when it is in force."""
 
     def changed(self, limit: int, period: int, since: float) -> None:
-        """The limit is another one: what a period of it is too much may have gone before that."""
+        """The limit is another one: its periods may begin at any instant from now on, and it may be all there."""
         if self.rule is not None and self.rule != (limit, period, since):
-            self.level = min(self.level, limit)
+            self.level = 0.0
         self.rule = limit, period, since
 
     def fits(self, limit: int, at: float, slack: int, period: int = 1) -> bool:

@@ -25,6 +25,7 @@ from tests.simulation import (  # noqa: F401  # they join the list
     dispatch_mutants,
     hole_mutants,
     quickest,
+    policy_mutants,
     rate_mutants,
     sequence_mutants,
     storage_mutants,

@@ -1,0 +1,187 @@
+"""Bugs in policies, for ``test_mutants``: which level holds, what goes because of them, whom they let in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker import ledgers
+from pulsarbox.broker.admission import Admission
+from pulsarbox.broker.backlog import Backlog
+from pulsarbox.broker.deduplication import Deduplication
+from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.handlers import subscribe
+from pulsarbox.broker.limits.box_limits import BoxLimits, Group
+from pulsarbox.broker.limits.step import Step
+from pulsarbox.broker.limits.topic_limits import TopicLimits
+from pulsarbox.broker.policies import policies
+from pulsarbox.broker.policies.retention import DISABLED, Retention
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.upkeep import Upkeep
+from pulsarbox.storage.catalog import Row
+from tests.simulation import kept_mutants
+from tests.simulation.mutants import mutant
+
+mutant("retained", "trimmed")(kept_mutants.retention_asks_the_fastest_subscription)
+mutant("retained", "trimmed")(kept_mutants.retention_keeps_what_it_need_not)
+mutant("reason")(kept_mutants.messages_expire_in_half_their_time)
+mutant("expired", "quotas")(kept_mutants.the_next_deadline_is_forgotten_after_an_expiry)
+mutant("expired", "quotas", "retained")(kept_mutants.a_changed_policy_is_told_to_nobody)
+mutant("quotas", "one-reply")(kept_mutants.held_producers_are_not_told_that_the_backlog_fell)
+mutant("quotas", "one-reply")(kept_mutants.a_changed_quota_is_not_taken)
+mutant("quotas")(kept_mutants.the_quota_is_looked_at_when_producers_come_and_not_before)
+mutant("reason")(kept_mutants.an_eviction_takes_all)
+mutant("quotas")(kept_mutants.an_eviction_takes_too_little)
+
+
+@mutant("levels")
+def the_namespace_wins_over_the_topic(patch: pytest.MonkeyPatch) -> None:
+    original = policies.levels_of
+    patch.setattr(policies, "levels_of", lambda topic, namespace: original(topic, namespace)[::-1])
+
+
+@mutant("levels", "recovered")
+def policies_are_in_memory_only(patch: pytest.MonkeyPatch) -> None:
+    original = GroupCommit.put_row
+
+    def put_row(self: GroupCommit, key: str, row: Row | None) -> None:
+        if key.startswith("policies/"):
+            self._store.catalog.note(key, row)
+        else:
+            original(self, key, row)
+
+    patch.setattr(GroupCommit, "put_row", put_row)
+
+
+@mutant("levels")
+def what_a_namespace_says_is_remembered_for_ever(patch: pytest.MonkeyPatch) -> None:
+    original = policies.Policies._changed
+
+    def changed(self: policies.Policies, topics: Any, now: Any) -> None:
+        before = dict(self.of_namespaces)
+        original(self, topics, now)
+        self.of_namespaces.update(before)
+
+    patch.setattr(policies.Policies, "_changed", changed)
+
+
+@mutant("retained")
+def what_is_acknowledged_goes_at_once(patch: pytest.MonkeyPatch) -> None:
+    original = ledgers.trimmable
+
+    def trimmable(ledger: Any, slowest: Any, retention: Retention, now_ms: int) -> ledgers.Trim:
+        return original(ledger, slowest, DISABLED, now_ms)
+
+    patch.setattr(ledgers, "trimmable", trimmable)
+
+
+@mutant("reason", "backlog", "acked-stays")
+def subscriptions_expire_while_they_are_used(patch: pytest.MonkeyPatch) -> None:
+    def used(self: Upkeep, subscription: Subscription, now: Any) -> None:
+        self._note(subscription)
+
+    patch.setattr(Upkeep, "consumers_left", used)
+
+
+@mutant("expired")
+def subscriptions_never_expire(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Upkeep, "_expire_subscriptions", lambda self, now: 0)
+
+
+@mutant("quotas")
+def whoever_is_refused_is_let_in(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Backlog, "_check_blocked", lambda self, *, again: None)
+    patch.setattr(Backlog, "refuses", lambda self, now: False)
+
+
+@mutant("quotas")
+def a_quota_refuses_long_before_its_limit(patch: pytest.MonkeyPatch) -> None:
+    original = Backlog._full_at
+
+    def full_at(self: Backlog) -> int:
+        return original(self) - self.size.limit // 2
+
+    patch.setattr(Backlog, "_full_at", full_at)
+
+
+@mutant("admitted")
+def producers_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Admission, "check_producer", lambda self, *, encrypted: None)
+
+
+@mutant("admitted")
+def consumers_of_a_topic_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Admission, "check_consumer", lambda self: None)
+
+
+@mutant("admitted")
+def consumers_of_a_subscription_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Admission, "check_consumer_of", lambda self, subscription, sub_type: None)
+
+
+@mutant("admitted")
+def subscriptions_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Admission, "check_subscription", lambda self, present: None)
+
+
+@mutant("admitted")
+def every_type_is_enabled(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(subscribe, "check_type_enabled", lambda policies, settings, sub_type: None)
+
+
+@mutant("admitted")
+def clients_make_subscriptions_that_they_may_not(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(subscribe, "AUTO_SUBSCRIPTIONS", subscribe.AUTO_SUBSCRIPTIONS.__class__(
+        "auto-subscription-creation", "", "", bool, lambda settings: True))  # fmt: skip
+
+
+@mutant("admitted")
+def subscribing_is_not_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopicLimits, "check_subscribe", lambda self, who, now: None)
+
+
+@mutant("unacked-limits")
+def limits_of_unacknowledged_messages_change_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Subscription, "limit_unacked", lambda self, now: None)
+
+
+@mutant("deduplicated")
+def deduplication_stays_on(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic.update_deduplication
+
+    def update(self: PersistentTopic) -> None:
+        if self._deduplicates():
+            original(self)
+
+    patch.setattr(PersistentTopic, "update_deduplication", update)
+
+
+@mutant("deduplicated", "once")
+def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Deduplication, "is_new", lambda self, producer, send, metadata, now: True)
+
+
+@mutant("rates")
+def each_topic_has_the_groups_rate_for_itself(patch: pytest.MonkeyPatch) -> None:
+    def group(self: BoxLimits, name: str, now: Any) -> Group | None:
+        row = self._catalog.get(f"resourcegroup/{name}")
+        if row is None:
+            return None
+        made = Group(name, self.timers)
+        self._set(made, row, now)
+        return made
+
+    patch.setattr(BoxLimits, "group", group)
+
+
+@mutant("rates")
+def a_limit_that_is_set_anew_gives_everything(patch: pytest.MonkeyPatch) -> None:
+    original = Step.change
+
+    def change(self: Step, limit: Any, at: int, more: Any = None) -> None:
+        original(self, limit, at, more)
+        self.left_messages, self.left_bytes = limit.messages, limit.bytes
+
+    patch.setattr(Step, "change", change)
