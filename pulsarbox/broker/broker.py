@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
+from pulsarbox.broker.compaction.topic_compaction import drop_leftovers
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
@@ -57,6 +58,7 @@ class Broker:
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
+        drop_leftovers(self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
         self.command_table: dict[int, CommandRow] = command_table()
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well

@@ -25,7 +25,7 @@ from pulsarbox.storage.delays import Delays, forget_delays
 from pulsarbox.storage.format import FORGOTTEN, RecordKind
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
-from pulsarbox.storage.record import Entry
+from pulsarbox.storage.record import Entry, pack_entry
 from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Group:
     """A batch, and what waits for it."""
 
     __slots__ = (
-        "appended", "batch", "callbacks", "cursors", "lazy_until", "opened", "receipts", "rows", "sequenced", "taken",
-        "urgent",
+        "appended", "batch", "callbacks", "copied", "cursors", "lazy_until", "opened", "receipts", "rows", "sequenced",
+        "taken", "urgent",
     )  # fmt: skip
 
     def __init__(self, position: int) -> None:
@@ -65,6 +65,8 @@ class Group:
         self.cursors: dict[ManagedCursor, None] = {}
         """Cursors with changes to write."""
         self.callbacks: list[Callback] = []
+        self.copied: list[tuple[Callback, Callable[[Exception, Now], None]]] = []
+        """Who is to hear that the entries are stored which the box has written itself, or that they are not."""
         self.urgent = False
         self.rows = False
         """Rows of the metadata are among the records."""
@@ -135,6 +137,13 @@ class GroupCommit:
     def after_commit(self, callback: Callback) -> None:
         """Call back when everything that is changed so far is durable."""
         self.open.callbacks.append(callback)
+        self.open.urgent = True
+
+    def copy(self, entries: list[Entry], stored: Callback, lost: Callable[[Exception, Now], None]) -> None:
+        """Write entries of a ledger that is no topic's own, at once; one of the two is called when that has ended."""
+        for entry in entries:
+            self.open.batch.add_entry(entry.ledger_id, entry.entry_id, pack_entry(entry), entry.body)
+        self.open.copied.append((stored, lost))
         self.open.urgent = True
 
     def ledger_changed(self, ledger: ManagedLedger) -> None:
@@ -294,6 +303,8 @@ class GroupCommit:
             deduplication.confirmed()
         _send_receipts(group, now)
         _run(group.callbacks, now)
+        for stored, _ in group.copied:
+            stored(now)
         for topic in group.appended:
             if topic.subscriptions or topic.ledgers.trim_due:
                 topic.confirmed(now)
@@ -331,6 +342,8 @@ class GroupCommit:
                 self.delays_changed(topic.stored.delays)
             for info in changed:
                 self.put_row(ledger_key(topic.ledger.topic_id, info.ledger_id), ledger_row(topic.ledger, info))
+        for _, lost in group.copied + behind.copied:
+            lost(refusal, now)
         for producer, sequence_id, _, _, _ in group.receipts + behind.receipts:
             producer.refuse(sequence_id, refusal, now)
         for producer in dict.fromkeys(receipt[0] for receipt in group.receipts + behind.receipts):
