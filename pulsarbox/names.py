@@ -17,6 +17,9 @@ DOMAINS = (PERSISTENT, NON_PERSISTENT)
 
 PARTITION_SUFFIX = "-partition-"
 
+COMPACTION_SUBSCRIPTION = "__compaction"
+"""The subscription that holds what is to be compacted yet; Pulsar's name for it."""
+
 _ENTITY = re.compile(r"[-=:.\w]+")
 _PARTITION = re.compile(r"(?P<base>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
 

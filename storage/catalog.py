@@ -21,7 +21,11 @@
     schema/<topic name>/<version, 16 hex>   the schema
     ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms;
-                                            "unused": ms, since when, where it has no consumers}
+                                            "unused": ms, since when, where it has no consumers;
+                                            "compacted": see ``compacted.Behind``}
+    compacted/<topic id>/<ledger id>        the compacted view of a topic, see ``compacted.View``
+    compacting/<topic id>/<ledger id>       {}: a compacted ledger that is being made, or that those alone still read
+                                            who began with it. With a restart it is no more
     sequence/<topic id>/<producer>          {"highest": the highest sequence id of the producer, "published": ms;
                                             "begun": [sequence id, ms, CRC32C of its chunks] of a message whose last
                                             chunk is still to come}
@@ -58,6 +62,7 @@ CLOCK: Final = "clock"
 DYNAMIC: Final = "dynamic"
 KEPT: Final = "kept"
 WALKS: Final = "walk/"
+COMPACTING: Final = "compacting/"
 
 _AFTER_ALL: Final = "\U0010ffff"
 
@@ -130,6 +135,16 @@ def acks_key(cursor_id: int) -> str:
 def acks_chunk_key(cursor_id: int, ledger_id: int, number: int) -> str:
     """Key of a cursor's acknowledgements in one chunk of a ledger."""
     return f"acks/{cursor_id:016x}/{ledger_id:016x}/{number:08x}"
+
+
+def compacted_key(topic_id: int, ledger_id: int | None = None) -> str:
+    """Key of a topic's compacted view; without the ledger, what the keys of all of the topic start with."""
+    return f"compacted/{topic_id:016x}/" + ("" if ledger_id is None else f"{ledger_id:016x}")
+
+
+def compacting_key(topic_id: int, ledger_id: int | None = None) -> str:
+    """Key of a compacted ledger that does not outlive a restart; without it, as above."""
+    return f"{COMPACTING}{topic_id:016x}/" + ("" if ledger_id is None else f"{ledger_id:016x}")
 
 
 def sequence_key(topic_id: int, producer: str = "") -> str:

@@ -6,8 +6,8 @@ decompress and sync, and so they never run in the core's own thread. The core it
 many and mostly in memory.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
@@ -24,6 +24,12 @@ class ReadRequest(NamedTuple):
     max_bytes: int
     left_out: tuple[tuple[int, int], ...] = ()
     """First and last entries of runs behind ``first`` that nobody wants, in order and apart."""
+    work: Callable[[list[Entry]], list[Any]] | None = None
+    """What to make of the entries where they are read, beside the core: the answer is what it gives."""
+
+    def answer(self, entries: list[Entry]) -> list[Any]:
+        """What the core is told when these entries were read."""
+        return entries if self.work is None else self.work(entries)
 
 
 class Rows(Protocol):

@@ -59,8 +59,13 @@ from the kind, so that a later version can add fields at the end of a header; a 
                  its sequence id (i64), since when, CRC32C of each chunk u32 *
 
 "so far" counts from the first entry of the topic to this one, itself included: any backlog is a subtraction.
+The body of an entry of a compacted ledger is COMPACTED_PREFIX (the ledger and the entry that it was published as, u64
+each, and the size u32 of that entry), then the entry with what is left of it. Its totals are those of the entry as it
+was published; its checksum (flag OWN_CHECKSUM) covers the prefix as well. What a compacted ledger is of, the rows say.
+
 The offsets of the index count from the start of the batch value. Kinds and flags are never given a second meaning.
-SEQUENCE came with deduplication, after the others of version 2, which readers without it step over.
+SEQUENCE came with deduplication, after the others of version 2, which readers without it step over. So did compacted
+ledgers: to a reader that knows of none, their entries are of no topic.
 
 Version 1 had no ``contents``, ``dropped``, ``packed`` and "sealed", values of only the volume in ``volumes``, and no
 ``owner`` rows (see catalog). It is brought up to this version when it is opened.
@@ -129,6 +134,7 @@ META_HEADER = Struct(">BBHIII")
 REDELIVERED_HEADER = Struct(">BBHIQ")
 REDELIVERY = Struct(">QQII")
 """Ledger, entry, how often it was asked for again, reserved."""
+COMPACTED_PREFIX = Struct(">QQI")
 SEQUENCE_HEADER = Struct(">BBHIQqQ")
 SEQUENCE_BEGUN = Struct(">qQ")
 """What follows in the header where a message is begun; then the checksums of its chunks."""

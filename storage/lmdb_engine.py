@@ -173,7 +173,7 @@ class LmdbEngine:
         except PersistenceError:
             if not answer.entries:
                 raise
-        return answer.entries
+        return request.answer(answer.entries)
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
         """See Engine. Raises ValueError where its position is not committed."""

@@ -125,7 +125,7 @@ class MemoryEngine:
                 answer.take(segments, self._value)
             else:
                 answer.nothing_more()
-        return answer.entries
+        return request.answer(answer.entries)
 
     def check_room(self) -> None:
         """There is always room."""

@@ -18,6 +18,7 @@ from pulsarbox.storage.catalog import (
     sequence_key,
     topic_key,
 )
+from pulsarbox.storage.compacted import is_kept
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.delays import Delays, forget_delays
 from pulsarbox.storage.engine import Recovery
@@ -221,6 +222,8 @@ class Store:
         kind, _, rest = key.partition("/")
         if kind == "topic" and value is None:
             self._drop_topic(self.catalog.get(key))
+        elif kind in ("compacted", "compacting") and value is None and not is_kept(self.catalog, kind, rest):
+            self.dropped.append(int(rest.rpartition("/")[2], 16))
         if kind not in ("ledger", "cursor"):
             self.catalog.apply(key, value)
             return

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.clock import Now
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Done = Callable[[Now], None]
 Failed = Callable[[Exception], None]
 Apply = Callable[[Consumer, MessageIdData, Held], None]
+NOTHING: Final = Held(0, 0, 0, 0, 0)
+"""Of an entry that the log does not have any more: nothing need be known of it."""
 
 
 class Acknowledging:
@@ -56,9 +58,12 @@ class Acknowledging:
                 ids = ()  # as Pulsar does: it means nothing where others hold what lies before
         unknown: list[MessageIdData] = []
         held_of = consumer.held.get
+        compacted = self._subscription.source.compacted
         for message_id in ids:
             position = (message_id.ledgerId, message_id.entryId)
             held = held_of(position)
+            if held is None and compacted is not None and compacted.claims(position):
+                held = NOTHING
             if held is not None:
                 apply(consumer, message_id, held)
                 continue
@@ -128,6 +133,9 @@ class Acknowledging:
 
     def _settled(self, consumer: Consumer, done: Done | None, now: Now) -> None:
         """What a command acknowledges is applied: have it written, and go on with what it made room for."""
+        compacted = self._subscription.source.compacted
+        if compacted is not None:
+            compacted.keep(now)
         consumer.last_acked = now.wall
         self.settle(now)
         if done is not None:
@@ -162,8 +170,18 @@ class Acknowledging:
 
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = (message_id.ledgerId, message_id.entryId)
+        compacted = self._subscription.source.compacted
+        unacked = 0
         if message_id.ack_set:
             unacked = ack_set_bits(list(message_id.ack_set))
+            if compacted is not None:
+                unacked = compacted.unacked(position, unacked)
+        if compacted is not None and compacted.claims(position):
+            if not unacked:
+                self._release(consumer, position, held)
+                compacted.acknowledged(position)
+            return
+        if message_id.ack_set:
             if unacked and not self._batch_indexes:
                 return  # only whole entries are acknowledged
             if not self._cursor.acknowledge_batch(Position(*position), held.batch_size, unacked):
@@ -174,27 +192,45 @@ class Acknowledging:
                     consumer.unacked -= now_held.messages - count
                     consumer.held[position] = now_held._replace(messages=count)
                 return
-        if consumer.release(position) is None:
-            consumer.forgotten -= held.messages
-            self._subscription.dispatcher.acknowledged_unheld(position)
+        self._release(consumer, position, held)
         (_, size, total_messages, total_bytes, batch_size, _) = held
         self._cursor.acknowledge(position[0], position[1], batch_size, size, total_messages, total_bytes)
         if position[0] < self._topic.ledgers.growing:
             self._closed.add(position[0])
+        if compacted is not None:
+            compacted.acknowledged(position)
+
+    def _release(self, consumer: Consumer, position: tuple[int, int], held: Held) -> None:
+        if consumer.release(position) is None:
+            consumer.forgotten -= held.messages
+            self._subscription.dispatcher.acknowledged_unheld(position)
 
     def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = Position(message_id.ledgerId, message_id.entryId)
         unacked = ack_set_bits(list(message_id.ack_set))
-        through = (position, held.total_messages, held.total_bytes)
+        compacted = self._subscription.source.compacted
+        if compacted is not None:
+            unacked = compacted.unacked(position, unacked)
+            if compacted.claims(position):
+                through = position if not unacked else Position(position.ledger_id, position.entry_id - 1)
+                compacted.acknowledged_through(through)
+                self._release_through(consumer, through)
+                return
+        totals = (position, held.total_messages, held.total_bytes)
         whole = not unacked or (
             self._batch_indexes and self._cursor.acknowledge_batch(position, held.batch_size, unacked)
         )
         if not whole:
             before = Position(position.ledger_id, position.entry_id - 1)
-            through = (before, held.total_messages - held.batch_size, held.total_bytes - held.size)
-        self._cursor.acknowledge_through(*through)
+            totals = (before, held.total_messages - held.batch_size, held.total_bytes - held.size)
+        self._cursor.acknowledge_through(*totals)
         if position.ledger_id < self._topic.ledgers.growing:
             self._closed.add(position.ledger_id)
+        if compacted is not None:
+            compacted.acknowledged_through(totals[0])
+        self._release_through(consumer, totals[0])
+
+    def _release_through(self, consumer: Consumer, position: Position) -> None:
         # What is held stands in the order of sending, which here is that of the topic.
-        for each in list(takewhile(lambda held_at: held_at <= through[0], consumer.held)):
+        for each in list(takewhile(lambda held_at: held_at <= position, consumer.held)):
             consumer.release(each)

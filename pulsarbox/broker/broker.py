@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
+from pulsarbox.broker.compaction.topic_compaction import drop_leftovers
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dead_letter_office import DeadLetterOffice
 from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
@@ -59,6 +60,7 @@ class Broker:
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
+        drop_leftovers(self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
         self.command_table: dict[int, CommandRow] = command_table()
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well

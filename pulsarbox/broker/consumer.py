@@ -40,6 +40,12 @@ new_held: Final = tuple.__new__
 """A NamedTuple's own constructor takes three times as long, and this is done for each entry that is sent."""
 
 
+def held_of(entry: Entry) -> Held:
+    """What an acknowledgement needs to know of an entry that was read."""
+    messages = entry.num_messages
+    return Held(messages, len(entry.body), entry.total_messages, entry.total_bytes, messages)
+
+
 class Rates(NamedTuple):
     """Of a consumer, or of all that a subscription has had; each a second."""
 
@@ -60,6 +66,8 @@ class Consumer:
 
     takes_any_schema = False
     """It decodes by whatever schema a message was written with (AUTO_CONSUME)."""
+    read_compacted = False
+    """It wants the compacted view of the topic; set before it is added to its subscription."""
 
     def __init__(
         self,

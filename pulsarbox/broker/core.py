@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.cache_use import CacheUse
+from pulsarbox.broker.compaction.records import Compactions
 from pulsarbox.broker.deadlines import TopicDeadlines
 from pulsarbox.broker.dispatch.bounds import Bounds
 from pulsarbox.broker.dispatch.unacked import BrokerUnacked
@@ -46,6 +47,7 @@ class Core:
         self.policies.for_unloaded = self.walks.changed
         self.walks.must_wait = lambda: self.policies.telling
         self.unacked = BrokerUnacked(settings)
+        self.compactions = Compactions()
         self.under_way = 0
         """Topics in which messages expire or are evicted right now, read by read."""
         self.let_go: Callable[[Topic, Now], None] = _nobody

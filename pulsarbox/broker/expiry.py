@@ -4,7 +4,7 @@ Two policies ask for it: message TTL, and a backlog quota by age that evicts. Bo
 durable subscription has not acknowledged, and what goes, goes for every subscription.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,9 +13,11 @@ from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, Follows, Quota
 from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL, age_begins
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PreconditionFailed
+from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.recovery import StoredTopic
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
@@ -152,13 +154,13 @@ class Expiry:
     @property
     def is_current(self) -> bool:
         """Whether what is known to be the oldest still is."""
-        first = first_unacked(self._topic.ledger, self._topic.stored.cursors.values())
+        first = first_unacked(self._topic.ledger, expiring(self._topic.stored))
         return first is not None and self.oldest is not None and first[0] == self.oldest.position
 
     def find_oldest(self, found: Callable[[Oldest | None, Now], None], now: Now) -> None:
         """Find the oldest entry that a durable subscription has not acknowledged; ``found`` gets it, or None."""
         topic = self._topic
-        first = first_unacked(topic.ledger, topic.stored.cursors.values())
+        first = first_unacked(topic.ledger, expiring(topic.stored))
         known = self.oldest
         if first is None or (known is not None and known.position == first[0]):
             self.oldest = None if first is None or known is None else known._replace(subscription=first[1])
@@ -210,7 +212,8 @@ class Expiry:
         self._topic.locate(position, self._let_go, lambda _: self._finish(now.wall + RETRY_MS, now), now)
 
     def _let_go(self, mark: Position, messages: int, size: int, now: Now) -> None:
-        behind = [each for each in self._topic.subscriptions.values() if each.cursor.mark_delete < mark]
+        subscriptions = [each for each in self._topic.subscriptions.values() if each.name != COMPACTION_SUBSCRIPTION]
+        behind = [each for each in subscriptions if each.cursor.mark_delete < mark]
         left, retry = len(behind) + 1, 0
 
         def done(when: Now) -> None:
@@ -247,6 +250,11 @@ class Expiry:
         self._topic.backlog.aged(now)
         if self._again:
             self._start(now)
+
+
+def expiring(stored: StoredTopic) -> Iterator[ManagedCursor]:
+    """The cursors for which messages get too old. What is not compacted yet does not, as in Pulsar."""
+    return (cursor for cursor in stored.cursors.values() if cursor.name != COMPACTION_SUBSCRIPTION)
 
 
 def first_unacked(ledger: ManagedLedger, cursors: Iterable[ManagedCursor]) -> tuple[Position, str] | None:

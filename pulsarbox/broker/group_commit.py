@@ -28,7 +28,7 @@ from pulsarbox.storage.delays import Delays, forget_delays
 from pulsarbox.storage.format import FORGOTTEN, MOVED, RecordKind
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
-from pulsarbox.storage.record import Acked, AckedRange, Entry, pack_acked
+from pulsarbox.storage.record import Acked, AckedRange, Entry, pack_acked, pack_entry
 from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class Group:
     """A batch, and what waits for it."""
 
     __slots__ = (
-        "appended", "batch", "callbacks", "cursors", "lazy_until", "moves", "opened", "receipts", "rows", "sequenced",
+        "appended", "batch", "callbacks", "copied", "cursors", "lazy_until", "moves", "opened", "receipts", "rows",
+        "sequenced",
         "taken", "urgent",
     )  # fmt: skip
 
@@ -71,6 +72,8 @@ class Group:
         self.callbacks: list[Callback] = []
         self.moves: dict[DeadLetters, list[Move]] = {}
         """Dead letters of a subscription that are among the entries."""
+        self.copied: list[tuple[Callback, Callable[[Exception, Now], None]]] = []
+        """Who is to hear that the entries are stored which the box has written itself, or that they are not."""
         self.urgent = False
         self.rows = False
         """Rows of the metadata are among the records."""
@@ -141,6 +144,13 @@ class GroupCommit:
     def after_commit(self, callback: Callback) -> None:
         """Call back when everything that is changed so far is durable."""
         self.open.callbacks.append(callback)
+        self.open.urgent = True
+
+    def copy(self, entries: list[Entry], stored: Callback, lost: Callable[[Exception, Now], None]) -> None:
+        """Write entries of a ledger that is no topic's own, at once; one of the two is called when that has ended."""
+        for entry in entries:
+            self.open.batch.add_entry(entry.ledger_id, entry.entry_id, pack_entry(entry), entry.body)
+        self.open.copied.append((stored, lost))
         self.open.urgent = True
 
     def ledger_changed(self, ledger: ManagedLedger) -> None:
@@ -318,6 +328,8 @@ class GroupCommit:
             self.open.urgent = True
         _send_receipts(group, now)
         _run(group.callbacks, now)
+        for stored, _ in group.copied:
+            stored(now)
         for topic in group.appended:
             if topic.subscriptions or topic.ledgers.trim_due:
                 topic.confirmed(now)
@@ -348,19 +360,24 @@ class GroupCommit:
             if stored.in_use:
                 self._dirty_sequences[stored.sequences] = None
         for topic in group.appended | behind.appended:
-            changed = topic.ledger.roll_back()
-            if not topic.stored.in_use:
-                continue  # deleted since
-            if topic.stored.delays.roll_back(topic.ledger.last_confirmed):
-                self.delays_changed(topic.stored.delays)
-            for info in changed:
-                self.put_row(ledger_key(topic.ledger.topic_id, info.ledger_id), ledger_row(topic.ledger, info))
+            self._roll_back(topic)
+        for _, lost in group.copied + behind.copied:
+            lost(refusal, now)
         for producer, sequence_id, _, _, _ in group.receipts + behind.receipts:
             producer.refuse(sequence_id, refusal, now)
         for producer in dict.fromkeys(receipt[0] for receipt in group.receipts + behind.receipts):
             producer.disconnect(now)
         for letters in dict.fromkeys((*group.moves, *behind.moves)):
             letters.not_moved([*group.moves.get(letters, ()), *behind.moves.get(letters, ())], now)
+
+    def _roll_back(self, topic: "PersistentTopic") -> None:
+        changed = topic.ledger.roll_back()
+        if not topic.stored.in_use:
+            return  # deleted since
+        if topic.stored.delays.roll_back(topic.ledger.last_confirmed):
+            self.delays_changed(topic.stored.delays)
+        for info in changed:
+            self.put_row(ledger_key(topic.ledger.topic_id, info.ledger_id), ledger_row(topic.ledger, info))
 
 
 def _other_records(batch: Batch) -> list[bytes]:

@@ -26,12 +26,16 @@ class Quarantine:
 
     def take(self, damage: EntryDamaged, cursor: ManagedCursor, now: Now) -> None:
         """A subscription has come to damaged entries."""
+        self.report(damage, now)
+        if damage.counts is not None:
+            cursor.acknowledge(damage.ledger_id, damage.first, *damage.counts)
+            self._commits.cursor_changed(cursor, now)
+
+    def report(self, damage: EntryDamaged, now: Now) -> None:
+        """Damaged entries were found: keep them aside, once."""
         key = quarantine_key(damage.ledger_id, damage.first)
         if key not in self._catalog:
             topic = self._catalog.owner(damage.ledger_id)
             log.error("topic %s: %s; it is kept aside, and consumers go on behind it", topic, damage)
             row = {"topic": topic, "last": damage.last, "reason": damage.reason, "found": now.wall}
             self._commits.put_row(key, row | {"body": b64encode(damage.body).decode()})
-        if damage.counts is not None:
-            cursor.acknowledge(damage.ledger_id, damage.first, *damage.counts)
-            self._commits.cursor_changed(cursor, now)

@@ -1,12 +1,15 @@
 """Reads outside the tail cache: asked for here, carried out by a thread of the shell, answered by ``read_done``."""
 
 from collections.abc import Callable
+from typing import Any
 
 from pulsarbox.clock import Now
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.record import Entry
 
 Answer = Callable[[list[Entry], Exception | None, Now], None]
+Worked = Callable[[Any, Exception | None, Now], None]
+"""Is told what was made of the entries; None with an error."""
 
 
 class Reads:
@@ -14,7 +17,8 @@ class Reads:
 
     def __init__(self) -> None:
         self._waiting: list[ReadRequest] = []
-        self._answers: dict[int, Answer] = {}
+        self._answers: dict[int, Callable[[Any, Exception | None, Now], None]] = {}
+        self._at_work: set[int] = set()
         self._last_token = 0
         self.entries = 0
         """Entries that were read so far, and their bytes."""
@@ -35,6 +39,17 @@ class Reads:
         self._waiting.append(ReadRequest(self._last_token, ledger_id, first, last, max_bytes, left_out))
         return self._last_token
 
+    def ask_for_work(
+        self, ledger_id: int, first: int, last: int, max_bytes: int, answer: Worked, work: Callable[[list[Entry]], Any]
+    ) -> None:
+        """Read entries, and have made of them what ``work`` gives: in the thread that reads, on nothing that changes
+        meanwhile. Nobody is served what is read so: it is not counted."""
+        self._last_token += 1
+        self._answers[self._last_token] = answer
+        self._at_work.add(self._last_token)
+        request = ReadRequest(self._last_token, ledger_id, first, last, max_bytes, work=lambda entries: [work(entries)])
+        self._waiting.append(request)
+
     def take(self) -> list[ReadRequest]:
         """The reads that the shell has not been given yet."""
         waiting, self._waiting = self._waiting, []
@@ -42,6 +57,10 @@ class Reads:
 
     def done(self, token: int, entries: list[Entry], now: Now, error: Exception | None) -> None:
         """Hand a read's answer to whoever asked."""
+        if token in self._at_work:
+            self._at_work.remove(token)
+            self._answers.pop(token)(next(iter(entries), None), error, now)
+            return
         self.entries += len(entries)
         self.bytes += sum([len(entry.body) for entry in entries])
         self._answers.pop(token)(entries, error, now)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
 from pulsarbox.broker.clearing import Clearing
+from pulsarbox.broker.compaction.reading import CompactedReading
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dead_letters import DeadLetters
 from pulsarbox.broker.dispatch.compatibility import check_compatible
@@ -27,7 +28,8 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
-from pulsarbox.storage.catalog import Row
+from pulsarbox.storage.catalog import Row, cursor_key
+from pulsarbox.storage.compacted import Behind
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry, Position
 
@@ -132,6 +134,8 @@ class Subscription:
             check_compatible(self.consumers[0], self.type, consumer, sub_type)
         if sub_type in ONE_ACTIVE and self.dead_letters.moving:
             raise ServiceNotReady("Dead letters of the subscription are on their way to the disk, try again")
+        if consumer.read_compacted:
+            self.compacted_reading()
         asked = consumer.key_shared
         if not self.consumers and (sub_type, asked) != (self.type, self._key_shared):
             self.dispatcher = self._make_dispatcher(sub_type, asked)
@@ -143,6 +147,21 @@ class Subscription:
         self.served = True
         if self.durable and self.unused_since:
             self.topic.upkeep.consumer_came(self, now)
+
+    def compacted_reading(self) -> CompactedReading:
+        """How it reads the compacted view; made when somebody asks for that."""
+        topic, source = self.topic, self.source
+        if source.compactable is None:
+            source.compactable = CompactedReading(topic.compaction, self.cursor, topic.core, self.dispatch)
+            key = cursor_key(topic.ledger.topic_id, self.cursor.cursor_id)
+            row = topic.core.catalog.get(key) if self.durable else None
+            source.compactable.behind = Behind.of((row or {}).get("compacted"))
+        return source.compactable
+
+    def log_trimmed(self, mark: Position) -> None:
+        """The log begins with ``mark`` now, and mark-delete, which nothing durable holds, is about to go there."""
+        if self.source.compactable is not None:
+            self.source.compactable.trimmed(mark)
 
     def limit_unacked(self, now: Now) -> None:
         """See what may be held unacknowledged: by each consumer, and by all."""
@@ -290,6 +309,7 @@ class Subscription:
         if self.fenced:
             raise PersistenceError("Failed to fence subscription")
         self.fenced = True
+        compacted = self.source.compacted
         self._acks.begin_reset()
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)
@@ -298,6 +318,9 @@ class Subscription:
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
             self.cursor.reset(mark, messages, size)
             self.dead_letters.forget()
+            if self.source.compactable is not None:
+                self.source.compactable.start_at(position if compacted is not None else mark, mark)
+                self.source.compactable.keep(when)
             self.source.rewind()
             self.dispatcher.rewind()
             self.fenced = False

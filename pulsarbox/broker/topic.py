@@ -6,7 +6,8 @@ from pulsarbox.broker.admission import Admission
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.backlog import Backlog
 from pulsarbox.broker.commit_times import Traffic
-from pulsarbox.broker.consumer import Held
+from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
+from pulsarbox.broker.consumer import Held, held_of
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.entries import make_entry
@@ -25,7 +26,7 @@ from pulsarbox.broker.termination import Termination
 from pulsarbox.broker.upkeep import Upkeep
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
-from pulsarbox.names import TopicName
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata
 from pulsarbox.storage.catalog import Row, cursor_key, topic_key
@@ -150,6 +151,7 @@ class PersistentTopic(Topic):
         self.ledgers = TopicLedgers(core, stored, self.policies, self.upkeep.deadline)
         self.expiry = Expiry(self)
         self.backlog = Backlog(self)
+        self.compaction = TopicCompaction(self)
         self.policies.on_change(self.upkeep.look)
         topic_row = core.catalog.get(topic_key(str(name))) or {}
         self.termination = Termination(self, topic_row)
@@ -318,6 +320,8 @@ class PersistentTopic(Topic):
             self.trim(now)
         if self.ledger.total_bytes >= self.backlog.full_at:
             self.backlog.confirmed(now)
+        if self.ledger.confirmed_bytes > self.compaction.due_at:
+            self.compaction.reached(now)
         self.dispatch(now)
 
     def trim(self, now: Now) -> None:
@@ -356,6 +360,7 @@ class PersistentTopic(Topic):
             for ledger_id in ledgers:
                 cursor.forget_ledger(ledger_id)
             if cursor.mark_delete < start:
+                subscription.log_trimmed(start)
                 cursor.acknowledge_through(start, first.messages_before, first.bytes_before)
             subscription.dispatch(now)
         self.backlog.dropped(now)
@@ -409,6 +414,8 @@ class PersistentTopic(Topic):
     def remove_subscription(self, subscription: Subscription, now: Now) -> None:
         """The subscription is no more; of a durable one the rows go with the next commit, and what it alone held."""
         self._forget_subscription(subscription)
+        if subscription.name == COMPACTION_SUBSCRIPTION:
+            self.compaction.forget(now)
         if subscription.durable:
             self.trim(now)
             self.backlog.look(now)
@@ -474,7 +481,7 @@ class PersistentTopic(Topic):
             else:  # trimmed while it was read: everybody has acknowledged it
                 found(None, now)
 
-        self.read_entry(position, lambda entry, when: found(_held(entry), when), lost, now)
+        self.read_entry(position, lambda entry, when: found(held_of(entry), when), lost, now)
 
     def locate(self, position: Position, located: Located, lost: Callable[[Exception], None], now: Now) -> None:
         """The mark-delete right before ``position``, or before the nearest entry there is, with its totals."""
@@ -504,6 +511,7 @@ class PersistentTopic(Topic):
 
     def close(self, now: Now) -> None:
         """See Topic.close."""
+        self.compaction.close(now)
         self.backlog.close(now)
         super().close(now)
 
@@ -520,7 +528,7 @@ class PersistentTopic(Topic):
         """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
         if not self.producers.unused or self.backlog.waiting or self._reads or not self.stored.in_use:
             return False
-        if self.expiry.under_way or self.backlog.evicting or self.termination.under_way:
+        if self.expiry.under_way or self.backlog.evicting or self.termination.under_way or self.compaction.run:
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
@@ -541,6 +549,7 @@ class PersistentTopic(Topic):
         self.close(now)
         for subscription in list(self.subscriptions.values()):
             self._forget_subscription(subscription)
+        self.compaction.forget(now)
         commits = self.core.commits
         self.upkeep.deadline.forget()
         for ledger_id in self.ledger.ledgers:
@@ -548,8 +557,3 @@ class PersistentTopic(Topic):
         commits.put_row(topic_key(str(self.name)), None)
         commits.forget_topic(self.stored)
         self.stored.in_use = False
-
-
-def _held(entry: Entry) -> Held:
-    messages = entry.num_messages
-    return Held(messages, len(entry.body), entry.total_messages, entry.total_bytes, messages)

@@ -30,7 +30,7 @@ from pulsarbox.errors import (
     TopicNotFound,
     Unprocessable,
 )
-from pulsarbox.names import NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, NON_PERSISTENT, PERSISTENT, TopicName, parse_topic
 from pulsarbox.storage.catalog import Row, deadline_key, ledger_key, partitions_key, policies_key, topic_key
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
 
@@ -83,7 +83,7 @@ class Topics:
             stored = self._core.store.topic(str(name))
             if stored is not None:
                 topic = self._topics[str(name)] = PersistentTopic(self._core, name, stored)
-                topic.traffic.begin(now)
+                topic.upkeep.begin(now)
         if isinstance(topic, PersistentTopic):
             self._idle.used(topic, now)
         return topic
@@ -247,7 +247,7 @@ class Topics:
             self._core.timers.at(now.monotonic, topic.maybe_unused)
         else:
             topic = PersistentTopic(self._core, name, self._make_stored(name, now, properties))
-            topic.traffic.begin(now)
+            topic.upkeep.begin(now)
             self._idle.used(topic, now)
         self._topics[str(name)] = topic
         return topic
@@ -396,7 +396,8 @@ class Topics:
         first = self.find(name.partition(0), now)
         if not isinstance(first, PersistentTopic):
             return
-        wanted = {each.name: each for each in first.subscriptions.values() if each.durable}
+        durable = [each for each in first.subscriptions.values() if each.durable]
+        wanted = {each.name: each for each in durable if each.name != COMPACTION_SUBSCRIPTION}
         for number in range(count if wanted else 0):
             topic = self.find(name.partition(number), now)
             assert isinstance(topic, PersistentTopic)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.broker.deadlines import TopicDeadline, first_of
 from pulsarbox.broker.expiry import first_unacked
 from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE, Follows
+from pulsarbox.broker.policies.compaction import COMPACTION_THRESHOLD, is_worth_compacting
 from pulsarbox.broker.policies.inactive_topic import CAUGHT_UP, INACTIVE_TOPIC, delete_at
 from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
 from pulsarbox.broker.policies.policies import TopicPolicies
@@ -17,6 +18,7 @@ from pulsarbox.broker.policies.retention import RETENTION
 from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
 from pulsarbox.broker.system_topics import is_system
 from pulsarbox.clock import Now
+from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.catalog import cursor_key, topic_key
 from pulsarbox.storage.recovery import StoredTopic
 
@@ -36,6 +38,8 @@ def needs_memory(stored: StoredTopic, policies: TopicPolicies) -> bool:
     if inactive.delete and not used:
         return True
     if stored.cursors and policies.get(SUBSCRIPTION_EXPIRATION) > 0:
+        return True
+    if policies.get(COMPACTION_THRESHOLD) > 0 and is_worth_compacting(stored, policies.get(COMPACTION_THRESHOLD)):
         return True
     evicts = any(
         quota.limit >= 0 and quota.follows is Follows.EVICTION
@@ -57,12 +61,17 @@ class Upkeep:
         self._unused_since = max(since, topic.core.started)
         """Since when nobody uses the topic (ms since 1970), where that is so; at the earliest since the box runs."""
 
+    def begin(self, now: Now) -> None:
+        """The topic has come into memory."""
+        self._topic.traffic.begin(now)
+        self.deadline.want(self._topic.compaction.look(now))
+
     def look(self, now: Now) -> None:
         """The deadline has come, or policies have changed: do what is due, and say when to look again."""
         topic = self._topic
         if not topic.stored.in_use:
             return
-        again = [self._expire_subscriptions(now), topic.look_after_ledgers(now)]
+        again = [self._expire_subscriptions(now), topic.look_after_ledgers(now), topic.compaction.look(now)]
         expiry_at = topic.expiry.look(now)
         delete_at = self._delete_at(now)
         if delete_at and now.wall >= delete_at:
@@ -162,7 +171,7 @@ class Upkeep:
         again = []
         for subscription in list(topic.subscriptions.values()) if expiration else []:
             at = subscription.unused_since + expiration
-            if not subscription.durable:
+            if not subscription.durable or subscription.name == COMPACTION_SUBSCRIPTION:
                 continue
             if subscription.consumers or subscription.fenced:
                 again.append(now.wall + max(expiration, LOOK_MS))

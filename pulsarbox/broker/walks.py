@@ -8,6 +8,7 @@ from typing import Final
 
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.policies.backlog_quota import BACKLOG_SIZE
+from pulsarbox.broker.policies.compaction import COMPACTION_THRESHOLD
 from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
 from pulsarbox.broker.policies.policies import GLOBAL
@@ -25,7 +26,9 @@ AT_ONCE: Final = 10
 PAGE: Final = 500
 """Topics after which it is written down how far a walk has come."""
 
-KEEPING: Final = (RETENTION, MESSAGE_TTL, BACKLOG_SIZE, INACTIVE_TOPIC, SUBSCRIPTION_EXPIRATION)
+KEEPING: Final = (
+    RETENTION, MESSAGE_TTL, BACKLOG_SIZE, INACTIVE_TOPIC, SUBSCRIPTION_EXPIRATION, COMPACTION_THRESHOLD,
+)  # fmt: skip
 """The policies by which something happens to a topic that nobody uses. Both quotas of a backlog have one key."""
 
 _KEYS: Final = frozenset({GLOBAL, *(key for policy in KEEPING for key in (policy.namespace_key, policy.topic_key))})

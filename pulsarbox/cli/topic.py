@@ -7,6 +7,7 @@ import click
 
 from pulsarbox.cli import completing
 from pulsarbox.cli.admin import every_topic, missing, namespace_named, short, suggesting, topic_named, with_admin
+from pulsarbox.cli.compacting import compact
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, Row, output_options, show
 from pulsarbox.cli.policies import Subject, called, complete
@@ -372,3 +373,6 @@ def _partitions(admin: "Admin", name: TopicName) -> Found:
         for number, each in numbered
     ]
     return Found(rows, ["name", "rate_in", "rate_out", "storage", "backlog"], name="topic")
+
+
+topic.add_command(compact)

@@ -138,6 +138,10 @@ class Admin:
         found: list[dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/dead-letters/{quoted(*namespace.split('/'))}")
         return found
 
+    def cancel_compaction(self, topic: TopicName) -> None:
+        """Stop the compaction of a topic that is not partitioned. Of a box only."""
+        self._ask("DELETE", f"/pulsarbox/v1/compaction{path_of(topic)}")
+
     # Statistics
 
     def stats(self, topic: TopicName, partitions: int, *, each: bool = False) -> dict[str, Any]:

@@ -105,6 +105,38 @@ class KeepSettings:
         minimum=0,
         dynamic=True,
     )
+    brokerServiceCompactionThresholdInBytes: int = setting(
+        0,
+        "A topic is compacted by itself when more than so many bytes of it are not; 0: only when that is asked for. A "
+        "compaction threshold of the namespace or topic wins over it.",
+        table="policies",
+        unit="bytes",
+        minimum=0,
+        dynamic=True,
+    )
+    brokerServiceCompactionMonitorIntervalInSeconds: int = setting(
+        60,
+        "How often at most a topic is compacted by itself.",
+        table="policies",
+        unit="seconds",
+        minimum=1,
+        dynamic=True,
+    )
+    topicCompactionRetainNullKey: bool = setting(
+        False,
+        "Whether compaction keeps messages that have no key. Otherwise they are in the log alone.",
+        table="policies",
+        dynamic=True,
+    )
+    compactionMaxKeysInMemory: int = setting(
+        1_000_000,
+        "Keys that a compaction keeps in memory at a time, at some 170 bytes each; where a topic has more it is read "
+        "once more for each so many. Ours, not Pulsar's.",
+        table="policies",
+        unit="keys",
+        minimum=1,
+        dynamic=True,
+    )
     managedLedgerMinLedgerRolloverTimeMinutes: int = setting(
         10,
         "When the ledger that grows holds nothing anybody needs, it is closed and removed so long after its last "

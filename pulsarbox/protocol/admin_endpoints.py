@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 LATER: Final = {
-    "compaction": "compaction",
     "offload": "offloading to other storage",
     "schemas": "compatibility of schemas",
     "transactions": "transactions",

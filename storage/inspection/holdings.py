@@ -69,14 +69,9 @@ class Holdings:
         elif kind == "owner":
             _put(self.owners, int(rest, 16), None if row is None else str(row))
         elif kind == "ledger":
-            topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
-            ledger = None
-            if row is not None:
-                ledger = Ledger(topic_id, int(row["entries"]), bool(row["closed"]), replayed)
-                before = self.ledgers.get(ledger_id)
-                if before is not None:  # the log says anew that it is there, and maybe that it is closed
-                    ledger = ledger._replace(replayed=before.replayed, entries=before.entries)
-            _put(self.ledgers, ledger_id, ledger)
+            self._apply_ledger(rest, row, replayed)
+        elif kind in ("compacted", "compacting"):
+            self._apply_compacted(kind, rest, row, replayed)
         elif kind == "cursor":
             topic_id, cursor_id = (int(part, 16) for part in rest.split("/"))
             _put(self.cursors, cursor_id, None if row is None else (topic_id, str(row["name"])))
@@ -84,6 +79,26 @@ class Holdings:
             self._apply_sequence(rest, row)
         elif kind == "partitions":
             _put(self.partitioned, rest, None if row is None else int(row["partitions"]))
+
+    def _apply_ledger(self, rest: str, row: Any, replayed: bool) -> None:
+        topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
+        ledger = None
+        if row is not None:
+            ledger = Ledger(topic_id, int(row["entries"]), bool(row["closed"]), replayed)
+            before = self.ledgers.get(ledger_id)
+            if before is not None:  # the log says anew that it is there, and maybe that it is closed
+                ledger = ledger._replace(replayed=before.replayed, entries=before.entries)
+        _put(self.ledgers, ledger_id, ledger)
+
+    def _apply_compacted(self, kind: str, rest: str, row: Any, replayed: bool) -> None:
+        """A compacted ledger: it has a row of one kind or the other, for a moment of both."""
+        topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
+        finished = kind == "compacted"
+        if row is not None:
+            entries = int(row["entries"]) if finished else 0
+            self.ledgers[ledger_id] = Ledger(topic_id, entries, finished, replayed or not finished)
+        elif ledger_id in self.ledgers and self.ledgers[ledger_id].closed == finished:
+            del self.ledgers[ledger_id]
 
     def _look_into(self, kind: str, rest: str, value: bytes) -> None:
         """A row that is no JSON."""

@@ -91,8 +91,6 @@ class EntryView:
     chunk_id: int
     chunks: int
     """How many its message has; 0 where it is none."""
-    appended: int
-    """When it was stored (ms since 1970)."""
     deliver_at: int
     """When it is to be delivered (ms since 1970); 0: at once."""
     late: bool
@@ -122,7 +120,6 @@ class EntryView:
             chunk_of,
             metadata.chunk_id,
             metadata.num_chunks_from_msg,
-            record.append_time,
             record.deliver_at,
             record.deliver_at > record.append_time,
             min(record.publish_time, record.append_time),

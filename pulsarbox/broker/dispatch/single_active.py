@@ -20,6 +20,7 @@ from pulsarbox.clock import Now
 from pulsarbox.names import TopicName
 from pulsarbox.protocol import replies
 from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.record import Entry
 
 MAX_HELD = 50_000
 """Entries of one consumer that acknowledgements find without a read, or a few more. A reader that never acknowledges
@@ -88,6 +89,7 @@ class SingleActiveDispatcher:
         """See Dispatcher.rewind."""
         for consumer in self._consumers:
             consumer.release_all()
+        self._source.choose(compacted=self.active is not None and self.active.read_compacted)
         self._source.rewind()
 
     def dispatch(self, now: Now) -> None:
@@ -112,7 +114,7 @@ class SingleActiveDispatcher:
                 if not entries:
                     reason = Reason.END_OF_LOG
                     break
-                consumer.deliver(entries, self._cursor.batch_acks, {}, body_of)
+                self._deliver(consumer, entries, body_of)
             consumer.sent(now)
             sent = True
             excess = len(consumer.held) - MAX_HELD
@@ -121,6 +123,14 @@ class SingleActiveDispatcher:
                     dropped = consumer.release(position)
                     consumer.forgotten += dropped.messages if dropped is not None else 0
         self.standstill.stopped(reason, now, sent=sent)
+
+    def _deliver(self, consumer: Consumer, entries: list[Entry], body_of: BodyOf | None) -> None:
+        compacted = self._source.compacted
+        if compacted is None:
+            consumer.deliver(entries, self._cursor.batch_acks, {}, body_of)
+        else:
+            consumer.deliver(entries, compacted.ack_sets(entries), {}, body_of)
+            compacted.corrected(consumer.held)
 
     def _send_limited(self, consumer: Consumer, now: Now) -> bool:
         """Send what the dispatch rates allow at once; whether anything was."""
@@ -131,7 +141,7 @@ class SingleActiveDispatcher:
         if not entries:
             return False
         messages, size = consumer.messages_out, consumer.bytes_out
-        consumer.deliver(entries, self._cursor.batch_acks, {}, consumer.cnx.body_of)
+        self._deliver(consumer, entries, consumer.cnx.body_of)
         self._throttle.sent(len(entries), consumer.messages_out - messages, consumer.bytes_out - size)
         return True
 
@@ -161,7 +171,8 @@ class SingleActiveDispatcher:
             return Reason.NO_CONSUMER
         if reason == Reason.NO_PERMITS and self.active.permits > 0:
             return Reason.SLOW_CONNECTION
-        if reason == Reason.END_OF_LOG and self._source.reading:
+        compacted = self._source.compacted
+        if reason == Reason.END_OF_LOG and (self._source.reading or (compacted is not None and compacted.reading)):
             return Reason.READING
         return reason
 

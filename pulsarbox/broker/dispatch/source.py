@@ -14,6 +14,7 @@ from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, Position
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.compaction.reading import CompactedReading
     from pulsarbox.broker.dispatch.delayed import Delayed
 
 log = logging.getLogger(__name__)
@@ -72,12 +73,23 @@ class EntrySource:
         self._starved = False
         self.delayed: Delayed | None = None
         """What is held back until its time has come; None where delays do not count."""
+        self.compactable: CompactedReading | None = None
+        """How it reads the compacted view, once a consumer has asked for that."""
+        self.compacted: CompactedReading | None = None
+        """The same, while the consumer wants that."""
         self.position = Position(-1, -1)
         self.rewind()
 
+    def choose(self, *, compacted: bool) -> None:
+        """Read the compacted view, or the log alone; holds from the next ``rewind`` on."""
+        if self.compacted is not None:
+            self.compacted.leave()
+        self.compacted = self.compactable if compacted else None
+
     def rewind(self) -> None:
         """Start again at the first entry that is not acknowledged."""
-        self.position = self._ledger.next(*self._cursor.mark_delete)
+        compacted = self.compacted
+        self.position = self._ledger.next(*self._cursor.mark_delete) if compacted is None else compacted.rewind()
         self._ahead.clear()
         self._generation += 1
         self.reading = self._starved = False
@@ -91,6 +103,8 @@ class EntrySource:
         An empty list where there is none, or none yet.
         """
         delayed = self.delayed
+        if self.compacted is not None:
+            return self._take_compacted(self.compacted, max_entries, max_messages, now, max_bytes)
         if delayed is None:
             return self._take_in_order(max_entries, max_messages, now, max_bytes)
         if delayed.holds:
@@ -101,6 +115,25 @@ class EntrySource:
         if delayed.holds:
             delayed.wait(now)
         return taken
+
+    def _take_compacted(
+        self, compacted: "CompactedReading", max_entries: int, max_messages: int, now: Now, max_bytes: int | None
+    ) -> list[Entry]:
+        """The same from the compacted view, up to its horizon."""
+        inside = compacted.inside
+        while compacted.has(self.position):
+            if not inside:  # what was read of the log is behind what comes now, or is not wanted any more
+                self._ahead.clear()
+                self._generation += 1
+                self.reading = self._starved = False
+            taken, position = compacted.take(max_entries, max_messages, max_bytes, self.position, now)
+            if not compacted.inside and position >= self._ledger.first_position():
+                position = self._ledger.next(position.ledger_id, position.entry_id - 1)
+            self.position = position  # where that is trimmed, it stays: the next view may have it
+            if taken or compacted.inside:
+                return taken
+            inside = False
+        return self._take_in_order(max_entries, max_messages, now, max_bytes)
 
     def _take_in_order(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None) -> list[Entry]:
         """The same of what comes in order of the log."""
@@ -160,13 +193,17 @@ class EntrySource:
 
     def prepare(self) -> None:
         """Have what comes next at hand, for when it may be taken."""
-        if not self.reading and not self._ahead:
+        if self.compacted is not None and self.compacted.inside:
+            self.compacted.prepare()
+        elif not self.reading and not self._ahead:
             self._read_ahead()
 
     @property
     def exhausted(self) -> bool:
         """Whether there is nothing to be taken. What is held back counts as something: it may be due."""
         if self._ahead or (self.delayed is not None and self.delayed.holds):
+            return False
+        if self.compacted is not None and self.compacted.inside:
             return False
         ledger_id, entry_id = self.position
         return self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1)) > self._ledger.last_confirmed

@@ -6,6 +6,7 @@ from pulsarbox.broker.handlers.subscribe import position_of
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, NotAllowed, PersistenceError, PulsarBoxError
+from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandAck,
@@ -35,6 +36,8 @@ def ack(cnx: ServerCnx, command: CommandAck, now: Now) -> None:
     refusal: PulsarBoxError | None = None
     if consumer is None:
         refusal = MetadataError("Consumer not found")
+    elif consumer.subscription.name == COMPACTION_SUBSCRIPTION:
+        refusal = NotAllowed(f"{COMPACTION_SUBSCRIPTION} is what compaction goes by: it alone acknowledges there")
     elif command.HasField("txnid_most_bits") or command.HasField("txnid_least_bits"):
         refusal = NotAllowed("Transactions are not enabled.")
     if consumer is None or refusal is not None:
@@ -122,12 +125,17 @@ def close_consumer(cnx: ServerCnx, command: CommandCloseConsumer, now: Now) -> N
 
 def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: Now) -> None:
     """The last message of the topic that anybody can see, and the subscription's mark-delete."""
-    subscription = _open_consumer(cnx, command.consumer_id).subscription
+    consumer = _open_consumer(cnx, command.consumer_id)
+    subscription = consumer.subscription
     if not isinstance(subscription, Subscription):
         raise NotAllowed("A non-persistent topic keeps no messages: it has no last one")
     ledger, partition = subscription.topic.ledger, subscription.topic.name.partition_index
     last, mark = ledger.last_confirmed, subscription.cursor.mark_delete
-    if last.entry_id < 0:
+    view = subscription.topic.compaction.view if consumer.read_compacted else None
+    if view is not None and (last.entry_id < 0 or last <= view.horizon):
+        ledger_id, entry_id, index = view.last
+        last_id = replies.message_id(ledger_id & MAX_UINT64, entry_id & MAX_UINT64, partition, index)
+    elif last.entry_id < 0:
         last_id = replies.message_id(MAX_UINT64, MAX_UINT64, partition)
     else:
         last_id = replies.message_id(last.ledger_id, last.entry_id, partition, max(ledger.last_batch, 0) - 1)

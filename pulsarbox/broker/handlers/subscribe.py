@@ -98,16 +98,19 @@ def _durable(
     if not topic.policies.get(AUTO_SUBSCRIPTIONS):
         raise SubscriptionNotFound(f"Subscription {command.subscription} does not exist, and clients may not create it")
     topic.admission.check_subscription(len(topic.subscriptions))
-    return topic.subscribe(
-        command.subscription,
-        earliest=command.initialPosition == CommandSubscribe.Earliest,
-        properties=key_values(command.subscription_properties),
-        now=now,
-    )
+    earliest = command.initialPosition == CommandSubscribe.Earliest
+    properties = key_values(command.subscription_properties)
+    made = topic.subscribe(command.subscription, earliest=earliest, properties=properties, now=now)
+    if command.read_compacted and earliest:
+        made.compacted_reading().start_at(EARLIEST, made.cursor.mark_delete)
+        made.compacted_reading().keep(now)
+    return made
 
 
 def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic, now: Now) -> None:
     """A reader: it starts with the entry it names, so that a batch comes whole and the client picks from it."""
+
+    start = _start(command, topic.ledger.last_confirmed)
 
     def located(mark: Position, messages: int, size: int, when: Now) -> None:
         if cnx.opening.get(_key(command)) != command.request_id or cnx.state is State.CLOSED:
@@ -117,6 +120,8 @@ def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic
             if subscription is None:
                 topic.admission.check_subscription(len(topic.subscriptions))
                 subscription = topic.read_from(command.subscription, mark, messages, size)
+                if command.read_compacted:
+                    subscription.compacted_reading().start_at(start, mark)
             _join(cnx, command, subscription, when)
         except PulsarBoxError as error:
             lost(error)
@@ -124,7 +129,7 @@ def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic
     def lost(error: Exception) -> None:
         _give_up(cnx, command, error)
 
-    topic.locate(_start(command, topic.ledger.last_confirmed), located, lost, now)
+    topic.locate(start, located, lost, now)
 
 
 def _start(command: CommandSubscribe, last: Position) -> Position:
@@ -163,6 +168,7 @@ def _consumer(
     )
     consumer.metadata = key_values(command.metadata)
     consumer.takes_any_schema = command.schema.type == Schema.AutoConsume
+    consumer.read_compacted = command.read_compacted
     if command.HasField("keySharedMeta"):
         consumer.key_shared = _key_shared(command.keySharedMeta)
     return consumer

@@ -52,7 +52,7 @@ _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
         "deleteWhileInactive": settings.brokerDeleteInactiveTopicsEnabled,
     },
     "backlog-quota": _backlog_quotas,
-    "compaction-threshold": lambda settings: 0,
+    "compaction-threshold": lambda settings: settings.brokerServiceCompactionThresholdInBytes,
     "persistence": lambda settings: {
         "bookkeeperEnsemble": PERSISTENCE.ensemble,
         "bookkeeperWriteQuorum": PERSISTENCE.write_quorum,

@@ -7,7 +7,21 @@ from typing import Final
 
 from pulsarbox.broker.policies.counts import at_least_none
 from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.names import COMPACTION_SUBSCRIPTION
+from pulsarbox.storage.recovery import StoredTopic
 
 COMPACTION_THRESHOLD: Final = Policy(
-    "compaction-threshold", "compaction_threshold", "compactionThreshold", at_least_none, lambda settings: 0
+    "compaction-threshold",
+    "compaction_threshold",
+    "compactionThreshold",
+    at_least_none,
+    lambda settings: settings.brokerServiceCompactionThresholdInBytes,
 )
+
+
+def is_worth_compacting(stored: StoredTopic, threshold: int) -> bool:
+    """Whether more than so many bytes of a topic are not compacted, or nothing keeps them yet."""
+    for cursor in stored.cursors.values():
+        if cursor.name == COMPACTION_SUBSCRIPTION:
+            return cursor.backlog_bytes > threshold
+    return True

@@ -164,7 +164,7 @@ _STORAGE: Final = (
     ),
     PolicyRow(
         "compaction-threshold",
-        "From how many bytes of backlog on a topic is compacted; 0 never",
+        "From how many bytes that are not compacted on a topic is compacted; 0 never by itself",
         LONG,
         Place(
             "compaction_threshold",
@@ -182,7 +182,6 @@ _STORAGE: Final = (
             minimum=0,
             too_small="Invalid value for compactionThreshold",
         ),
-        stored_only="a later version compacts topics",
     ),
     PolicyRow(
         "persistence",

@@ -48,8 +48,15 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
         "cursors": {each.name: cursor_stats(each) for each in topic.subscriptions.values()},
         "properties": row.get("properties", {}),
         "schemaLedgers": [],
-        "compactedLedger": dict(_NO_LEDGER),
+        "compactedLedger": _compacted(topic),
     }
+
+
+def _compacted(topic: PersistentTopic) -> dict[str, Any]:
+    view = topic.compaction.view
+    if view is None:
+        return dict(_NO_LEDGER)
+    return _NO_LEDGER | {"ledgerId": view.ledger_id, "entries": view.entries, "size": view.size}
 
 
 def cursor_stats(subscription: Subscription) -> dict[str, Any]:

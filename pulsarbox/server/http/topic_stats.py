@@ -23,6 +23,7 @@ from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
+from pulsarbox.server.http.compaction import compaction_stats
 from pulsarbox.storage.catalog import topic_key
 from pulsarbox.storage.delays import ROW_BYTES
 
@@ -146,6 +147,7 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
     return {
         **({"deadLettersLost": True} if drops_dead_letters(topic) else {}),
         "delayedMessageIndexSizeInBytes": topic.stored.delays.size,
+        "compaction": compaction_stats(topic),
         "bytesInCounter": ledger.confirmed_bytes,
         "msgInCounter": ledger.confirmed_messages,
         "storageSize": ledger.size,

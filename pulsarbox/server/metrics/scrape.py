@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.topic import Topic
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.names import TopicName
 from pulsarbox.server.metrics import box, table
+from pulsarbox.server.metrics.compaction import COMPACTION, CompactionRow
 from pulsarbox.server.metrics.exposition import Metric, Rows, labels, text_of
 from pulsarbox.server.metrics.rows import ConsumerRow, ProducerRow, SubscriptionRow, TopicRow, look
 
@@ -39,6 +40,7 @@ class _Scrape:
         self._namespaces: dict[str, TopicRow] = {}
         self._counts: dict[str, int] = {}
         """Topics of each namespace."""
+        self._compactions: list[tuple[str, CompactionRow]] = []
         self._subscriptions: list[tuple[str, SubscriptionRow]] = []
         self._producers: list[tuple[str, ProducerRow]] = []
         self._consumers: list[tuple[str, ConsumerRow]] = []
@@ -66,6 +68,9 @@ class _Scrape:
             return
         of = self._labels(topic.name)
         self._topics.append((of, found.topic))
+        compaction = CompactionRow.of(topic, self._now) if isinstance(topic, PersistentTopic) else None
+        if compaction is not None:
+            self._compactions.append((of, compaction))
         if settings.exposeProducerLevelMetricsInPrometheus:
             for producer, row in found.producers:
                 more = labels(producer_name=producer.name, producer_id=str(producer.producer_id))
@@ -89,6 +94,8 @@ class _Scrape:
         yield table.TOPICS_COUNT._replace(value=box.itself), counts
         for metric in table.TOPIC:
             yield metric, self._topics
+        for metric in COMPACTION:
+            yield metric, self._compactions
         for metric in table.OUT:
             yield metric, self._subscriptions
             yield metric, self._consumers

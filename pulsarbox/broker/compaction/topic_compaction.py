@@ -1,0 +1,210 @@
+"""The compacted view of one topic: what it is, when a new one is made, who reads it.
+
+The subscription ``__compaction`` holds back what is not compacted yet, as in Pulsar; it comes into being with the first
+compaction, or with a threshold. Deleting it deletes the view.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.compaction.run import Run
+from pulsarbox.broker.policies.compaction import COMPACTION_THRESHOLD
+from pulsarbox.clock import Now
+from pulsarbox.errors import Conflict
+from pulsarbox.names import COMPACTION_SUBSCRIPTION
+from pulsarbox.storage.catalog import COMPACTING, compacted_key, compacting_key
+from pulsarbox.storage.compacted import View
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.compaction.reading import CompactedReading
+    from pulsarbox.broker.core import Core
+    from pulsarbox.broker.subscription import Subscription
+    from pulsarbox.broker.topic import PersistentTopic
+
+log = logging.getLogger(__name__)
+
+NEVER: Final = 1 << 63
+"""More bytes than a topic has."""
+
+
+def drop_leftovers(core: "Core", now: Now) -> None:
+    """At the start: compacted ledgers that were being made, or that only readers held who are gone."""
+    for key in list(core.catalog.keys(COMPACTING)):
+        core.commits.put_row(key, None)
+        core.commits.housekeeping.ledger_dropped(int(key.rpartition("/")[2], 16), now)
+
+
+class TopicCompaction:
+    """Of one topic in memory."""
+
+    def __init__(self, topic: "PersistentTopic") -> None:
+        self._topic = topic
+        self._core = topic.core
+        self._topic_id = topic.ledger.topic_id
+        self.view: View | None = None
+        self.run: Run | None = None
+        """The compaction that is under way, or waits for its turn."""
+        self._began = 0.0
+        self._looked_at = 0
+        self.due_at = NEVER
+        """When the topic's bytes so far come to this, it is to be looked at."""
+        self._readers: dict[int, set[CompactedReading]] = {}
+        """Who is in the middle of a compacted ledger."""
+        self._retired: set[int] = set()
+        """Compacted ledgers that only these still read."""
+        if any(cursor.name == COMPACTION_SUBSCRIPTION for cursor in topic.stored.cursors.values()):
+            for key in self._core.catalog.keys(compacted_key(self._topic_id)):
+                row = self._core.catalog.get(key)
+                assert row is not None
+                self.view = View.of(int(key.rpartition("/")[2], 16), row)
+
+    @property
+    def subscription(self) -> "Subscription | None":
+        """The one that holds what is not compacted yet."""
+        return self._topic.subscriptions.get(COMPACTION_SUBSCRIPTION)
+
+    # Compacting
+
+    def start(self, now: Now) -> None:
+        """Compact the topic, up to where it ends now. Raises Conflict where that is under way already."""
+        if self.run is not None:
+            raise Conflict("Compaction already in progress")
+        self._subscribe(now)
+        ledger, view = self._topic.ledger, self.view
+        if ledger.confirmed_entries and (view is None or ledger.last_confirmed > view.horizon):
+            self._began = now.monotonic
+            self.run = Run(self._topic, view, self._switch, self._ended)
+            self._core.compactions.enqueue(self.run, now)
+        else:
+            self._core.compactions.record(str(self._topic.name)).error = ""  # there is nothing to do
+
+    def cancel(self, now: Now) -> None:
+        """Stop the compaction that is under way: the view stays what it is. Raises Conflict where there is none."""
+        if self.run is None:
+            raise Conflict("Compaction is not running: there is nothing to cancel")
+        self.run.cancel("it was cancelled", now)
+
+    def rates(self, now: Now) -> tuple[float, float]:
+        """Bytes that the running compaction reads and writes, a second."""
+        run, seconds = self.run, now.monotonic - self._began
+        return (
+            (run.read_bytes / seconds, run.written_bytes / seconds) if run is not None and seconds > 0 else (0.0, 0.0)
+        )
+
+    def close(self, now: Now) -> None:
+        """The topic goes out of memory, or is deleted."""
+        if self.run is not None:
+            self.run.cancel("it was stopped: the topic was unloaded or deleted, or the box was stopped", now)
+
+    def _subscribe(self, now: Now) -> None:
+        if self.subscription is None:
+            self._topic.subscribe(COMPACTION_SUBSCRIPTION, earliest=True, properties={}, now=now)
+
+    def _switch(self, view: View, now: Now) -> None:
+        """In the batch that makes a view the topic's, the old one is put aside, and what is compacted now let go."""
+        before, commits = self.view, self._core.commits
+        if before is not None:
+            commits.put_row(compacting_key(self._topic_id, before.ledger_id), {})
+            commits.put_row(compacted_key(self._topic_id, before.ledger_id), None)
+        subscription = self.subscription
+        assert subscription is not None, "without it there is no compaction"
+        subscription.cursor.acknowledge_through(view.horizon, view.messages, view.bytes)
+        commits.cursor_changed(subscription.cursor, now)
+
+    def _ended(self, view: View | None, error: Exception | None, now: Now) -> None:
+        run, self.run = self.run, None
+        assert run is not None
+        name = str(self._topic.name)
+        millis = int((now.monotonic - self._began) * 1000)
+        self._core.compactions.record(name).ended(run.removed, millis, error, now)
+        self._core.compactions.ended(run, now)
+        if view is None:
+            log.warning("the compaction of %s failed, its view is what it was: %s", name, error)
+            return
+        log.info("%s is compacted: %d entries up to %d:%d", name, view.entries, *view.horizon)
+        topic = self._topic
+        if compacted_key(self._topic_id, view.ledger_id) not in self._core.catalog:
+            return  # deleted while the last batch was written
+        before, self.view = self.view, view
+        if before is not None:
+            self._retire(before.ledger_id, now)
+        topic.trim(now)
+        if topic.backlog.blocked is not None:
+            topic.backlog.moved(now)
+        topic.upkeep.soon(now)
+
+    def _retire(self, ledger_id: int, now: Now) -> None:
+        """Nobody begins to read it any more; it goes with the last who has begun."""
+        self._retired.add(ledger_id)
+        if not self._readers.get(ledger_id):
+            self._drop(ledger_id, now)
+
+    def _drop(self, ledger_id: int, now: Now) -> None:
+        self._retired.discard(ledger_id)
+        for key in (compacted_key(self._topic_id, ledger_id), compacting_key(self._topic_id, ledger_id)):
+            if key in self._core.catalog:
+                self._core.commits.put_row(key, None)
+        self._core.commits.housekeeping.ledger_dropped(ledger_id, now)
+
+    def forget(self, now: Now) -> None:
+        """The subscription, or all of the topic, is deleted: so is the view."""
+        if self.run is not None:
+            if self.run.is_over:  # its last batch is on its way
+                self._drop(self.run.ledger_id, now)
+            self.run.cancel(f"the subscription {COMPACTION_SUBSCRIPTION} was deleted", now)
+        before, self.view = self.view, None
+        self.due_at = NEVER
+        if before is not None:
+            self._retire(before.ledger_id, now)
+        if not self._topic.stored.in_use:
+            for ledger_id in list(self._retired):
+                self._drop(ledger_id, now)
+
+    # Reading
+
+    def pin(self, view: View, reader: "CompactedReading") -> None:
+        """Somebody begins to read a view: it stays until they have done."""
+        self._readers.setdefault(view.ledger_id, set()).add(reader)
+
+    def unpin(self, view: View, reader: "CompactedReading") -> None:
+        """They have done with it."""
+        readers = self._readers.get(view.ledger_id, set())
+        readers.discard(reader)
+        if not readers:
+            self._readers.pop(view.ledger_id, None)
+            if view.ledger_id in self._retired:
+                self._core.timers.at(0.0, lambda now: self._drop_unread(view.ledger_id, now))
+
+    def _drop_unread(self, ledger_id: int, now: Now) -> None:
+        if ledger_id in self._retired and not self._readers.get(ledger_id):
+            self._drop(ledger_id, now)
+
+    # By itself
+
+    def look(self, now: Now) -> int:
+        """Compact where the policy asks for it; when to look again (ms since 1970; 0: when more is published)."""
+        threshold = self._topic.policies.get(COMPACTION_THRESHOLD)
+        self.due_at = NEVER
+        if threshold <= 0:
+            return 0
+        self._subscribe(now)
+        subscription = self.subscription
+        assert subscription is not None
+        interval = 1000 * self._core.settings.brokerServiceCompactionMonitorIntervalInSeconds
+        again_at = self._looked_at + interval
+        if self.run is not None:
+            return now.wall + interval
+        due_at = subscription.cursor.mark_bytes + threshold
+        if self._topic.ledger.confirmed_bytes <= due_at:
+            self.due_at = due_at
+            return 0
+        if self._looked_at <= now.wall < again_at:
+            return again_at
+        self._looked_at = now.wall
+        self.start(now)
+        return now.wall + interval
+
+    def reached(self, now: Now) -> None:
+        """The topic has grown to ``due_at``."""
+        self.due_at = NEVER
+        self._topic.upkeep.soon(now)

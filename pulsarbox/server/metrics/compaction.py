@@ -1,0 +1,52 @@
+"""The metrics of compaction: of topics that were compacted since the box was started, as in Pulsar."""
+
+from typing import Final, NamedTuple
+
+from pulsarbox.broker.compaction.records import LATENCY_MILLIS, Record
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.server.metrics.exposition import Metric, rounded
+
+
+class CompactionRow(NamedTuple):
+    """A topic."""
+
+    record: Record
+    read_rate: float
+    write_rate: float
+    entries: int
+    size: int
+
+    @classmethod
+    def of(cls, topic: PersistentTopic, now: Now) -> "CompactionRow | None":
+        """None for a topic that was not compacted."""
+        record = topic.core.compactions.records.get(str(topic.name))
+        if record is None:
+            return None
+        view, (read, written) = topic.compaction.view, topic.compaction.rates(now)
+        return cls(record, rounded(read), rounded(written), view.entries if view else 0, view.size if view else 0)
+
+
+def _latency(i: int) -> Metric:
+    suffix = f"le_{LATENCY_MILLIS[i]:g}".replace(".", "_") if i < len(LATENCY_MILLIS) else "overflow"
+    name = f"pulsar_compaction_latency_{suffix}"
+    return Metric(name, "Writes of compactions by ms until they were durable", lambda row: row.record.latencies[i])
+
+
+COMPACTION: Final = (
+    Metric(
+        "pulsar_compaction_removed_event_count", "Messages that compactions left out", lambda row: row.record.removed
+    ),
+    Metric("pulsar_compaction_succeed_count", "Compactions that succeeded", lambda row: row.record.succeeded),
+    Metric("pulsar_compaction_failed_count", "Compactions that failed", lambda row: row.record.failed),
+    Metric("pulsar_compaction_duration_time_in_mills", "Milliseconds of all of them", lambda row: row.record.duration),
+    Metric(
+        "pulsar_compaction_read_throughput", "Bytes that the running one reads, a second", lambda row: row.read_rate
+    ),
+    Metric("pulsar_compaction_write_throughput", "Bytes that it writes, a second", lambda row: row.write_rate),
+    Metric("pulsar_compaction_compacted_entries_count", "Entries of the compacted view", lambda row: row.entries),
+    Metric("pulsar_compaction_compacted_entries_size", "Bytes of these", lambda row: row.size),
+    *(_latency(i) for i in range(len(LATENCY_MILLIS) + 1)),
+    Metric("pulsar_compaction_latency_sum", "Milliseconds of all writes", lambda row: rounded(row.record.latency_sum)),
+    Metric("pulsar_compaction_latency_count", "Writes of compactions", lambda row: sum(row.record.latencies)),
+)

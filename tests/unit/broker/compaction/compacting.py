@@ -1,0 +1,129 @@
+"""A box whose topic is compacted, a producer with keys, and consumers that say what they got."""
+
+from typing import Any
+
+from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.commands import parse_command
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
+from tests.unit.broker.compaction.entries import opened
+from tests.unit.broker.playbook import TOPIC, Box, Client
+
+
+def box_of(*, trims: bool = False, **settings: Any) -> Box:
+    """A box whose clients need not say that they are there; its ledgers are short. ``trims``: nothing is retained that
+    is compacted."""
+    if not trims:
+        settings |= {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
+    box = Box(keepAliveIntervalSeconds=1_000_000, **({"managedLedgerMaxEntriesPerLedger": 4} | settings))
+    client = box.client()
+    client.producer(9)
+    client.request("close_producer", producer_id=9)
+    if trims:
+        compaction_of(box).start(box.now)  # of nothing: from now on what is not compacted is held
+        box.turn()
+    return box
+
+
+def killed(box: Box) -> Box:
+    """The box after a restart, at the same time."""
+    again = box.restart()
+    again.time, again.wall = box.time, box.wall
+    return again
+
+
+def topic_of(box: Box) -> PersistentTopic:
+    topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
+    assert isinstance(topic, PersistentTopic)
+    return topic
+
+
+def compaction_of(box: Box) -> TopicCompaction:
+    return topic_of(box).compaction
+
+
+def settle(box: Box) -> None:
+    """Let what is under way come to its end; a compaction rests between its steps."""
+    for _ in range(500):
+        box.advance(0.001)
+        if compaction_of(box).run is None:
+            break
+    box.advance(0.001)
+
+
+def compact(box: Box) -> None:
+    """Compact the topic, to the end."""
+    compaction_of(box).start(box.now)
+    box.turn()
+    settle(box)
+    assert not box.broker.core.compactions.record(TOPIC).error
+
+
+class Sender:
+    """A producer of keys with values."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.client = box.client()
+        self.client.producer(1)
+        self.sent = 0
+        self.known: dict[str, bytes] = {}
+        """What a reader of all of it knows in the end."""
+
+    def send(self, key: str, value: bytes | None) -> tuple[int, int]:
+        """A message; its position."""
+        self.sent += 1
+        empty = {"null_value": True} if value is None else {}
+        self.client.send(self.sent, value or b"", partition_key=key, **empty)
+        receipt = self.client.take("send_receipt").message_id
+        self.known.pop(key, None)
+        if value is not None:
+            self.known[key] = value
+        return receipt.ledgerId, receipt.entryId
+
+    def rounds(self, count: int, keys: int = 3) -> None:
+        """Each of some keys, again and again."""
+        for number in range(count):
+            for key in range(keys):
+                self.send(f"k{key}", b"%d" % number)
+
+
+class Taker:
+    """A consumer that reads the compacted view, and remembers what it got."""
+
+    def __init__(self, box: Box, name: str = "s", permits: int = 1000, **fields: Any) -> None:
+        self.client: Client = box.client()
+        self.got: list[tuple[int, int]] = []
+        self.known: dict[str, bytes] = {}
+        reply = self.client.subscribe(name, **({"read_compacted": True} | fields))
+        assert not hasattr(reply, "error"), reply
+        self.client.flow(permits)
+
+    def take(self) -> list[tuple[int, int]]:
+        """What has come since; its positions."""
+        came = []
+        inbox, self.client.inbox = self.client.inbox, []
+        for data, payload in inbox:
+            command = parse_command(data)
+            assert command.HasField("message"), command
+            at = command.message.message_id
+            came.append((at.ledgerId, at.entryId))
+            for message in opened(payload):
+                if message is not None:
+                    self.known.pop(message[0], None)
+                    if message[1]:
+                        self.known[message[0]] = message[1]
+        self.got += came
+        return came
+
+    def ack(self, *positions: tuple[int, int], cumulative: bool = False) -> None:
+        ids = [MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in positions]
+        assert not self.client.ack(*ids, ack_type=1 if cumulative else 0).error
+
+
+def reader(box: Box, start: tuple[int, int] = (-1, -1), name: str = "r", **fields: Any) -> Taker:
+    """A reader of the compacted view."""
+    ledger, entry = (word & (2**64 - 1) for word in start)
+    message_id = MessageIdData(ledgerId=ledger, entryId=entry)
+    return Taker(box, name, durable=False, start_message_id=message_id, **fields)
