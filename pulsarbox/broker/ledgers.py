@@ -33,6 +33,8 @@ class Trim(NamedTuple):
 
     ledgers: tuple[int, ...]
     again_at: int
+    unsettled: bool = False
+    """A closed one has entries that are on their way to the disk: more may go with their commit."""
 
 
 def trimmable(ledger: ManagedLedger, cursors: Collection[ManagedCursor], retention: Retention, now_ms: int) -> Trim:
@@ -47,7 +49,7 @@ def trimmable(ledger: ManagedLedger, cursors: Collection[ManagedCursor], retenti
     """The last of those with entries that stay."""
     for info in list(ledger.ledgers.values())[:-1]:
         if info.confirmed < info.entries:
-            break
+            return Trim(tuple(going), 0, unsettled=True)
         needed = not all(cursor.is_done_with(info) for cursor in cursors)
         if not needed and last is not None and info.ledger_id == ledger.last_confirmed.ledger_id:
             needed = last.last_batch is None  # the topic would end there, and it is not known with what
@@ -166,11 +168,10 @@ class TopicLedgers:
 
     def _trim(self, now: Now, retention: Retention | None = None) -> tuple[list[int], int]:
         """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
-        self.trim_due = False
         ledger = self._ledger
         if retention is None:
             retention = self._policies.get(RETENTION)
-        going, again_at = trimmable(ledger, self._cursors, retention, now.wall)
+        going, again_at, self.trim_due = trimmable(ledger, self._cursors, retention, now.wall)
         holed: dict[int, LedgerInfo] = {}
         for ledger_id in going:
             behind = ledger.drop(ledger_id)

@@ -120,6 +120,8 @@ class Trimmed(Checker):
 
     def _check_needed(self, topic: TopicView, ledger: ManagedLedger) -> None:
         """Each closed ledger holds something that a durable subscription has not acknowledged."""
+        if self.model.book is not None:
+            return  # or is retained: the rules of policies judge that
         durable = [sub for sub in topic.subs.values() if sub.durable]
         if any(sub.seeks or sub.unsure for sub in durable):
             return
