@@ -39,7 +39,7 @@ LIFE_SECONDS: Final = (0.3, 1.5)
 # How often a kill comes while the box starts still, and within how many seconds.
 EARLY_SHARE: Final = 0.15
 EARLY_SECONDS: Final = 0.3
-ANSWER_SECONDS: Final = 120.0
+ANSWER_SECONDS: Final = 250.0
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Clients:
         assert self._process.stdout is not None
         self._process.stdin.close()
         try:
-            self._process.wait(30)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -109,7 +109,7 @@ def window(rate: int) -> int:
     return 2 * queue(rate) + 100
 
 
-def plan(url: str, rate: int) -> dict[str, Any]:
+def plan(box: Box, rate: int) -> dict[str, Any]:
     publishers = [
         {"topic": TOPIC + topic, "producer": name, "batched": batched}
         for topic, names, _ in LAYOUT
@@ -122,7 +122,8 @@ def plan(url: str, rate: int) -> dict[str, Any]:
     ]
     audits = [{"topic": TOPIC + topic, "subscription": "audit"} for topic, _, _ in LAYOUT]
     return {
-        "url": url,
+        "url": box.url,
+        "web_url": box.web_url,
         "rate": rate,
         "queue": queue(rate),
         "publishers": publishers,
@@ -197,7 +198,7 @@ def crash(
 ) -> Run:
     """One run, its files in ``folder``."""
     box, run = Box(folder / "data", start_cmd), Run(seed)
-    (folder / "plan.json").write_text(json.dumps(plan(box.url, rate)))
+    (folder / "plan.json").write_text(json.dumps(plan(box, rate)))
     command = worker_command(worker, folder)
     clients = None
     try:
