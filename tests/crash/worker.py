@@ -11,6 +11,7 @@ import random
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -18,6 +19,9 @@ from typing import Any, Final, TextIO
 import pulsar
 
 QUIET_SECONDS: Final = 1.5
+"""Nothing came for so long: the topics are drained."""
+GIVE_UP_SECONDS: Final = 60.0
+"""Nothing came for so long from a subscription that has something left: it does not come."""
 # Payloads are shorter.
 BYTES: Final = 900
 CHUNKED_BYTES: Final = 15_000
@@ -196,12 +200,26 @@ class Worker:
 
     def _take(self, place: Place, consumer_name: str, kind: str) -> None:
         consumer = self._open(place, consumer_name)
-        message = next_message(consumer, 2 * QUIET_SECONDS)
-        while message is not None:
-            self._received(kind, place, consumer_name, message)
-            acknowledge(consumer, message)
-            message = next_message(consumer, QUIET_SECONDS)
+        last = time.monotonic()
+        while time.monotonic() - last < GIVE_UP_SECONDS:
+            message = next_message(consumer, 0.2)
+            if message is not None:
+                last = time.monotonic()
+                self._received(kind, place, consumer_name, message)
+                acknowledge(consumer, message)
+            elif self._is_empty(place):
+                break
         insist(consumer.close)
+
+    def _is_empty(self, place: Place) -> bool:
+        """Whether the broker counts nothing that a subscription has not acknowledged."""
+        path = f"{place['topic'].replace('://', '/')}/stats?getPreciseBacklog=true"
+        try:
+            with urllib.request.urlopen(f"{self._plan['web_url']}/admin/v2/{path}", timeout=60) as answer:
+                told = json.load(answer)
+        except OSError:
+            return False
+        return bool(told["subscriptions"][place["subscription"]]["msgBacklog"] == 0)
 
     def _open(self, place: Place, consumer_name: str) -> Any:
         shared = pulsar.ConsumerType.Shared if place.get("shared") else pulsar.ConsumerType.Exclusive

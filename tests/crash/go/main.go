@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -25,8 +26,11 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar/log"
 )
 
-// How long nothing must come for a subscription to count as empty.
+// How long nothing must come for the topics to count as drained.
 const quiet = 1500 * time.Millisecond
+
+// How long nothing must come from a subscription that has something left, to be given up.
+const giveUp = 60 * time.Second
 
 type place struct {
 	Topic        string `json:"topic"`
@@ -40,6 +44,7 @@ type place struct {
 
 type plan struct {
 	URL           string  `json:"url"`
+	WebURL        string  `json:"web_url"`
 	Rate          int     `json:"rate"`
 	Queue         int     `json:"queue"`
 	Resume        bool    `json:"resume"`
@@ -268,6 +273,26 @@ func (w *worker) next(consumer pulsar.Consumer, patience time.Duration) pulsar.M
 	return message
 }
 
+// isEmpty tells whether the broker counts nothing that a subscription has not acknowledged.
+func (w *worker) isEmpty(s place) bool {
+	path := "/admin/v2/" + strings.Replace(s.Topic, "://", "/", 1) + "/stats?getPreciseBacklog=true"
+	answer, err := http.Get(w.plan.WebURL + path)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	var stats struct {
+		Subscriptions map[string]struct {
+			Backlog int `json:"msgBacklog"`
+		} `json:"subscriptions"`
+	}
+	if json.NewDecoder(answer.Body).Decode(&stats) != nil {
+		return false
+	}
+	found, known := stats.Subscriptions[s.Subscription]
+	return known && found.Backlog == 0
+}
+
 func (w *worker) received(s place, name, kind string, message pulsar.Message) {
 	producer, seq, damaged := parse(message)
 	w.history.write(event{Kind: kind, Topic: s.Topic, Subscription: s.Subscription, Consumer: name,
@@ -326,7 +351,15 @@ func (w *worker) audit() {
 		consumer := w.open(s, name)
 		defer consumer.Close()
 		acks := make(chan bool, 200)
-		for message := w.next(consumer, 2*quiet); message != nil; message = w.next(consumer, quiet) {
+		for last := time.Now(); time.Since(last) < giveUp; {
+			message := w.next(consumer, 200*time.Millisecond)
+			if message == nil {
+				if w.isEmpty(s) {
+					break
+				}
+				continue
+			}
+			last = time.Now()
 			w.received(s, name, kind, message)
 			// Nothing is asked of these acknowledgements, and one at a time each would wait for a sync of its own.
 			acks <- true
