@@ -58,6 +58,14 @@ BodyOf = Callable[[Entry], bytes]
 class Consumer:
     """A consumer of one subscription."""
 
+    # As in ManagedLedger.
+    __slots__ = (
+        "_header", "_meter", "_told_end", "blocked", "bytes_out", "closed", "cnx", "connected_since", "consumer_id",
+        "counted", "entries_out", "epoch", "first_flow", "first_sent", "forgotten", "given_back", "held",
+        "key_shared", "last_acked", "last_flow", "last_sent", "messages_out", "metadata", "name", "outbox", "permits",
+        "priority_level", "released", "subscription", "unacked",
+    )  # fmt: skip
+
     def __init__(
         self,
         cnx: "ServerCnx",
