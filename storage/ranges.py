@@ -64,7 +64,7 @@ class RangeSet:
                 yield AckedRange(*chunk.ranges[at : at + _FIELDS])
 
     def __len__(self) -> int:
-        return sum(len(chunk.starts) for chunk in self.chunks.values())
+        return sum([len(chunk.starts) for chunk in self.chunks.values()]) if self.chunks else 0
 
     def __bool__(self) -> bool:
         return bool(self.chunks)

@@ -64,10 +64,13 @@ BodyOf = Callable[[Entry], bytes]
 class Consumer:
     """A consumer of one subscription."""
 
-    takes_any_schema = False
-    """It decodes by whatever schema a message was written with (AUTO_CONSUME)."""
-    read_compacted = False
-    """It wants the compacted view of the topic; set before it is added to its subscription."""
+    # As in ManagedLedger.
+    __slots__ = (
+        "_header", "_meter", "_told_end", "blocked", "bytes_out", "closed", "cnx", "connected_since", "consumer_id",
+        "counted", "entries_out", "epoch", "first_flow", "first_sent", "forgotten", "given_back", "held",
+        "key_shared", "last_acked", "last_flow", "last_sent", "messages_out", "metadata", "name", "outbox", "permits",
+        "priority_level", "read_compacted", "released", "subscription", "takes_any_schema", "unacked",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -107,11 +110,11 @@ class Consumer:
         self._told_end = False
         """Its client knows that nothing more will come."""
         self.connected_since = now.wall
+        # It wants the compacted view of the topic; it decodes by whatever schema a message has (AUTO_CONSUME).
+        self.read_compacted = self.takes_any_schema = False
         self.metadata: dict[str, str] = {}
         """What its client says of it."""
-        self.messages_out = 0
-        self.entries_out = 0
-        self.bytes_out = 0
+        self.messages_out = self.entries_out = self.bytes_out = 0
         """Of the entries, as they are stored and sent; without what stands before each on the wire."""
         self.given_back = 0
         """Messages that were sent and are to be sent again: the client asked for that, or the cursor was set back."""

@@ -91,12 +91,17 @@ TABLE: Final = (
 
 _REFUSALS: Final = frozenset(row.refusal for row in endpoints() if row.refusal)
 
+_NOT_DELETED: Final = "exit 0: ['Failed to delete topic: "
+"""What pulsar-admin itself makes of it: docs/pulsar-admin.md has that."""
+
 
 def reason_of(step: str, seen: tuple[Any, Any]) -> str:
     """Why a difference is wanted; empty if it is not known."""
     refused = str(seen[0]).removeprefix("exit 1: ")
     if refused in _REFUSALS:
         return refused
+    if step.startswith("topics delete ") and str(seen[1]).startswith(_NOT_DELETED) and "exit 0" not in str(seen[0]):
+        return "that a topic could not be deleted is an error"
     for known in TABLE:
         if re.fullmatch(known.steps, re.sub(r" \(\d+\)(?=$|:)", "", step)):
             if known is TABLE[0] and not _goes_on(*seen):

@@ -73,6 +73,9 @@ def test_what_pulsarbox_admin_shows_otherwise_is_in_the_document() -> None:
     refused = next(row.refusal for row in endpoints() if row.refusal)
     assert known_admin.reason_of("bookies list", (f"exit 1: {refused}", "exit 0: []")) == refused
     assert known_admin.reason_of("topics info-internal @/n/t (2): version", (1, 2))
+    itself = "exit 0: ['Failed to delete topic: @/n/t. Exception: there is none']"
+    assert known_admin.reason_of("topics delete @/n/t", ("exit not 0: ", itself))
+    assert not known_admin.reason_of("topics delete @/n/t", ("exit 0: []", itself))
 
 
 def test_each_row_of_that_table_is_about_a_command_that_is_played() -> None:

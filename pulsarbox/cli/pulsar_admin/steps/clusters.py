@@ -1,13 +1,14 @@
 """Commands about clusters, tenants, brokers, schemas and transactions that are more than one request."""
 
+import base64
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.pulsar_admin.printing import compact, inline, loads
+from pulsarbox.cli.pulsar_admin.printing import compact, inline, loads, pretty
 from pulsarbox.cli.pulsar_admin.session import Session, chosen
 from pulsarbox.cli.pulsar_admin.table import Command
 from pulsarbox.cli.text import clean
@@ -110,7 +111,7 @@ def schema(session: Session, command: Command, values: dict[str, Any]) -> None:
     name = values["topic"].local
     if values["all_version"]:
         for one in (found or {}).get("getSchemaResponses", []):
-            _print(_schema(one, name))
+            click.echo(pretty(_whole(one, name)))
     elif not isinstance(found, dict) or values["version"] is not None:
         _print(_schema(found, name) if found else found)
     else:
@@ -135,6 +136,29 @@ def _schema(found: dict[str, Any], name: str) -> dict[str, Any]:
         "type": found.get("type"),
         "timestamp": found.get("timestamp", 0),
         "properties": found.get("properties") or {},
+    }
+
+
+_AS_TEXT: Final = ("AVRO", "JSON", "PROTOBUF", "PROTOBUF_NATIVE")
+
+
+def _whole(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """A schema as pulsar-admin prints it among all: its bytes, and what they say."""
+    text, kind = str(found.get("data") or ""), found.get("type")
+    data = text.encode()
+    if kind == "KEY_VALUE":
+        pair = loads(text)
+        parts = [b"" if pair[each] == "" else compact(pair[each]).encode() for each in ("key", "value")]
+        data = b"".join(len(each).to_bytes(4, "big") + each for each in parts)
+        text = compact(pair)
+    bytes_text = base64.b64encode(data).decode()
+    return {
+        "name": name,
+        "schema": bytes_text,
+        "type": kind,
+        "timestamp": found.get("timestamp", 0),
+        "properties": found.get("properties") or {},
+        "schemaDefinition": text if kind in (*_AS_TEXT, "KEY_VALUE") else bytes_text,
     }
 
 

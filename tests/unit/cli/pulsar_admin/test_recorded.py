@@ -46,7 +46,6 @@ SAID_DIFFERENTLY: Final = {
         "objects are printed as JSON, not as Java names them"
     ),
     "schemas compatibility": "the answer is printed",
-    "schemas get orders -a": "schemas are printed as without -a",
     "topics list": "persistent topics come first",
     "topics (peek|examine|get-message-by-id)": "properties of messages were lost on the way to pulsar-admin",
     "topics delete": "that a topic could not be deleted is an error",
