@@ -22,7 +22,12 @@ from tests.e2e.test_throttling import ask, fill
 
 SHARED: Final = pulsar.ConsumerType.Shared
 HOUR: Final = 3600
-FIXED: Final = {"maxUnackedMessagesPerConsumer": 7, "maxUnackedMessagesPerSubscription": 13}
+LARGEST: Final = 200_000
+FIXED: Final = {
+    "maxUnackedMessagesPerConsumer": 7,
+    "maxUnackedMessagesPerSubscription": 13,
+    "maxMessageSize": LARGEST,
+}
 """The broker's own values that cannot be changed while it runs."""
 
 
@@ -484,6 +489,14 @@ def test_a_delay_beyond_the_longest_is_refused(place: Place) -> None:
     with refused(place, b"late", deliver_at=int(time.time() * 1000) + 86_400_000):
         producer(place).send(b"x", deliver_at=int(time.time() * 1000) + 30_000)
         assert place.stats["msgInCounter"] == 1
+
+
+def test_clients_are_told_the_largest_message_of_the_box(place: Place) -> None:
+    sender = producer(place)
+    with pytest.raises(pulsar.MessageTooBig):
+        sender.send(b"x" * (LARGEST + 1))
+    sender.send(b"x" * (LARGEST - 1000))
+    assert len(take(subscribe(place), 1)[0]) == LARGEST - 1000
 
 
 # Encryption, with keys
