@@ -32,7 +32,7 @@ from tests.simulation.flow_checkers import AtRest
 from tests.simulation.governor import RULED
 from tests.simulation.model import Model
 from tests.simulation.rate_checkers import Bucket
-from tests.simulation.rulebook import Ruled, Rulebook
+from tests.simulation.rulebook import Rulebook, Ruled
 from tests.simulation.views import NOWHERE, ConnView, ConsumerView, Pending, ProducerView, Request, SubView, TopicView
 
 SLACK: Final = 4.0
@@ -58,9 +58,6 @@ class OfTopics(AtRest):
     def look_at(self, topic: TopicView, book: Rulebook) -> None:
         """One topic."""
         raise NotImplementedError
-
-    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
-        """See Checker."""
 
     def is_steady(self, topic: TopicView, *policies: Policy[Any], seconds: float = SLACK) -> bool:
         """Whether everything that follows from these policies should have been done by now."""
@@ -148,7 +145,12 @@ class Expired(OfTopics):
         if after and self.is_steady(topic, SUBSCRIPTION_EXPIRATION):
             used = {id(c.sub) for conn in self.model.conns.values() for c in conn.consumers.values()}
             for sub in topic.subs.values():
-                idle = sub.durable and sub.answered and id(sub) not in used and self.model.started_wall < sub.idle_since < 2**62
+                idle = (
+                    sub.durable
+                    and sub.answered
+                    and id(sub) not in used
+                    and self.model.started_wall < sub.idle_since < 2**62
+                )
                 late = idle and sub.idle_since + after + SLACK * 1000 < now
                 self.check(not late, "not used for too long, and still there:", topic.name, sub.name,
                            sub.idle_since, after, now, self.model.box.topic(topic.name))  # fmt: skip
@@ -211,11 +213,11 @@ class Quotas(OfTopics):
 
     def _is_full(self, topic: TopicView, book: Rulebook, more: int = 0) -> bool:
         quota = book.get(topic.name, BACKLOG_SIZE)
-        return quota.limit >= 0 and unasked.backlog(topic) + more >= quota.limit
+        return bool(quota.limit >= 0 and unasked.backlog(topic) + more >= quota.limit)
 
     def _is_old(self, topic: TopicView, book: Rulebook, slack_ms: float = 0) -> bool:
         quota, begins = book.get(topic.name, BACKLOG_AGE), unasked.oldest(topic)
-        return quota.limit > 0 and bool(begins) and begins + quota.limit + slack_ms <= self.model.world.now.wall
+        return bool(quota.limit > 0 and begins and begins + quota.limit + slack_ms <= self.model.world.now.wall)
 
     def stored(self, topic: TopicView, position: Position) -> None:
         """See Checker: it was taken while less than the limit was there, and that can only have become less."""
@@ -272,7 +274,7 @@ class Quotas(OfTopics):
         if age.follows is Follows.EVICTION and self._is_old(topic, book, SLACK * 1000):
             late = self.is_steady(topic, BACKLOG_AGE)
             self.check(not late, "too old, and not evicted:", topic.name, unasked.oldest(topic), age)
-        self._held(topic, hold=full and size.follows is Follows.HOLD or old and age.follows is Follows.HOLD)
+        self._held(topic, hold=(full and size.follows is Follows.HOLD) or (old and age.follows is Follows.HOLD))
 
     def _held(self, topic: TopicView, *, hold: bool) -> None:
         world = self.model.world
@@ -289,7 +291,7 @@ class Quotas(OfTopics):
         self.check(free < SLACK, "a producer is held, and nothing holds it:", topic.name, free, "s")
 
 
-_REFUSALS: Final = {
+_REFUSALS: Final[dict[int, Follows]] = {
     ServerError.ProducerBlockedQuotaExceededError: Follows.HOLD,
     ServerError.ProducerBlockedQuotaExceededException: Follows.EXCEPTION,
 }
@@ -325,7 +327,11 @@ class Admitted(Checker):
         book = self.model.book
         if book is None or sub is None:
             return
-        topic, steady = sub.topic.name, lambda policy: book.steady(sub.topic.name, policy) > SLACK
+        topic = sub.topic.name
+
+        def steady(policy: Policy[Any]) -> bool:
+            return book.steady(topic, policy) > SLACK
+
         consumers = self._consumers(sub.topic)
         limit = book.get(topic, MAX_CONSUMERS)
         few = not limit or not steady(MAX_CONSUMERS) or len(consumers) < limit
@@ -414,7 +420,9 @@ class Deduplicated(Checker):
     def turn(self) -> None:
         """See Checker."""
         book = self.model.book
-        for topic in self.model.topics.values() if book is not None else ():
+        if book is None:
+            return
+        for topic in self.model.topics.values():
             fresh = topic.order[self._seen.get(topic.name, 0) :]
             if not fresh:
                 continue

@@ -219,18 +219,22 @@ class Run:
 
     def counts(self) -> dict[str, int]:
         """How often what the simulation is there for has happened."""
-        return self.disk.done | {
-            "unload": self.model.unloads,
-            "trim": self.model.trims,
-            "life": self.box.life,
-            "duplicate": self.model.duplicates,
-            "delayed": self.model.delayed_deliveries,
-            "ended": 0 if self.ending is None else self.ending.told,
-            "let go": self.model.let_go,
-            "subscription expired": self.model.expired_subscriptions,
-            "producer held": self.model.held,
-            "producer refused": self.model.refusals,
-        } | ({} if self.governor is None else self.governor.done)
+        return (
+            self.disk.done
+            | {
+                "unload": self.model.unloads,
+                "trim": self.model.trims,
+                "life": self.box.life,
+                "duplicate": self.model.duplicates,
+                "delayed": self.model.delayed_deliveries,
+                "ended": 0 if self.ending is None else self.ending.told,
+                "let go": self.model.let_go,
+                "subscription expired": self.model.expired_subscriptions,
+                "producer held": self.model.held,
+                "producer refused": self.model.refusals,
+            }
+            | ({} if self.governor is None else self.governor.done)
+        )
 
     def _run(self, steps: int) -> None:
         world = self.world

@@ -35,9 +35,7 @@ _KEPT: Final = "e2e/test_kept.py"
 _DISPATCH: Final = "unit/broker/limits/test_dispatch.py"
 
 PROOFS: Final = {
-    "auto-subscription-creation": Proof(
-        f"{_ADMISSION}::test_subscriptions_that_clients_make", ("admitted", "levels")
-    ),
+    "auto-subscription-creation": Proof(f"{_ADMISSION}::test_subscriptions_that_clients_make", ("admitted", "levels")),
     "auto-topic-creation": Proof(
         f"{_ADMISSION}::test_topics_that_clients_make",
         e2e=("e2e/test_policies.py::test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",),
@@ -52,9 +50,12 @@ PROOFS: Final = {
         ),
     ),
     "deduplication": Proof(
-        "unit/broker/policies/test_admission.py::test_deduplication_of_a_topic_or_a_namespace", ("deduplicated", "levels")
+        "unit/broker/policies/test_admission.py::test_deduplication_of_a_topic_or_a_namespace",
+        ("deduplicated", "levels"),
     ),
-    "delayed-delivery": Proof("unit/broker/test_delayed.py::test_turned_off_they_come_at_once_and_turned_on_again_they_do_not"),
+    "delayed-delivery": Proof(
+        "unit/broker/test_delayed.py::test_turned_off_they_come_at_once_and_turned_on_again_they_do_not"
+    ),
     "dispatch-rate": Proof(
         f"{_DISPATCH}::test_precedence_picks_the_value_of_one_level",
         ("rates", "liveness", "levels"),
@@ -70,9 +71,7 @@ PROOFS: Final = {
     ),
     "is-allow-auto-update-schema": Proof("unit/broker/policies/test_schema.py::test_clients_that_may_bring_no_schemas"),
     "max-consumers": Proof(f"{_ADMISSION}::test_consumers_of_a_topic", ("admitted", "levels")),
-    "max-consumers-per-subscription": Proof(
-        f"{_ADMISSION}::test_consumers_of_a_subscription", ("admitted", "levels")
-    ),
+    "max-consumers-per-subscription": Proof(f"{_ADMISSION}::test_consumers_of_a_subscription", ("admitted", "levels")),
     "max-message-size": Proof(f"{_ADMISSION}::test_the_size_of_messages"),
     "max-producers": Proof(f"{_ADMISSION}::test_producers", ("admitted", "levels")),
     "max-subscriptions-per-topic": Proof(f"{_ADMISSION}::test_subscriptions", ("admitted", "levels")),
@@ -151,8 +150,7 @@ FLAGS: Final = {
     "active": "unit/broker/test_delayed.py::test_turned_off_they_come_at_once_and_turned_on_again_they_do_not",
     "maxDeliveryDelayInMillis": "e2e/test_policy_levels.py::test_a_delay_beyond_the_longest_is_refused",
     "allowAutoTopicCreation": f"{_ADMISSION}::test_topics_that_clients_make",
-    "topicType": "e2e/test_policies.py::"
-    "test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",
+    "topicType": "e2e/test_policies.py::test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",
     "defaultNumPartitions": "e2e/test_policies.py::"
     "test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",
     "allowAutoSubscriptionCreation": f"{_ADMISSION}::test_subscriptions_that_clients_make",
@@ -221,9 +219,7 @@ def test_each_level_is_shown_with_the_official_client(name: str) -> None:
     missing = [
         level
         for level, there in has.items()
-        if there
-        and f"{name}-{level}" not in shown
-        and not is_there(ELSEWHERE.get((name, level), "::"))
+        if there and f"{name}-{level}" not in shown and not is_there(ELSEWHERE.get((name, level), "::"))
     ]
     assert not missing, f"no test shows {name} at the level of {missing}: {proof.e2e}"
 
