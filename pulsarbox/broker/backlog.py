@@ -183,10 +183,15 @@ class Backlog:
             return
         self.check(now, again=again)
         if self.blocked is None:
-            topic.producers.add(claim, now)
+            self._let_in(claim, now)
         else:
             self._held[claim.producer] = claim
             claim.queued(now)
+
+    def _let_in(self, claim: Claim, now: Now) -> None:
+        """Others may have come, and policies have changed, while it waited. Raises as ``Producers.add``."""
+        self._topic.admission.check_producer(encrypted=claim.producer.encrypted)
+        self._topic.producers.add(claim, now)
 
     def _age_is_known(self) -> bool:
         topic = self._topic
@@ -247,7 +252,7 @@ class Backlog:
         for claim in held.values():
             try:
                 self._check_blocked(again=True)
-                self._topic.producers.add(claim, now)
+                self._let_in(claim, now)
             except PulsarBoxError as error:
                 claim.refused(error, now)
 

@@ -22,7 +22,12 @@ from tests.e2e.test_throttling import ask, fill
 
 SHARED: Final = pulsar.ConsumerType.Shared
 HOUR: Final = 3600
-FIXED: Final = {"maxUnackedMessagesPerConsumer": 7, "maxUnackedMessagesPerSubscription": 13}
+LARGEST: Final = 200_000
+FIXED: Final[dict[str, Any]] = {
+    "maxUnackedMessagesPerConsumer": 7,
+    "maxUnackedMessagesPerSubscription": 13,
+    "maxMessageSize": LARGEST,
+}
 """The broker's own values that cannot be changed while it runs."""
 
 
@@ -210,9 +215,13 @@ def ten_minutes_retained(place: Place) -> None:
 def a_thousand_bytes(place: Place) -> None:
     subscribe(place).close()
     sender = producer(place, send_timeout_millis=20_000)
-    with pytest.raises(pulsar.ProducerBlockedQuotaExceededException):
+
+    def goes_on() -> None:
         for _ in range(100):
             sender.send(b"x" * 300)
+
+    with pytest.raises(pulsar.ProducerBlockedQuotaExceededException):
+        goes_on()
     with pytest.raises(pulsar.ProducerBlockedQuotaExceededException):
         producer(place)
     place.admin("POST", f"{place.path}/subscription/s/skip_all")
@@ -300,11 +309,11 @@ def no_delays(place: Place) -> None:
 
 def gone_after_a_minute(place: Place) -> None:
     producer(place).close()
-    listed = lambda: place.admin("GET", f"persistent/{place.namespace}")  # noqa: E731  # asked again and again
-    assert listed() == [place.topic]
+    listing = f"persistent/{place.namespace}"
+    assert place.admin("GET", listing) == [place.topic]
     until(lambda: not place.stats["publishers"])
     place.box.clock.advance(minutes=2)
-    until(lambda: listed() == [])
+    until(lambda: bool(place.admin("GET", listing) == []))
 
 
 def unused_for_a_minute(place: Place) -> None:
@@ -484,6 +493,14 @@ def test_a_delay_beyond_the_longest_is_refused(place: Place) -> None:
     with refused(place, b"late", deliver_at=int(time.time() * 1000) + 86_400_000):
         producer(place).send(b"x", deliver_at=int(time.time() * 1000) + 30_000)
         assert place.stats["msgInCounter"] == 1
+
+
+def test_clients_are_told_the_largest_message_of_the_box(place: Place) -> None:
+    sender = producer(place)
+    with pytest.raises(pulsar.MessageTooBig):
+        sender.send(b"x" * (LARGEST + 1))
+    sender.send(b"x" * (LARGEST - 1000))
+    assert len(take(subscribe(place), 1)[0]) == LARGEST - 1000
 
 
 # Encryption, with keys

@@ -49,3 +49,12 @@ def _acked(sub: SubView, position: Position, unacked: int, held: bool, request: 
         sub.unsure.add(position)
     elif position not in sub.left and position not in sub.unsure and not sub.seeks:
         sub.acked(position)
+
+
+def answered(sub: SubView, request: Request) -> None:
+    """An ACK was answered: what it names stays acknowledged."""
+    for position, bits in request.acks:
+        sub.sure[position] = sub.sure.get(position, 0) | bits
+        if bits == sub.topic.entries[position].all_bits:
+            sub.unsure.discard(position)
+            sub.acked(position)

@@ -1,4 +1,4 @@
-"""An operator who sets, changes and takes away policies of namespaces, topics and resource groups, and moves the clock."""
+"""An operator who sets, changes and takes away policies of namespaces, topics and groups, and moves the clock."""
 
 from __future__ import annotations
 
@@ -185,6 +185,7 @@ class Governor:
             "dispatchRateInMsgs": self._random.choice((0, 5, 30)),
             "publishRateInMsgs": self._random.choice((0, 5, 30)),
         }
+        number = 0
         for key, value in rates.items():
             number = self.book.set(group_key(name), key, value)
         self.book.group_since[name] = self._box.world.monotonic

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pulsarbox.broker.consumer import ack_set_bits
-from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.broker.policies.policy import Policy as Ruled
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
-from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe, KeySharedMode, ServerError
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe, KeySharedMode
 from pulsarbox.protocol.violations import ProtocolError
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
-from tests.simulation import acknowledgements, unasked
+from tests.simulation import acknowledgements, receipts, unasked
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.history import brief
 from tests.simulation.views import (
@@ -27,7 +27,6 @@ from tests.simulation.views import (
     EntryView,
     Pending,
     Policy,
-    ProducerView,
     Request,
     SubView,
     TopicView,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NO_REQUEST = 2**64 - 1
-REFUSALS = (ServerError.ProducerBlockedQuotaExceededError, ServerError.ProducerBlockedQuotaExceededException)
 
 
 class Model:
@@ -75,7 +73,7 @@ class Model:
         """When the box was started last, on both clocks."""
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
-        self._sending: Pending | None = None
+        self.sending: Pending | None = None
         """What came with the frame that the core is dealing with."""
 
     def topic(self, name: str) -> TopicView:
@@ -88,7 +86,7 @@ class Model:
         found = topic.subscriptions.get(view.name) if topic is not None else None
         return found if found is not None and found.cursor is view.cursor else None
 
-    def ruled(self, topic: str, policy: Policy[T]) -> T:
+    def ruled(self, topic: str, policy: Ruled[T]) -> T:
         """What a policy says of a topic."""
         value: T = policy.broker(self.box.settings) if self.book is None else self.book.get(topic, policy)
         return value
@@ -321,7 +319,7 @@ class Model:
 
     def after_received(self, end: BoxEnd, frame: Frame) -> None:
         """The core has dealt with the frame."""
-        self._sending = None
+        self.sending = None
         conn = self.conns.get(end)
         if conn is None or end.outbox.close_reason is not None:
             return
@@ -379,8 +377,8 @@ class Model:
                 keys = message_keys(payload)
             except (ProtocolError, ValueError):
                 keys = []
-            self._sending = Pending(body.sequence_id, keys, self.world.monotonic)
-            producer.pending.append(self._sending)
+            self.sending = Pending(body.sequence_id, keys, self.world.monotonic)
+            producer.pending.append(self.sending)
 
     def _subscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
         request = conn.requests[body.request_id]
@@ -479,38 +477,32 @@ class Model:
         ok = name in ("SUCCESS", "PRODUCER_SUCCESS") or (name == "ACK_RESPONSE" and not body.HasField("error"))
         sub = request.sub
         if name == "ERROR":
-            self.refusals += body.error in REFUSALS
-            for checker in self.checkers:
-                checker.refused(request, body.error, body.message)
+            receipts.refused(self, request, body.error, body.message)
         if request.kind == "PRODUCER" and ok and request.object_id not in conn.producers:
-            topic = self.topic(request.topic)
-            for checker in self.checkers:
-                checker.named(request, body.producer_name)
-            conn.producers[request.object_id] = ProducerView(conn, request.object_id, body.producer_name, topic)
+            receipts.opened(self, conn, request, body.producer_name)
         elif request.kind == "SUBSCRIBE" and ok:
             self._created(request)
             if request.object_id not in conn.consumers:
                 self._subscribed(conn, request)
-        elif request.kind == "SEEK" and sub is not None:
-            sub.seeks -= 1
-            sub.topic.rewound_at = self.world.monotonic
-            waiting = set(sub.unsure) if self.box.disk.reads_under_way else set()
-            sub.adopt()
-            sub.exact_counts = not sub.seeks
-            sub.unsure |= waiting
-            if ok:
-                for checker in self.checkers:
-                    checker.sought(sub, request.start)
         elif request.kind == "UNSUBSCRIBE" and sub is not None:
             sub.leaving = sub.removal_answered = ok
             if ok:
                 self._deleted(conn, sub)
+        elif request.kind == "SEEK" and sub is not None:
+            self._sought(sub, request, ok=ok)
         elif request.kind == "ACK" and sub is not None and ok and not sub.seeks:
-            for position, bits in request.acks:
-                sub.sure[position] = sub.sure.get(position, 0) | bits
-                if bits == sub.topic.entries[position].all_bits:
-                    sub.unsure.discard(position)
-                    sub.acked(position)
+            acknowledgements.answered(sub, request)
+
+    def _sought(self, sub: SubView, request: Request, *, ok: bool) -> None:
+        sub.seeks -= 1
+        sub.topic.rewound_at = self.world.monotonic
+        waiting = set(sub.unsure) if self.box.disk.reads_under_way else set()
+        sub.adopt()
+        sub.exact_counts = not sub.seeks
+        sub.unsure |= waiting
+        if ok:
+            for checker in self.checkers:
+                checker.sought(sub, request.start)
 
     def _subscribed(self, conn: ConnView, request: Request) -> None:
         sub = self.topic(request.topic).subs.get(request.name)
@@ -549,35 +541,10 @@ class Model:
     def _send_receipt(self, conn: ConnView, body: Any) -> None:
         position = position_of(body.message_id)
         self.duplicates += position == NOWHERE
-        self._settle_send(conn, body, position)
+        receipts.settle(self, conn, body, position)
 
     def _send_error(self, conn: ConnView, body: Any) -> None:
-        self._settle_send(conn, body, None)
-
-    def _settle_send(self, conn: ConnView, body: Any, position: Position | None) -> None:
-        waiting = [
-            (producer, pending)
-            for producer in (*conn.closing, *conn.producers.values())
-            if producer.producer_id == body.producer_id
-            for pending in producer.pending
-            if pending.sequence_id == body.sequence_id
-        ]
-        if not waiting:
-            for checker in self.checkers:
-                checker.settled_nothing(conn, body.sequence_id)
-            return
-        # A copy that an earlier producer of this id has sent may still be on its way to the disk: answers to those come
-        # oldest first. What is answered at once is the message that has just come.
-        # And what was sent while its producer was held back for a quota is never answered: where an entry is named, it is
-        # known which copy is meant.
-        at_once = [each for each in waiting if each[1] is self._sending]
-        entry = self.topics[waiting[0][0].topic.name].entries.get(position) if position is not None else None
-        meant = [each for each in waiting if entry is not None and each[1].keys == entry.keys]
-        producer, pending = (at_once or meant or waiting)[0]
-        in_order = pending is producer.pending[0]
-        producer.pending.remove(pending)
-        for checker in self.checkers:
-            checker.settled(producer, pending, position, in_order)
+        receipts.settle(self, conn, body, None)
 
     def _producer_closed(self, conn: ConnView, body: Any) -> None:
         producer = conn.producers.pop(body.producer_id, None)

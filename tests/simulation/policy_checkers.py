@@ -59,9 +59,6 @@ class OfTopics(AtRest):
         """One topic."""
         raise NotImplementedError
 
-    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
-        """See Checker."""
-
     def is_steady(self, topic: TopicView, *policies: Policy[Any], seconds: float = SLACK) -> bool:
         """Whether everything that follows from these policies should have been done by now."""
         model, book = self.model, self.model.book
@@ -216,11 +213,11 @@ class Quotas(OfTopics):
 
     def _is_full(self, topic: TopicView, book: Rulebook, more: int = 0) -> bool:
         quota = book.get(topic.name, BACKLOG_SIZE)
-        return quota.limit >= 0 and unasked.backlog(topic) + more >= quota.limit
+        return bool(quota.limit >= 0 and unasked.backlog(topic) + more >= quota.limit)
 
     def _is_old(self, topic: TopicView, book: Rulebook, slack_ms: float = 0) -> bool:
         quota, begins = book.get(topic.name, BACKLOG_AGE), unasked.oldest(topic)
-        return quota.limit > 0 and bool(begins) and begins + quota.limit + slack_ms <= self.model.world.now.wall
+        return bool(quota.limit > 0 and begins and begins + quota.limit + slack_ms <= self.model.world.now.wall)
 
     def stored(self, topic: TopicView, position: Position) -> None:
         """See Checker: it was taken while less than the limit was there, and that can only have become less."""
@@ -294,7 +291,7 @@ class Quotas(OfTopics):
         self.check(free < SLACK, "a producer is held, and nothing holds it:", topic.name, free, "s")
 
 
-_REFUSALS: Final = {
+_REFUSALS: Final[dict[int, Follows]] = {
     ServerError.ProducerBlockedQuotaExceededError: Follows.HOLD,
     ServerError.ProducerBlockedQuotaExceededException: Follows.EXCEPTION,
 }
@@ -330,7 +327,11 @@ class Admitted(Checker):
         book = self.model.book
         if book is None or sub is None:
             return
-        topic, steady = sub.topic.name, lambda policy: book.steady(sub.topic.name, policy) > SLACK
+        topic = sub.topic.name
+
+        def steady(policy: Policy[Any]) -> bool:
+            return book.steady(topic, policy) > SLACK
+
         consumers = self._consumers(sub.topic)
         limit = book.get(topic, MAX_CONSUMERS)
         few = not limit or not steady(MAX_CONSUMERS) or len(consumers) < limit
@@ -419,7 +420,9 @@ class Deduplicated(Checker):
     def turn(self) -> None:
         """See Checker."""
         book = self.model.book
-        for topic in self.model.topics.values() if book is not None else ():
+        if book is None:
+            return
+        for topic in self.model.topics.values():
             fresh = topic.order[self._seen.get(topic.name, 0) :]
             if not fresh:
                 continue

@@ -16,6 +16,7 @@ from pulsarbox.broker.limits.box_limits import BoxLimits, Group
 from pulsarbox.broker.limits.step import Step
 from pulsarbox.broker.limits.topic_limits import TopicLimits
 from pulsarbox.broker.policies import policies
+from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.retention import DISABLED, Retention
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
@@ -24,25 +25,25 @@ from pulsarbox.storage.catalog import Row
 from tests.simulation import kept_mutants
 from tests.simulation.mutants import mutant
 
-mutant("retained", "trimmed")(kept_mutants.retention_asks_the_fastest_subscription)
-mutant("retained", "trimmed")(kept_mutants.retention_keeps_what_it_need_not)
-mutant("reason")(kept_mutants.messages_expire_in_half_their_time)
-mutant("expired", "quotas")(kept_mutants.the_next_deadline_is_forgotten_after_an_expiry)
-mutant("expired", "quotas", "retained")(kept_mutants.a_changed_policy_is_told_to_nobody)
-mutant("quotas", "one-reply")(kept_mutants.held_producers_are_not_told_that_the_backlog_fell)
-mutant("quotas", "one-reply")(kept_mutants.a_changed_quota_is_not_taken)
-mutant("quotas")(kept_mutants.the_quota_is_looked_at_when_producers_come_and_not_before)
+mutant("retained", "trimmed", seeds=(12,))(kept_mutants.retention_asks_the_fastest_subscription)
+mutant("retained", "trimmed", seeds=(10,))(kept_mutants.retention_keeps_what_it_need_not)
+mutant("reason", seeds=(10,))(kept_mutants.messages_expire_in_half_their_time)
+mutant("expired", "quotas", seeds=(1270,))(kept_mutants.the_next_deadline_is_forgotten_after_an_expiry)
+mutant("expired", "quotas", "retained", seeds=(1256,))(kept_mutants.a_changed_policy_is_told_to_nobody)
+mutant("quotas", "one-reply", seeds=(12,))(kept_mutants.held_producers_are_not_told_that_the_backlog_fell)
+mutant("quotas", "one-reply", seeds=(595,))(kept_mutants.a_changed_quota_is_not_taken)
+mutant("quotas", seeds=(1070,))(kept_mutants.the_quota_is_looked_at_when_producers_come_and_not_before)
 mutant("reason")(kept_mutants.an_eviction_takes_all)
-mutant("quotas")(kept_mutants.an_eviction_takes_too_little)
+mutant("quotas", seeds=(356,))(kept_mutants.an_eviction_takes_too_little)
 
 
-@mutant("levels")
+@mutant("levels", seeds=(195,))
 def the_namespace_wins_over_the_topic(patch: pytest.MonkeyPatch) -> None:
     original = policies.levels_of
     patch.setattr(policies, "levels_of", lambda topic, namespace: original(topic, namespace)[::-1])
 
 
-@mutant("levels", "recovered")
+@mutant("levels", "recovered", seeds=(172,))
 def policies_are_in_memory_only(patch: pytest.MonkeyPatch) -> None:
     original = GroupCommit.put_row
 
@@ -55,7 +56,7 @@ def policies_are_in_memory_only(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GroupCommit, "put_row", put_row)
 
 
-@mutant("levels")
+@mutant("levels", seeds=(390,))
 def what_a_namespace_says_is_remembered_for_ever(patch: pytest.MonkeyPatch) -> None:
     original = policies.Policies._changed
 
@@ -67,7 +68,7 @@ def what_a_namespace_says_is_remembered_for_ever(patch: pytest.MonkeyPatch) -> N
     patch.setattr(policies.Policies, "_changed", changed)
 
 
-@mutant("retained")
+@mutant("retained", seeds=(195,))
 def what_is_acknowledged_goes_at_once(patch: pytest.MonkeyPatch) -> None:
     original = ledgers.trimmable
 
@@ -77,7 +78,7 @@ def what_is_acknowledged_goes_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledgers, "trimmable", trimmable)
 
 
-@mutant("reason", "backlog", "acked-stays")
+@mutant("reason", "backlog", "acked-stays", seeds=(298,))
 def subscriptions_expire_while_they_are_used(patch: pytest.MonkeyPatch) -> None:
     def used(self: Upkeep, subscription: Subscription, now: Any) -> None:
         self._note(subscription)
@@ -85,18 +86,18 @@ def subscriptions_expire_while_they_are_used(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Upkeep, "consumers_left", used)
 
 
-@mutant("expired")
+@mutant("expired", seeds=(298,))
 def subscriptions_never_expire(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Upkeep, "_expire_subscriptions", lambda self, now: 0)
 
 
-@mutant("quotas")
+@mutant("quotas", seeds=(495,))
 def whoever_is_refused_is_let_in(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Backlog, "_check_blocked", lambda self, *, again: None)
     patch.setattr(Backlog, "refuses", lambda self, now: False)
 
 
-@mutant("quotas")
+@mutant("quotas", seeds=(12,))
 def a_quota_refuses_long_before_its_limit(patch: pytest.MonkeyPatch) -> None:
     original = Backlog._full_at
 
@@ -106,35 +107,35 @@ def a_quota_refuses_long_before_its_limit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Backlog, "_full_at", full_at)
 
 
-@mutant("admitted")
+@mutant("admitted", seeds=(178,))
 def producers_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "check_producer", lambda self, *, encrypted: None)
 
 
-@mutant("admitted")
+@mutant("admitted", seeds=(298,))
 def consumers_of_a_topic_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "check_consumer", lambda self: None)
 
 
-@mutant("admitted")
+@mutant("admitted", seeds=(12,))
 def consumers_of_a_subscription_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "check_consumer_of", lambda self, subscription, sub_type: None)
 
 
-@mutant("admitted")
+@mutant("admitted", seeds=(312,))
 def subscriptions_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "check_subscription", lambda self, present: None)
 
 
-@mutant("admitted")
+@mutant("admitted", seeds=(235,))
 def every_type_is_enabled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(subscribe, "check_type_enabled", lambda policies, settings, sub_type: None)
 
 
-@mutant("admitted")
+@mutant("admitted", seeds=(250,))
 def clients_make_subscriptions_that_they_may_not(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(subscribe, "AUTO_SUBSCRIPTIONS", subscribe.AUTO_SUBSCRIPTIONS.__class__(
-        "auto-subscription-creation", "", "", bool, lambda settings: True))  # fmt: skip
+    always = Policy("auto-subscription-creation", "", "", bool, lambda settings: True)
+    patch.setattr(subscribe, "AUTO_SUBSCRIPTIONS", always)
 
 
 @mutant("admitted")
@@ -142,7 +143,7 @@ def subscribing_is_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TopicLimits, "check_subscribe", lambda self, who, now: None)
 
 
-@mutant("unacked-limits")
+@mutant("unacked-limits", seeds=(130,))
 def limits_of_unacknowledged_messages_change_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Subscription, "limit_unacked", lambda self, now: None)
 
@@ -158,12 +159,12 @@ def deduplication_stays_on(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PersistentTopic, "update_deduplication", update)
 
 
-@mutant("deduplicated", "once")
+@mutant("deduplicated", "once", seeds=(172,))
 def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Deduplication, "is_new", lambda self, producer, send, metadata, now: True)
 
 
-@mutant("rates")
+@mutant("rates", seeds=(255,))
 def each_topic_has_the_groups_rate_for_itself(patch: pytest.MonkeyPatch) -> None:
     def group(self: BoxLimits, name: str, now: Any) -> Group | None:
         row = self._catalog.get(f"resourcegroup/{name}")
@@ -176,7 +177,7 @@ def each_topic_has_the_groups_rate_for_itself(patch: pytest.MonkeyPatch) -> None
     patch.setattr(BoxLimits, "group", group)
 
 
-@mutant("rates")
+@mutant("rates", seeds=(390,))
 def a_limit_that_is_set_anew_gives_everything(patch: pytest.MonkeyPatch) -> None:
     original = Step.change
 

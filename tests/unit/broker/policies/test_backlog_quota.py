@@ -24,6 +24,7 @@ from tests.unit.broker.policies.kept import (
 HOLD, EXCEPTION, EVICTION = (str(each) for each in Follows)
 LASTING: dict[str, Any] = {"keepAliveIntervalSeconds": 1_000_000}
 HELD_ERROR, EXCEPTION_ERROR = 7, 8
+METADATA, BUSY = 1, 16
 
 
 def by_size(limit: int, follows: str, **more: Any) -> dict[str, Any]:
@@ -170,6 +171,29 @@ def test_a_change_from_hold_to_exception_refuses_those_that_wait() -> None:
     assert not client.producer(1, producer_name="p", epoch=1).producer_ready
     set_policy(box, backlog_quota_map=by_size(200, EXCEPTION))
     assert [body.error for name, body in frames(client)] == [EXCEPTION_ERROR]
+
+
+@pytest.mark.parametrize("encrypts", [True, False])
+def test_producers_that_waited_come_in_as_far_as_other_policies_let_them(*, encrypts: bool) -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    set_policy(box, backlog_quota_map=by_size(200, HOLD))
+    producing(box).send(0, b"x" * 300)
+    waiting = [box.client(), box.client()]
+    for number, each in enumerate(waiting):
+        assert not each.producer(1, producer_name=f"p{number}", epoch=1, encrypted=encrypts).producer_ready
+    set_policy(box, max_producers_per_topic=1, encryption_required=True)
+    consume(box, [topic_of(box).ledger.last_confirmed])
+    first, second = ([(name, body) for name, body in frames(each)] for each in waiting)
+    if encrypts:
+        assert [(name, body.producer_ready) for name, body in first] == [("producer_success", True)]
+        assert [(name, body.error) for name, body in second] == [("error", BUSY)]
+    else:
+        assert [(name, body.error) for name, body in (*first, *second)] == [("error", METADATA)] * 2
+    assert topic_of(box).backlog.waiting == 0
+    for each in waiting:
+        leave(each)
+    producing(box, encrypted=True)
 
 
 def test_a_held_producer_that_goes_is_forgotten() -> None:
