@@ -78,7 +78,7 @@ class TopicLedgers:
         self._unneeded_due = self._ledger.current.entries > 0
         """The ledger that grows could go, were it not for a subscription; or it is not known whether it could."""
         self.trim_due = len(self._ledger.ledgers) > 1 and not deadline.at
-        """A ledger was closed, and it was not looked at since whether one can go."""
+        """A ledger was closed, and it was not looked at since its last entry is durable whether one can go."""
         self.oldest_end = self._oldest_end()
         """The end of the oldest ledger, where it can go: a cursor that comes to it may be the last that held it."""
 
@@ -150,8 +150,8 @@ class TopicLedgers:
 
     def _trim(self, now: Now, retention: Retention | None = None) -> tuple[list[int], int]:
         """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
-        self.trim_due = False
         ledger = self._ledger
+        self.trim_due = not ledger.closed_are_confirmed
         if retention is None:
             retention = self._policies.get(RETENTION)
         going, again_at = trimmable(ledger, self._slowest(), retention, now.wall)
