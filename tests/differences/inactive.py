@@ -2,11 +2,13 @@
 
 from typing import Any, Final
 
+import pulsar
+
 from tests.differences.broker import Broker, path_of
 from tests.differences.clients import made_with, publish
 from tests.differences.policies import namespace
 from tests.differences.retention import consumed
-from tests.differences.scenario import Steps, timed_scenario
+from tests.differences.scenario import Steps, long, timed_scenario
 
 LOOKED_SECONDS: Final = 6.0
 UNSUBSCRIBED: Final = "delete_when_no_subscriptions"
@@ -36,7 +38,7 @@ def some(broker: Broker, name: str) -> Any:
     consumed(broker, sub, 3)
     busy = [broker.client().create_producer(f"persistent://{name}/producer")]
     busy.append(broker.client().subscribe(f"persistent://{name}/consumer", "s"))
-    busy.append(broker.client().create_reader(reader, __import__("pulsar").MessageId.earliest))
+    busy.append(broker.client().create_reader(reader, pulsar.MessageId.earliest))
     return busy
 
 
@@ -45,6 +47,7 @@ def set_up(broker: Broker, name: str, policy: dict[str, Any]) -> None:
     broker.admin("POST", f"namespaces/{name}/inactiveTopicPolicies", policy)
 
 
+@long
 @timed_scenario
 def without_subscriptions(broker: Broker) -> Steps:
     with namespace(broker) as name:
@@ -56,6 +59,7 @@ def without_subscriptions(broker: Broker) -> Steps:
         yield "when clients have gone", left(broker, name)
 
 
+@long
 @timed_scenario
 def caught_up(broker: Broker) -> Steps:
     with namespace(broker) as name:

@@ -17,6 +17,7 @@ _PASSED = "a producer with an epoch that has passed stays fenced out"
 _TEXT = "the text names what is missing"
 _ANSWER = "an answer in place of silence or of a closed connection"
 _ENDS = "the end of a topic is told once to each consumer, whenever it comes to it"
+_GROWS = "the ledger that grows goes too when nobody needs it"
 _STANDBY = "at a seek the consumers that wait are closed too"
 
 
@@ -140,6 +141,15 @@ KNOWN: Final[dict[str, str]] = dict(
             "one that fences",
         ),
         *((f"terminated.{kind}", _ENDS) for kind in ("exclusive", "failover", "shared", "key_shared")),
+        *_steps("retention.without_a_subscription", _GROWS, "none", "as the broker has it: a time and no size"),
+        *_steps("retention.all_acknowledged", _GROWS, "none", "none: a new subscription"),
+        *_steps("inactive.partitions", "topics that are not in memory are deleted too", "left"),
+        *_steps("expiry.delayed_ones", "what has expired is not delayed any more", "both have expired"),
+        *_steps(
+            "throttle.entries_or_messages",
+            "it is precise from the first batch on",
+            "preciseDispatcherFlowControl: messages",
+        ),
         *_steps("terminated.caught_up", _ENDS, "skipped", "terminated again"),
         *_steps("terminated.an_empty_one", _ENDS, "permits"),
     )

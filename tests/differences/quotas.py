@@ -6,7 +6,7 @@ from tests.differences.broker import Broker, path_of
 from tests.differences.clients import drained, made_with, policy, publish, read, span, told
 from tests.differences.policies import namespace
 from tests.differences.retention import consumed
-from tests.differences.scenario import Steps, timed_scenario
+from tests.differences.scenario import Steps, long, timed_scenario
 
 SIZE: Final = 1000
 LOOKED_SECONDS: Final = 2.5
@@ -36,6 +36,7 @@ def new_producer(broker: Broker, topic: str) -> str:
     return told(lambda: broker.client(operation_timeout_seconds=3).create_producer(topic).close())
 
 
+@long
 @timed_scenario
 def by_size_and_held(broker: Broker) -> Steps:
     yield from _stopped(broker, by_size(10 * SIZE, HELD), "destination_storage")
@@ -46,6 +47,7 @@ def by_size_and_refused(broker: Broker) -> Steps:
     yield from _stopped(broker, by_size(10 * SIZE, REFUSED), "destination_storage")
 
 
+@long
 @timed_scenario
 def by_age_and_held(broker: Broker) -> Steps:
     yield from _stopped(broker, by_age(2, HELD), "message_age")
@@ -94,6 +96,7 @@ def held_and_let_go(broker: Broker) -> Steps:
     yield "once", len(drained(consumer, 0.8 * broker.patience))
 
 
+@long
 @timed_scenario
 def let_go_by_a_policy(broker: Broker) -> Steps:
     for word, method, path in (

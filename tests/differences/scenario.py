@@ -1,7 +1,7 @@
 """What a scenario is, and the register of all of them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from tests.differences.broker import Broker
@@ -24,6 +24,8 @@ class Scenario:
     """Waits for timers of the broker, and is left out of short runs."""
     timed: bool = False
     """Needs a broker with the settings of ``TIMED``."""
+    long: bool = False
+    """Takes many seconds even where nobody has the patience to look: `make test` leaves it out."""
     alone: bool = False
     """Changes the broker's own settings, so nothing else may be played meanwhile."""
 
@@ -73,8 +75,20 @@ def alone_scenario(play: Play) -> Play:
     return _register(play, alone=True)
 
 
+def long(play: Play) -> Play:
+    """Marks a function that is registered as one that takes long."""
+    name = _name(play)
+    SCENARIOS[name] = replace(SCENARIOS[name], long=True)
+    return play
+
+
+def _name(play: Play) -> str:
+    return f"{play.__module__.rpartition('.')[2]}.{play.__name__}"
+
+
 def _register(play: Play, *, slow: bool = False, timed: bool = False, alone: bool = False) -> Play:
-    made = Scenario(play.__module__.rpartition(".")[2], play.__name__, play, slow, timed, alone)
+    theme, _, name = _name(play).partition(".")
+    made = Scenario(theme, name, play, slow=slow, timed=timed, alone=alone)
     assert made.full_name not in SCENARIOS, made.full_name
     SCENARIOS[made.full_name] = made
     return play

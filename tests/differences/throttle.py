@@ -7,7 +7,7 @@ from tests.differences.broker import Broker, path_of
 from tests.differences.clients import Arrivals, made_with, policy, publish
 from tests.differences.messages import batch, numbered
 from tests.differences.policies import namespace
-from tests.differences.scenario import Steps, alone_scenario, scenario
+from tests.differences.scenario import Steps, alone_scenario, long, scenario
 
 
 def rate(messages: int = -1, size: int = -1, period: int = 1, relative: bool = False) -> dict[str, Any]:
@@ -19,6 +19,7 @@ def rate(messages: int = -1, size: int = -1, period: int = 1, relative: bool = F
     }
 
 
+@long
 @scenario
 def ten_a_second(broker: Broker) -> Steps:
     for kind in ("Exclusive", "Failover", "Shared", "Key_Shared"):
@@ -75,6 +76,7 @@ def periods_and_bytes(broker: Broker) -> Steps:
             yield word, [10 <= found[0] <= 20, 20 <= found[1] - found[0] <= 30]
 
 
+@long
 @scenario
 def shared_and_of_each(broker: Broker) -> Steps:
     for word in ("dispatchRate", "subscriptionDispatchRate", "s/dispatchRate"):
@@ -263,6 +265,7 @@ def of_the_broker(broker: Broker) -> Steps:
         dynamic(broker, "dispatchThrottlingRateInMsg")
 
 
+@long
 @alone_scenario
 def of_each_topic_and_subscription(broker: Broker) -> Steps:
     for word in ("Topic", "Subscription"):
@@ -278,9 +281,10 @@ def of_each_topic_and_subscription(broker: Broker) -> Steps:
             dynamic(broker, name)
 
 
+@long
 @alone_scenario
 def entries_or_messages(broker: Broker) -> Steps:
-    for name in ("dispatchThrottlingOnBatchMessageEnabled", "preciseDispatcherFlowControl"):
+    for name, expected in (("dispatchThrottlingOnBatchMessageEnabled", 60), ("preciseDispatcherFlowControl", 10)):
         topic = made_with(broker, broker.topic(name), "s")
         publish(broker, topic, 360, batch=6)
         policy(broker, topic, "dispatchRate", rate(10))
@@ -288,7 +292,7 @@ def entries_or_messages(broker: Broker) -> Steps:
             yield name, dynamic(broker, name, "true")
             arrivals = Arrivals(broker)
             arrivals.subscribe(topic)
-            yield "messages", arrivals.pace(60)
+            yield f"{name}: messages", arrivals.pace(expected)
         finally:
             dynamic(broker, name)
 
