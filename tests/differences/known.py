@@ -17,6 +17,7 @@ _PASSED = "a producer with an epoch that has passed stays fenced out"
 _TEXT = "the text names what is missing"
 _ANSWER = "an answer in place of silence or of a closed connection"
 _ENDS = "the end of a topic is told once to each consumer, whenever it comes to it"
+_DRAINING = "keys that wait for their former consumer are not counted in this version"
 _GROWS = "the ledger that grows goes too when nobody needs it"
 _STANDBY = "at a seek the consumers that wait are closed too"
 
@@ -39,6 +40,8 @@ KNOWN: Final[dict[str, str]] = dict(
         ),
         *_steps("access.topic_stats", _STATS, "waitingPublishers, topicEpoch"),
         *_steps("keyshared.a_key_that_is_not_base64", "a key that is not base64 is taken as it stands", "two messages"),
+        *_steps("keyshared.drains_in_order", _DRAINING, "draining", "draining hashes", "draining (2)"),
+        *_steps("keyshared.drains_out_of_order", _DRAINING, "draining hashes"),
         *_steps("keyshared.one_leaves_with_unacked", _LOST, "beta's connection ends"),
         *_steps(
             "exclusive.names",
