@@ -90,6 +90,12 @@ class ManagedLedger:
         return sum(info.confirmed for info in self.ledgers.values())
 
     @property
+    def closed_are_confirmed(self) -> bool:
+        """Whether all entries are durable of the ledgers that do not grow any more."""
+        before = self.ledgers[self._order[-2]] if len(self._order) > 1 else None
+        return before is None or before.confirmed == before.entries
+
+    @property
     def size(self) -> int:
         """Bytes of the entries in all ledgers."""
         return sum(info.size for info in self.ledgers.values())

@@ -86,7 +86,7 @@ class Clearing:
         self._subscription = subscription
         self._cursor = subscription.cursor
         self.expired = 0
-        """Messages that expired, since the subscription came into memory."""
+        """Entries that expired, since the subscription came into memory: a batch is one, as in Pulsar."""
         self.last_expired = 0
         """When that was asked for last (ms since 1970)."""
         self._meter: Meter | None = None
@@ -98,13 +98,13 @@ class Clearing:
             self._meter.look((self.expired,), now)
 
     def rate_expired(self, now: Now) -> float:
-        """Messages that expire, a second."""
+        """Entries that expire, a second."""
         return self._meter.rates((self.expired,), now)[0] if self._meter is not None else 0.0
 
-    def _count(self, messages: int, now: Now) -> None:
+    def _count(self, entries: int, now: Now) -> None:
         if self._meter is None:
             self._meter = Meter(now.monotonic, 1)
-        self.expired += max(messages, 0)
+        self.expired += max(entries, 0)
 
     def clear(self, done: Done, now: Now) -> None:
         """Acknowledge everything that can be seen. Raises PreconditionFailed, NotFound."""
@@ -175,19 +175,19 @@ class Clearing:
         """
         self._check()
         self.last_expired = now.wall
-        before = self._cursor.backlog_messages
+        before = self._cursor.backlog_entries
 
         def counted(when: Now) -> None:
-            self._count(before - self._cursor.backlog_messages, when)
+            self._count(before - self._cursor.backlog_entries, when)
             done(when)
 
         self._acknowledge_to(position, ack_set_bits(ack_set), counted, failed, now)
 
     def _expire(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
-        before = self._cursor.backlog_messages
+        before = self._cursor.backlog_entries
 
         def counted(when: Now) -> None:
-            self._count(before - self._cursor.backlog_messages, when)
+            self._count(before - self._cursor.backlog_entries, when)
             done(when)
 
         self._check()

@@ -33,8 +33,6 @@ class Trim(NamedTuple):
 
     ledgers: tuple[int, ...]
     again_at: int
-    unsettled: bool = False
-    """A closed one has entries that are on their way to the disk: more may go with their commit."""
 
 
 def trimmable(ledger: ManagedLedger, cursors: Collection[ManagedCursor], retention: Retention, now_ms: int) -> Trim:
@@ -49,7 +47,7 @@ def trimmable(ledger: ManagedLedger, cursors: Collection[ManagedCursor], retenti
     """The last of those with entries that stay."""
     for info in list(ledger.ledgers.values())[:-1]:
         if info.confirmed < info.entries:
-            return Trim(tuple(going), 0, unsettled=True)
+            break
         needed = not all(cursor.is_done_with(info) for cursor in cursors)
         if not needed and last is not None and info.ledger_id == ledger.last_confirmed.ledger_id:
             needed = last.last_batch is None  # the topic would end there, and it is not known with what
@@ -88,7 +86,7 @@ class TopicLedgers:
         self._unneeded_due = self._ledger.current.entries > 0
         """The ledger that grows could go, were it not for a subscription; or it is not known whether it could."""
         self.trim_due = len(self._ledger.ledgers) > 1 and not deadline.at
-        """A ledger was closed, and it was not looked at since whether one can go."""
+        """A ledger was closed, and it was not looked at since its last entry is durable whether one can go."""
         self._find_ends()
 
     def _find_bounds(self) -> LedgerBounds:
@@ -169,9 +167,10 @@ class TopicLedgers:
     def _trim(self, now: Now, retention: Retention | None = None) -> tuple[list[int], int]:
         """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
         ledger = self._ledger
+        self.trim_due = not ledger.closed_are_confirmed
         if retention is None:
             retention = self._policies.get(RETENTION)
-        going, again_at, self.trim_due = trimmable(ledger, self._cursors, retention, now.wall)
+        going, again_at = trimmable(ledger, self._cursors, retention, now.wall)
         holed: dict[int, LedgerInfo] = {}
         for ledger_id in going:
             behind = ledger.drop(ledger_id)

@@ -8,13 +8,13 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tests.differences.playing import Difference, Story, Target, differences, play_to_all
-from tests.differences.scenario import SCENARIOS, Scenario
+from tests.differences.scenario import SCENARIOS, TIMED, Scenario
 from tests.tools.box import PULSARBOX, Box
 
 THEMES: Final = (
@@ -34,6 +34,13 @@ THEMES: Final = (
     "admin",
     "goclient",
     "terminated",
+    "retention",
+    "expiry",
+    "quotas",
+    "throttle",
+    "inactive",
+    "delayed",
+    "bounds",
 )
 LOOKS: Final = (1.0, 2.5)
 """How patient the looks at one scenario are: what differs is looked at again, because a broker may have been slow."""
@@ -68,9 +75,16 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
         help="settings of broker.conf for the box that is started; B has to run with the same ones",
     )
     parser.add_argument("--short", action="store_true", help="leave out what waits for timers of the broker")
+    parser.add_argument(
+        "--timed",
+        action="store_true",
+        help="what policies do in the course of time, and nothing else; B has to run with: " + " ".join(TIMED),
+    )
     parser.add_argument("--list", action="store_true", help="print the names of the scenarios and end")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was seen to FILE")
     arguments = parser.parse_args(words)
+    if arguments.timed:
+        arguments.set = [*TIMED, *arguments.set]
     for name in ("a", "b"):
         if getattr(arguments, f"{name}_web") and not getattr(arguments, name):
             parser.error(f"--{name}-web without --{name}")
@@ -79,8 +93,11 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     return arguments
 
 
-def chosen(only: Sequence[str], short: bool = False) -> list[Scenario]:
-    """The scenarios of the themes, or single ones by their full names; all if none is named."""
+def chosen(only: Sequence[str], short: bool = False, timed: bool | None = None) -> list[Scenario]:
+    """The scenarios of the themes, or single ones by their full names; all if none is named.
+
+    ``timed``: only those that need the settings for that, or only the others.
+    """
     for theme in THEMES:
         importlib.import_module(f"tests.differences.{theme}")
     unknown = [name for name in only if name not in THEMES and name not in SCENARIOS]
@@ -89,7 +106,9 @@ def chosen(only: Sequence[str], short: bool = False) -> list[Scenario]:
     return [
         each
         for each in SCENARIOS.values()
-        if (not only or each.theme in only or each.full_name in only) and not (short and each.slow)
+        if (not only or each.theme in only or each.full_name in only)
+        and not (short and each.slow)
+        and timed in (None, each.timed)
     ]
 
 
@@ -140,6 +159,15 @@ def look(scenario: Scenario, targets: list[Target]) -> tuple[list[Story], list[D
     return stories, found
 
 
+def looked(
+    scenarios: Sequence[Scenario], targets: list[Target], pool: Executor
+) -> Iterator[tuple[list[Story], list[Difference]]]:
+    """What was seen of each, several at a time; those that have the brokers to themselves last, one after the other."""
+    together = [each for each in scenarios if not each.alone]
+    yield from pool.map(lambda each: look(each, targets), together)
+    yield from (look(each, targets) for each in scenarios[len(together) :])
+
+
 def short_text(seen: Any) -> str:
     """An observation on one line."""
     return seen if isinstance(seen, str) else json.dumps(seen, ensure_ascii=False)
@@ -161,14 +189,15 @@ def show_story(scenario: Scenario, story: Story) -> None:
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     arguments = arguments_of(words)
-    scenarios = chosen(arguments.only, arguments.short)
+    scenarios = chosen(arguments.only, arguments.short, arguments.timed)
+    scenarios.sort(key=lambda each: each.alone)
     if arguments.list:
         print("\n".join(each.full_name for each in scenarios))
         return 0
     told: dict[str, Any] = {}
     bad = failed = 0
     with targets_of(arguments) as targets, ThreadPoolExecutor(arguments.jobs) as pool:
-        looks = pool.map(lambda each: look(each, targets), scenarios)
+        looks = looked(scenarios, targets, pool)
         for number, (each, (stories, found)) in enumerate(zip(scenarios, looks, strict=True), 1):
             print(f"{number}/{len(scenarios)} {each.full_name}", file=sys.stderr, flush=True)
             failed += sum(bool(story.error) for story in stories)

@@ -17,6 +17,8 @@ _PASSED = "a producer with an epoch that has passed stays fenced out"
 _TEXT = "the text names what is missing"
 _ANSWER = "an answer in place of silence or of a closed connection"
 _ENDS = "the end of a topic is told once to each consumer, whenever it comes to it"
+_DRAINING = "keys that wait for their former consumer are not counted in this version"
+_GROWS = "the ledger that grows goes too when nobody needs it"
 _STANDBY = "at a seek the consumers that wait are closed too"
 
 
@@ -38,6 +40,8 @@ KNOWN: Final[dict[str, str]] = dict(
         ),
         *_steps("access.topic_stats", _STATS, "waitingPublishers, topicEpoch"),
         *_steps("keyshared.a_key_that_is_not_base64", "a key that is not base64 is taken as it stands", "two messages"),
+        *_steps("keyshared.drains_in_order", _DRAINING, "draining", "draining hashes", "draining (2)"),
+        *_steps("keyshared.drains_out_of_order", _DRAINING, "draining hashes"),
         *_steps("keyshared.one_leaves_with_unacked", _LOST, "beta's connection ends"),
         *_steps(
             "exclusive.names",
@@ -140,6 +144,15 @@ KNOWN: Final[dict[str, str]] = dict(
             "one that fences",
         ),
         *((f"terminated.{kind}", _ENDS) for kind in ("exclusive", "failover", "shared", "key_shared")),
+        *_steps("retention.without_a_subscription", _GROWS, "none", "as the broker has it: a time and no size"),
+        *_steps("retention.all_acknowledged", _GROWS, "none", "none: a new subscription"),
+        *_steps("inactive.partitions", "topics that are not in memory are deleted too", "left"),
+        *_steps("expiry.delayed_ones", "what has expired is not delayed any more", "both have expired"),
+        *_steps(
+            "throttle.entries_or_messages",
+            "it is precise from the first batch on",
+            "preciseDispatcherFlowControl: messages",
+        ),
         *_steps("terminated.caught_up", _ENDS, "skipped", "terminated again"),
         *_steps("terminated.an_empty_one", _ENDS, "permits"),
     )

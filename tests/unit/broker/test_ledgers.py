@@ -101,6 +101,24 @@ def test_without_a_subscription_closed_ledgers_go_as_in_pulsar() -> None:
     assert ledgers_of(box) == [sent[-1][0]]
 
 
+def test_a_ledger_that_is_closed_while_an_earlier_commit_is_under_way_goes_with_its_own() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=5)
+    client = box.client()
+    client.producer()
+    box.auto = False
+    for number in range(6):  # the sixth closes the first ledger
+        client.send(number)
+    batch = box.broker.take_batch(box.now)
+    assert batch is not None
+    for number in range(6, 11):  # and the eleventh the second one
+        client.send(number)
+    box.engine.commit(batch)
+    box.broker.committed(batch, box.now, None)
+    box.auto = True
+    box.turn()
+    assert len(ledgers_of(box)) == 1
+
+
 def test_a_reader_goes_on_behind_what_was_trimmed() -> None:
     box = Box(managedLedgerMaxEntriesPerLedger=5, managedLedgerCacheSizeMB=1)
     reader = box.client()

@@ -81,10 +81,10 @@ def persistence(session: Session, command: Command, values: dict[str, Any]) -> N
 
 
 def topic_persistence(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Kept, and said that nothing follows from it where it asks for more than there is."""
+    """Sent as it is; who asks for more than one copy hears that a box has one."""
     session.ask(command.calls[0], values)
     if values["bookkeeper_write_quorum"] > 1:
-        say("the numbers are kept, but a box has one copy of every message, in its data directory")
+        say("note: a pulsarbox keeps one copy of every message, whatever these numbers say")
 
 
 def offload_threshold(session: Session, command: Command, values: dict[str, Any]) -> None:

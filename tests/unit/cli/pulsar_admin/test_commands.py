@@ -315,8 +315,6 @@ def test_properties_of_a_partitioned_topic_are_sent_as_what_brokers_take_them_fo
 def test_who_asks_for_more_copies_hears_that_there_is_one(words: tuple[str, str], play: Player) -> None:
     done = play(words[0], "set-persistence", words[1])
     assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr == (
-        "pulsarbox: the numbers are kept, but a box has one copy of every message, in its data directory\n"
-    )
+    assert done.stderr == "pulsarbox: note: a pulsarbox keeps one copy of every message, whatever these numbers say\n"
     assert play.web.requests[0][3]["bookkeeperEnsemble"] == 2
     assert play(words[0], "set-persistence", words[1], "-e", "1", "-w", "1", "-a", "1").stderr == ""
