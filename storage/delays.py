@@ -14,7 +14,8 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from pulsarbox.storage.catalog import Catalog, Row, delayed_key, delays_key
@@ -33,6 +34,9 @@ _TIME_BYTES: Final = array("Q").itemsize
 ROW_BYTES: Final = _TIME_BYTES + array("H").itemsize
 """What an entry takes in the table."""
 assert ROW_BYTES == 10
+_PLACE_BITS: Final = 16
+_PLACE_MASK: Final = (1 << _PLACE_BITS) - 1
+assert DELAY_CHUNK <= _PLACE_MASK
 
 
 class DelayedChunk:
@@ -73,6 +77,14 @@ class DelayedChunk:
         if self._by_place is not None:
             self._by_place[place] = time
         return True
+
+    def add_all(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Add rows, times and places; they are sorted once, where ``add`` finds the place of each."""
+        known = zip(self.times, self.places, strict=True)
+        keys = sorted({time << _PLACE_BITS | place for time, place in chain(known, rows)})
+        self.times = array("Q", [key >> _PLACE_BITS for key in keys])
+        self.places = array("H", [key & _PLACE_MASK for key in keys])
+        self._by_place = None
 
     def behind(self, key: TimeKey, ledger_id: int, base: int) -> int:
         """The index of the first row behind ``key``; the chunk is of a ledger, and ``base`` is its first entry id."""
@@ -238,12 +250,7 @@ class Delays:
     def record(self, ledger_id: int, entry_id: int, time: int) -> None:
         """An entry falls due at ``time`` (ms since 1970)."""
         number, place = divmod(entry_id, DELAY_CHUNK)
-        key = (ledger_id, number)
-        chunk = self._changed.get(key)
-        if chunk is None:
-            chunk = self._changed[key] = self.chunk(*key)
-            self._cached.pop(key, None)
-        if not chunk.add(time, place):
+        if not self._chunk_to_change((ledger_id, number)).add(time, place):
             return
         extents = self._extents.setdefault(ledger_id, {})
         extent = extents.get(number)
@@ -251,6 +258,26 @@ class Delays:
             extents[number] = Extent(1, time, time)
         else:
             extent.grown(time)
+
+    def _chunk_to_change(self, key: ChunkKey) -> DelayedChunk:
+        chunk = self._changed.get(key)
+        if chunk is None:
+            chunk = self._changed[key] = self.chunk(*key)
+            self._cached.pop(key, None)
+        return chunk
+
+    def record_all(self, ledger_id: int, entries: "array[int]", times: "array[int]") -> None:
+        """The same of many entries of one ledger, in the order of the log."""
+        at = 0
+        while at < len(entries):
+            number = entries[at] // DELAY_CHUNK
+            base = number * DELAY_CHUNK
+            end = bisect_left(entries, base + DELAY_CHUNK, at)
+            chunk = self._chunk_to_change((ledger_id, number))
+            chunk.add_all(zip(times[at:end], [entry - base for entry in entries[at:end]], strict=True))
+            extent = Extent(len(chunk), chunk.times[0], chunk.times[-1])
+            self._extents.setdefault(ledger_id, {})[number] = extent
+            at = end
 
     def roll_back(self, last: Position) -> bool:
         """Forget the entries behind ``last``: they are not stored. Whether there were any."""

@@ -397,8 +397,11 @@ class PersistentTopic(Topic):
             return
         first = next(iter(self.ledger.ledgers.values()))
         start = self.ledger.first_position()
-        for subscription in [each for each in self.subscriptions.values() if not each.durable]:
+        for subscription in list(self.subscriptions.values()):
             cursor = subscription.cursor
+            subscription.source.dropped()
+            if cursor.durable:
+                continue
             for ledger_id in ledgers:
                 cursor.forget_ledger(ledger_id)
             if cursor.mark_delete < start:

@@ -116,7 +116,7 @@ def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic
     def lost(error: Exception) -> None:
         _give_up(cnx, command, error)
 
-    topic.locate(_start(command, topic.ledger.last_confirmed), located, lost, now)
+    topic.locate(_start(command, topic.ledger.end), located, lost, now)
 
 
 def _start(command: CommandSubscribe, last: Position) -> Position:
