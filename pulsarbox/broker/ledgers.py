@@ -86,7 +86,7 @@ class TopicLedgers:
         self._unneeded_due = self._ledger.current.entries > 0
         """The ledger that grows could go, were it not for a subscription; or it is not known whether it could."""
         self.trim_due = len(self._ledger.ledgers) > 1
-        """A ledger was closed, and it was not looked at since whether one can go. With a crash, that may be long ago."""
+        """A ledger was closed, and it was not looked at since whether one can go: maybe not since before a crash."""
         self._find_ends()
 
     def _find_bounds(self) -> LedgerBounds:
@@ -166,8 +166,9 @@ class TopicLedgers:
 
     def _trim(self, now: Now, retention: Retention | None = None) -> tuple[list[int], int]:
         """The same without the deadline: also gives when more may go (ms since 1970; 0: not by the passing of time)."""
-        self.trim_due = False
         ledger = self._ledger
+        newest = next((info for info in list(ledger.ledgers.values())[-2::-1] if info.entries), None)
+        self.trim_due = newest is not None and newest.confirmed < newest.entries  # then it is for when they are there
         if retention is None:
             retention = self._policies.get(RETENTION)
         going, again_at = trimmable(ledger, self._cursors, retention, now.wall)
