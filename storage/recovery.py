@@ -68,8 +68,8 @@ class Store:
         self.replayed_bytes = 0
         self._replayed_runs: dict[int, tuple[int, int, int, int]] = {}
         """First entry, number of entries, bytes, offset of the last one, by ledger, of the batch being replayed."""
-        self._delayed: dict[int, tuple[array[int], array[int]]] = {}
-        """Delayed entries of the log by ledger, and their times: to sort all at once takes less than half as long."""
+        self._delayed: dict[int, tuple[array[int], array[int], array[int]]] = {}
+        """Delayed entries of the log by ledger, with times and bytes: sorted at once they take half the time."""
         self._owners: dict[int, StoredTopic] = {}
         for batch in recovery.batches:
             self.replayed_bytes += len(batch)
@@ -161,6 +161,7 @@ class Store:
                     delayed = self._delayed.get(ledger_id) or self._new_delayed(ledger_id)
                     delayed[0].append(entry_id)
                     delayed[1].append(deliver_at)
+                    delayed[2].append(body_size)
                 first, count, size, _ = runs.get(ledger_id, (entry_id, 0, 0, 0))
                 if first + count != entry_id:
                     raise PersistenceError(f"the log has entry {ledger_id}:{entry_id} where {first + count} comes next")
@@ -184,15 +185,15 @@ class Store:
             self.replayed_ledgers[stored.ledger] = None
         self._replayed_runs.clear()
 
-    def _new_delayed(self, ledger_id: int) -> "tuple[array[int], array[int]]":
-        new = self._delayed[ledger_id] = array("Q"), array("Q")
+    def _new_delayed(self, ledger_id: int) -> "tuple[array[int], array[int], array[int]]":
+        new = self._delayed[ledger_id] = array("Q"), array("Q"), array("I")
         return new
 
     def _replay_delays(self) -> None:
-        for ledger_id, (entries, times) in self._delayed.items():
+        for ledger_id, delayed in self._delayed.items():
             stored = self._owner(ledger_id)
             if stored is not None:
-                stored.delays.record_all(ledger_id, entries, times)
+                stored.delays.record_all(ledger_id, *delayed)
                 self.replayed_delays[stored.delays] = None
         self._delayed.clear()
 

@@ -256,8 +256,6 @@ class PersistentTopic(Topic):
         ledger.append(entry)
         if self.expiry.on:
             self.expiry.published(entry)
-        if self.backlog.undue.on:
-            self.backlog.undue_published(entry, now)
         metadata = parsed.metadata
         header = (
             pack_entry(entry, metadata.txnid_most_bits, metadata.txnid_least_bits)
@@ -266,7 +264,9 @@ class PersistentTopic(Topic):
         )
         ledger_id, entry_id = entry[0], entry[1]
         if entry[9] > entry[8]:
-            self.stored.delays.record(ledger_id, entry_id, entry[9])
+            self.stored.delays.record(ledger_id, entry_id, entry[9], len(payload))
+            if self.backlog.excludes:
+                self.backlog.delayed_published(len(payload), entry[9])
             self.core.commits.delays_changed(self.stored.delays)
         group = self.core.commits.open
         group.batch.add_entry(ledger_id, entry_id, header, payload)
