@@ -19,7 +19,8 @@
     owner/<id>                              the name of the topic that a topic id, ledger or cursor is of; made of the
                                             rows above and below, and written by checkpoints only
     schema/<topic name>/<version, 16 hex>   the schema
-    ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``
+    ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``; "hole": [messages, bytes] of the ledgers before
+                                            it that went while an earlier one stayed
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms;
                                             "unused": ms, since when, where it has no consumers;
                                             "compacted": see ``compacted.Behind``}
@@ -29,9 +30,11 @@
     sequence/<topic id>/<producer>          {"highest": the highest sequence id of the producer, "published": ms;
                                             "begun": [sequence id, ms, CRC32C of its chunks] of a message whose last
                                             chunk is still to come}
-    delays/<topic id>/<ledger id>           {"<chunk>": [how many of it are delayed, the first time, the last time]}
+    delays/<topic id>/<ledger id>           {"<chunk>": [how many of it are delayed, the first time, the last time,
+                                            bytes of them]}
     delayed/<topic id>/<ledger id>/<chunk>  the chunk, 4096 entry ids, in 8 hex: the times (u64, ms since 1970) at which
-                                            its delayed entries fall due, sorted; then the place of each in it (u16)
+                                            its delayed entries fall due, sorted; then the place of each in it (u16);
+                                            then the bytes of each (u32; the first rows that there were end before them)
     quarantine/<ledger id>/<entry id>       a damaged entry: its topic, the last one damaged with it, the reason, when
                                             it was found (ms), and what there is of its bytes (base64)
     acks/<cursor id>                        the cursor's mark-delete, as a record (of version 1: all that it has)

@@ -14,8 +14,9 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Final, NamedTuple
 
 from pulsarbox.storage.catalog import Catalog, Row, delayed_key, delays_key
 from pulsarbox.storage.ranges import ChunkKey
@@ -30,20 +31,28 @@ TimeKey = tuple[int, int, int]
 """When an entry falls due (ms since 1970), its ledger, its id: what all delayed entries are sorted by."""
 
 _TIME_BYTES: Final = array("Q").itemsize
-ROW_BYTES: Final = _TIME_BYTES + array("H").itemsize
+_PLACE_BYTES: Final = array("H").itemsize
+ROW_BYTES: Final = _TIME_BYTES + _PLACE_BYTES + array("I").itemsize
 """What an entry takes in the table."""
-assert ROW_BYTES == 10
+_OLD_ROW_BYTES: Final = _TIME_BYTES + _PLACE_BYTES
+assert (ROW_BYTES, _OLD_ROW_BYTES) == (14, 10)
 
 
 class DelayedChunk:
-    """The delayed entries of one chunk: when each falls due, and its place in the chunk; sorted by both."""
+    """The delayed entries of one chunk: when each falls due, its place in the chunk, its bytes; sorted by the first
+    two."""
 
-    __slots__ = ("_by_place", "places", "times")
+    __slots__ = ("_by_place", "places", "sizes", "times")
 
-    def __init__(self, times: "array[int] | None" = None, places: "array[int] | None" = None) -> None:
-        self.times = array("Q") if times is None else times
-        self.places = array("H") if places is None else places
+    def __init__(self, rows: Iterable[tuple[int, int, int]] = ()) -> None:
+        """Of rows that are sorted: times, places, sizes."""
+        times, places, sizes = tuple(zip(*rows, strict=True)) or ((), (), ())
+        self.times, self.places, self.sizes = array("Q", times), array("H", places), array("I", sizes)
         self._by_place: dict[int, int] | None = None
+
+    def rows(self) -> Iterator[tuple[int, int, int]]:
+        """Times, places and sizes, sorted."""
+        return zip(self.times, self.places, self.sizes, strict=True)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -59,20 +68,27 @@ class DelayedChunk:
         """Whether the row is there."""
         return self._find(time, place)[1]
 
-    def add(self, time: int, place: int) -> bool:
+    def add(self, time: int, place: int, size: int) -> bool:
         """Add a row; False where it is there already."""
         if not self.times or time > self.times[-1]:
             self.times.append(time)
             self.places.append(place)
+            self.sizes.append(size)
         else:
             at, found = self._find(time, place)
             if found:
                 return False
             self.times.insert(at, time)
             self.places.insert(at, place)
+            self.sizes.insert(at, size)
         if self._by_place is not None:
             self._by_place[place] = time
         return True
+
+    def with_all(self, rows: Iterable[tuple[int, int, int]]) -> "DelayedChunk":
+        """The same with more rows, which may be there already: sorted once, where ``add`` finds the place of each."""
+        by_place = {(time, place): size for time, place, size in chain(self.rows(), rows)}
+        return DelayedChunk(sorted((time, place, size) for (time, place), size in by_place.items()))
 
     def behind(self, key: TimeKey, ledger_id: int, base: int) -> int:
         """The index of the first row behind ``key``; the chunk is of a ledger, and ``base`` is its first entry id."""
@@ -92,63 +108,95 @@ class DelayedChunk:
 
     def without(self, first: int) -> "DelayedChunk":
         """The same without the places from ``first`` on."""
-        kept = [(time, place) for time, place in zip(self.times, self.places, strict=True) if place < first]
-        return DelayedChunk(array("Q", [time for time, _ in kept]), array("H", [place for _, place in kept]))
+        return DelayedChunk([row for row in self.rows() if row[1] < first])
 
     def pack(self) -> bytes:
         """As a row of the checkpoint."""
-        times, places = array("Q", self.times), array("H", self.places)
-        if sys.byteorder == "little":
-            times.byteswap()
-            places.byteswap()
-        return times.tobytes() + places.tobytes()
+        return b"".join(_big_endian(each[:]).tobytes() for each in (self.times, self.places, self.sizes))
 
 
-def unpack_chunk(row: bytes) -> DelayedChunk:
-    """A row of the checkpoint. Raises ValueError where it is cut off."""
-    count, rest = divmod(len(row), ROW_BYTES)
-    if rest:
-        raise ValueError(f"{len(row)} bytes are no row of delayed entries")
-    times, places = array("Q"), array("H")
-    times.frombytes(row[: count * _TIME_BYTES])
-    places.frombytes(row[count * _TIME_BYTES :])
+def unpack_chunk(row: bytes, count: int) -> DelayedChunk:
+    """A row of the checkpoint, of so many entries. Raises ValueError where it is cut off.
+
+    The first rows that there were know of no sizes: 0 stands for them.
+    """
+    if len(row) not in (count * ROW_BYTES, count * _OLD_ROW_BYTES):
+        raise ValueError(f"{len(row)} bytes are no row of {count} delayed entries")
+    chunk = DelayedChunk()
+    sizes = count * _OLD_ROW_BYTES
+    chunk.times.frombytes(row[: count * _TIME_BYTES])
+    chunk.places.frombytes(row[count * _TIME_BYTES : sizes])
+    chunk.sizes.frombytes(row[sizes:] or bytes(count * chunk.sizes.itemsize))
+    for each in (chunk.times, chunk.places, chunk.sizes):
+        _big_endian(each)
+    return chunk
+
+
+def chunk_entries(row: bytes) -> int:
+    """How many entries a row of the checkpoint is of, for those who have not its extent."""
+    return len(row) // (_OLD_ROW_BYTES if len(row) % ROW_BYTES else ROW_BYTES)
+
+
+def _big_endian(numbers: "array[int]") -> "array[int]":
+    """To the order of bytes on disk, or from it."""
     if sys.byteorder == "little":
-        times.byteswap()
-        places.byteswap()
-    return DelayedChunk(times, places)
+        numbers.byteswap()
+    return numbers
+
+
+class NotDue(NamedTuple):
+    """Entries that fall due later than some time."""
+
+    entries: int
+    size: int
+    """Their bytes."""
+    next_at: int
+    """When the first of them does (ms since 1970); 0 where there is none."""
+
+
+NOTHING_LATE: Final = NotDue(0, 0, 0)
 
 
 class Extent:
-    """What is known of a chunk without looking into it: how many rows it has, the first and the last time in them."""
+    """What is known of a chunk without looking into it: how many rows it has, the first and the last time in them, how
+    many bytes the entries have."""
 
-    __slots__ = ("_passed", "_passed_from", "_passed_to", "count", "first", "last")
+    __slots__ = ("_passed", "_passed_from", "_passed_size", "_passed_to", "count", "first", "last", "size")
 
-    def __init__(self, count: int, first: int, last: int) -> None:
+    def __init__(self, count: int, first: int, last: int, size: int = 0) -> None:
         self.count = count
         self.first = first
         self.last = last
-        self._passed = self._passed_from = self._passed_to = 0
+        self.size = size
+        self._passed = self._passed_size = self._passed_from = self._passed_to = 0
 
-    def grown(self, time: int) -> None:
+    @classmethod
+    def of(cls, chunk: DelayedChunk) -> "Extent":
+        """That of a chunk in which there is something."""
+        return cls(len(chunk), chunk.times[0], chunk.times[-1], sum(chunk.sizes))
+
+    def grown(self, time: int, size: int) -> None:
         """There is one more row."""
         self.count += 1
+        self.size += size
         self.first = min(self.first, time)
         self.last = max(self.last, time)
         self._passed_to = 0
 
-    def passed(self, time: int, delays: "Delays", key: ChunkKey) -> int:
-        """How many of its rows are due at ``time``; it is looked up again when the next one is."""
+    def not_due(self, time: int, delays: "Delays", key: ChunkKey) -> "NotDue":
+        """Its rows that fall due later than ``time``; it is looked up again when the next one has."""
         if time < self.first:
-            return 0
+            return NotDue(self.count, self.size, self.first)
         if time >= self.last:
-            return self.count
+            return NOTHING_LATE
         if not self._passed_from <= time < self._passed_to:
-            times = delays.chunk(*key).times
-            if not times:
-                return self.count
-            self._passed = bisect_right(times, time)
-            self._passed_from, self._passed_to = times[self._passed - 1], times[self._passed]
-        return self._passed
+            chunk = delays.chunk(*key)
+            if not chunk:
+                return NOTHING_LATE
+            self._passed = bisect_right(chunk.times, time)
+            self._passed_size = sum(chunk.sizes[: self._passed])
+            self._passed_from, self._passed_to = chunk.times[self._passed - 1], chunk.times[self._passed]
+        return NotDue(self.count - self._passed, self.size - self._passed_size, self._passed_to)
 
 
 class Delays:
@@ -200,10 +248,11 @@ class Delays:
         if extent is None:
             return DelayedChunk()
         try:
-            chunk = unpack_chunk(self._catalog.raw(delayed_key(self.topic_id, ledger_id, number)) or b"")
+            row = self._catalog.raw(delayed_key(self.topic_id, ledger_id, number)) or b""
+            chunk = unpack_chunk(row, extent.count)
         except ValueError:
             chunk = DelayedChunk()
-        if len(chunk) == extent.count:
+        if chunk:
             self._keep(key, chunk)
             return chunk
         del self._extents[ledger_id][number]  # damaged: the entries themselves say when they fall due
@@ -219,38 +268,56 @@ class Delays:
         number, place = divmod(entry_id, DELAY_CHUNK)
         return self.extent(ledger_id, number) is not None and self.chunk(ledger_id, number).has(time, place)
 
-    def not_due(self, after: tuple[int, int], time: int) -> int:
-        """How many entries behind a position fall due later than ``time``."""
-        total = 0
+    def not_due(self, after: tuple[int, int], time: int) -> NotDue:
+        """The entries behind a position that fall due later than ``time``."""
+        entries = size = 0
+        next_at = 1 << 64
         after_ledger, (number, place) = after[0], divmod(after[1] + 1, DELAY_CHUNK)
         for key, extent in list(self._all()):
             if key < (after_ledger, number) or extent.last <= time:
                 continue
             if key == (after_ledger, number) and place:
-                chunk = self.chunk(*key)
-                total += sum(each >= place for each in chunk.places[bisect_right(chunk.times, time) :])
+                late = _late_from(self.chunk(*key), place, time)
             else:
-                total += extent.count - extent.passed(time, self, key)
-        return total
+                late = extent.not_due(time, self, key)
+            if late.entries:
+                entries, size, next_at = entries + late.entries, size + late.size, min(next_at, late.next_at)
+        return NotDue(entries, size, next_at) if entries else NOTHING_LATE
 
     # Changing
 
-    def record(self, ledger_id: int, entry_id: int, time: int) -> None:
-        """An entry falls due at ``time`` (ms since 1970)."""
+    def record(self, ledger_id: int, entry_id: int, time: int, size: int) -> None:
+        """An entry of ``size`` bytes falls due at ``time`` (ms since 1970)."""
         number, place = divmod(entry_id, DELAY_CHUNK)
-        key = (ledger_id, number)
-        chunk = self._changed.get(key)
-        if chunk is None:
-            chunk = self._changed[key] = self.chunk(*key)
-            self._cached.pop(key, None)
-        if not chunk.add(time, place):
+        if not self._chunk_to_change((ledger_id, number)).add(time, place, size):
             return
         extents = self._extents.setdefault(ledger_id, {})
         extent = extents.get(number)
         if extent is None:
-            extents[number] = Extent(1, time, time)
+            extents[number] = Extent(1, time, time, size)
         else:
-            extent.grown(time)
+            extent.grown(time, size)
+
+    def _chunk_to_change(self, key: ChunkKey) -> DelayedChunk:
+        chunk = self._changed.get(key)
+        if chunk is None:
+            chunk = self._changed[key] = self.chunk(*key)
+            self._cached.pop(key, None)
+        return chunk
+
+    def record_all(self, ledger_id: int, entries: Sequence[int], times: Sequence[int], sizes: Sequence[int]) -> None:
+        """The same of many entries of one ledger, in the order of the log."""
+        at = 0
+        while at < len(entries):
+            number = entries[at] // DELAY_CHUNK
+            base = number * DELAY_CHUNK
+            end = bisect_left(entries, base + DELAY_CHUNK, at)
+            key = (ledger_id, number)
+            places = [entry - base for entry in entries[at:end]]
+            chunk = self._chunk_to_change(key).with_all(zip(times[at:end], places, sizes[at:end], strict=True))
+            self._changed[key] = chunk
+            self._extents.setdefault(ledger_id, {})[number] = Extent.of(chunk)
+            at = end
 
     def roll_back(self, last: Position) -> bool:
         """Forget the entries behind ``last``: they are not stored. Whether there were any."""
@@ -264,7 +331,7 @@ class Delays:
                 self._cached.pop(key, None)
                 self._changed[key] = left
                 if left:
-                    self._extents[key[0]][key[1]] = Extent(len(left), left.times[0], left.times[-1])
+                    self._extents[key[0]][key[1]] = Extent.of(left)
                 else:
                     del self._extents[key[0]][key[1]]
         return bool(behind)
@@ -289,7 +356,7 @@ class Delays:
                 self._keep(key, chunk)
         for ledger_id in sorted({key[0] for key in self._changed}):
             extents = self._extents.get(ledger_id, {})
-            row = {str(number): [each.count, each.first, each.last] for number, each in extents.items()}
+            row = {str(number): [each.count, each.first, each.last, each.size] for number, each in extents.items()}
             rows[delays_key(self.topic_id, ledger_id)] = row or None
         self._changed.clear()
         return rows
@@ -297,6 +364,13 @@ class Delays:
     def restore(self, ledger_id: int, row: Row) -> None:
         """Take over what the checkpoint knows of the chunks of a ledger."""
         self._extents[ledger_id] = {int(number): Extent(*known) for number, known in row.items()}
+
+
+def _late_from(chunk: DelayedChunk, place: int, time: int) -> NotDue:
+    """The rows of a chunk from a place on that fall due later than ``time``."""
+    rows = list(islice(chunk.rows(), bisect_right(chunk.times, time), None))
+    late = [(at, size) for at, each, size in rows if each >= place]
+    return NotDue(len(late), sum(size for _, size in late), late[0][0]) if late else NOTHING_LATE
 
 
 def forget_delays(catalog: Catalog, topic_id: int, ledger_id: int | None = None) -> None:

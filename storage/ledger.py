@@ -101,6 +101,24 @@ class ManagedLedger:
         return sum(info.size for info in self.ledgers.values())
 
     @property
+    def end(self) -> Position:
+        """Where the last durable entry is, or was: it may have gone while earlier ones stayed."""
+        if self.last_confirmed.ledger_id < self.current.ledger_id and self.current.hole != (0, 0):
+            return Position(self.current.ledger_id, -1)
+        return self.last_confirmed
+
+    def behind_dropped(self, position: Position) -> tuple[Position, int, int] | None:
+        """Of a place in a ledger that is no more, the mark-delete behind it, with its totals of messages and bytes.
+
+        None where the ledger is there, or never was.
+        """
+        at = bisect_right(self._order, position.ledger_id)
+        if position.ledger_id in self.ledgers or at == len(self._order):
+            return None
+        info = self.ledgers[self._order[at]]
+        return Position(info.ledger_id, -1), info.messages_before, info.bytes_before
+
+    @property
     def newest(self) -> LedgerInfo | None:
         """The last ledger that has entries."""
         return next((info for i in reversed(self._order) if (info := self.ledgers[i]).entries), None)

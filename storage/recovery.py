@@ -5,6 +5,7 @@ outcome depends on when it is carried out. Only topics that the log speaks of ar
 """
 
 import json
+from array import array
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.catalog import (
@@ -30,7 +31,6 @@ from pulsarbox.storage.record import (
     Position,
     Record,
     SequenceId,
-    check_batch,
     unpack_entry,
     unpack_record,
 )
@@ -69,12 +69,13 @@ class Store:
         self.replayed_bytes = 0
         self._replayed_runs: dict[int, tuple[int, int, int, int]] = {}
         """First entry, number of entries, bytes, offset of the last one, by ledger, of the batch being replayed."""
-        self._delayed: list[tuple[int, int, int]] = []
-        """Ledger, entry and time of the delayed entries of the batch being replayed."""
+        self._delayed: dict[int, tuple[array[int], array[int], array[int]]] = {}
+        """Delayed entries of the log by ledger, with times and bytes: sorted at once they take half the time."""
         self._owners: dict[int, StoredTopic] = {}
         for batch in recovery.batches:
             self.replayed_bytes += len(batch)
             self._replay(batch)
+        self._replay_delays()
         self._owners.clear()
 
     def ids(self) -> Row:
@@ -148,8 +149,8 @@ class Store:
     # Replaying the log
 
     def _replay(self, batch: bytes) -> None:
-        """All records of a batch. Of entries only the last of each run matters, so the others are stepped over."""
-        check_batch(batch)
+        """All records of a batch, which is whole. Of entries only the last of each run matters: the others are stepped
+        over."""
         offset, end = BATCH_HEADER.size, len(batch)
         runs = self._replayed_runs
         while offset < end:
@@ -158,7 +159,10 @@ class Store:
                 fields = ENTRY_HEADER.unpack_from(batch, offset)
                 ledger_id, entry_id, appended, deliver_at = fields[4], fields[5], fields[9], fields[10]
                 if deliver_at > appended:
-                    self._delayed.append((ledger_id, entry_id, deliver_at))
+                    delayed = self._delayed.get(ledger_id) or self._new_delayed(ledger_id)
+                    delayed[0].append(entry_id)
+                    delayed[1].append(deliver_at)
+                    delayed[2].append(body_size)
                 first, count, size, _ = runs.get(ledger_id, (entry_id, 0, 0, 0))
                 if first + count != entry_id:
                     raise PersistenceError(f"the log has entry {ledger_id}:{entry_id} where {first + count} comes next")
@@ -181,10 +185,16 @@ class Store:
             stored.ledger.replay(unpack_entry(batch, last, verify=False), count, size)
             self.replayed_ledgers[stored.ledger] = None
         self._replayed_runs.clear()
-        for ledger_id, entry_id, deliver_at in self._delayed:
+
+    def _new_delayed(self, ledger_id: int) -> "tuple[array[int], array[int], array[int]]":
+        new = self._delayed[ledger_id] = array("Q"), array("Q"), array("I")
+        return new
+
+    def _replay_delays(self) -> None:
+        for ledger_id, delayed in self._delayed.items():
             stored = self._owner(ledger_id)
             if stored is not None:
-                stored.delays.record(ledger_id, entry_id, deliver_at)
+                stored.delays.record_all(ledger_id, *delayed)
                 self.replayed_delays[stored.delays] = None
         self._delayed.clear()
 

@@ -89,6 +89,7 @@ class Acknowledging:
         now: Now,
     ) -> None:
         epoch = self._epoch
+        cumulative = apply == self._apply_cumulative
         left = len(ids)
         done, failed = answers
         errors: list[Exception] = []
@@ -100,6 +101,8 @@ class Acknowledging:
                 holder = self._holder((message_id.ledgerId, message_id.entryId)) or consumer
                 apply(holder, message_id, held)
                 self._subscription.dispatcher.acknowledged(holder, when)
+            elif cumulative and not errors and epoch == self._epoch:
+                self._apply_behind(consumer, Position(message_id.ledgerId, message_id.entryId))
             if left == 0:
                 self._settled(consumer, None if errors else done, when)
                 if errors and failed is not None:
@@ -109,7 +112,6 @@ class Acknowledging:
             errors.append(error)
             found(message_id, None, now)
 
-        cumulative = apply == self._apply_cumulative
         for message_id in ids:
             position = Position(message_id.ledgerId, message_id.entryId)
             # Before an entry that is acknowledged by itself there may be others that are not.
@@ -223,12 +225,22 @@ class Acknowledging:
         if not whole:
             before = Position(position.ledger_id, position.entry_id - 1)
             totals = (before, held.total_messages - held.batch_size, held.total_bytes - held.size)
-        self._cursor.acknowledge_through(*totals)
         if position.ledger_id < self._topic.ledgers.growing:
             self._closed.add(position.ledger_id)
+        self._through(consumer, *totals)
+
+    def _apply_behind(self, consumer: Consumer, position: Position) -> None:
+        """A cumulative acknowledgement of an entry that is no more: of what is before, some may be left."""
+        through = self._topic.ledger.behind_dropped(position)
+        if through is not None:
+            self._through(consumer, *through)
+
+    def _through(self, consumer: Consumer, mark: Position, messages: int, size: int) -> None:
+        self._cursor.acknowledge_through(mark, messages, size)
+        compacted = self._subscription.source.compacted
         if compacted is not None:
-            compacted.acknowledged_through(totals[0])
-        self._release_through(consumer, totals[0])
+            compacted.acknowledged_through(mark)
+        self._release_through(consumer, mark)
 
     def _release_through(self, consumer: Consumer, position: Position) -> None:
         # What is held stands in the order of sending, which here is that of the topic.

@@ -17,7 +17,6 @@ from pulsarbox.broker.policies.backlog_quota import (
 )
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Claim
-from pulsarbox.broker.undue import Undue
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     NotFound,
@@ -27,20 +26,22 @@ from pulsarbox.errors import (
     PulsarBoxError,
     ServiceNotReady,
 )
-from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.record import Position
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
 
 NEVER: Final = 1 << 62
+LOOK_MS: Final = 1000
+"""How soon after a look it is looked at the earliest what has fallen due since."""
 
 
 class Backlog:
     """Of one topic in memory."""
 
     __slots__ = (
-        "_asking", "_evicting", "_held", "_topic", "_was_old", "age", "blocked", "evictions", "full_at", "size",
-        "undue",
+        "_asking", "_evicting", "_held", "_topic", "_was_old", "age", "blocked", "evictions", "excludes", "full_at",
+        "not_due", "size",
     )  # fmt: skip
 
     def __init__(self, topic: "PersistentTopic") -> None:
@@ -58,7 +59,10 @@ class Backlog:
         """Producers that wait until the backlog is smaller, in the order in which they came."""
         self._asking: dict[Producer, tuple[Claim, bool]] = {}
         """Those that came before it was known how old the backlog is."""
-        self.undue = Undue(topic, self)
+        self.excludes = False
+        """What is not due does not count."""
+        self.not_due = 0
+        """Then its bytes, as of the last judgement; what was published since is added."""
         self._take_policies()
         self.full_at = self._full_at()
 
@@ -67,10 +71,9 @@ class Backlog:
         self.size, self.age = policies.get(BACKLOG_SIZE), policies.get(BACKLOG_AGE)
         if not self._topic.core.settings.backlogQuotaCheckEnabled:
             self.size, self.age = self.size._replace(limit=UNLIMITED), self.age._replace(limit=UNLIMITED)
-        if self.size.limit >= 0 and self.size.exclude_delayed:
-            self.undue.begin()
-        elif self.undue.on:
-            self.undue.end()
+        self.excludes = self.size.limit >= 0 and self.size.exclude_delayed
+        if not self.excludes:
+            self.not_due = 0
 
     def _slowest(self) -> int | None:
         """The topic's bytes up to the slowest durable mark-delete; None without a durable subscription."""
@@ -80,7 +83,7 @@ class Backlog:
         slowest = self._slowest()
         if slowest is None or self.size.limit < 0:
             return NEVER
-        return self._topic.ledger.total_bytes - self._held_behind(slowest) + self.size.limit + self.undue.size
+        return self._topic.ledger.total_bytes - self._held_behind(slowest) + self.size.limit + self.not_due
 
     def _held_behind(self, slowest: int) -> int:
         """Bytes behind a place that are stored, or on their way to the disk."""
@@ -91,7 +94,7 @@ class Backlog:
     def used(self) -> int:
         """Bytes behind the slowest durable mark-delete, those on their way to the disk too, as far as they count."""
         slowest = self._slowest()
-        return self._held_behind(slowest) - self.undue.size if slowest is not None else 0
+        return self._held_behind(slowest) - self.not_due if slowest is not None else 0
 
     @property
     def waiting(self) -> int:
@@ -114,18 +117,18 @@ class Backlog:
         if self.blocked is not None:
             self.moved(now)
 
-    def undue_published(self, entry: Entry, now: Now) -> None:
-        """An entry that may not be due has joined the backlog."""
-        if entry.deliver_at > now.wall:
-            self.undue.add(entry, now)
-            self._topic.upkeep.deadline.want(entry.deliver_at)
-            if self.blocked is None:
-                self.full_at = self._full_at()
+    def delayed_published(self, size: int, due: int) -> None:
+        """An entry that is not due before ``due`` (ms since 1970) has joined the backlog: it does not count yet."""
+        self.not_due += size
+        if self.blocked is None:
+            self.full_at += size
+            if self._topic.ledger.total_bytes >= self.full_at - self.not_due:  # else it is not too large with it either
+                self._topic.upkeep.deadline.want(due)
 
     @property
     def evicting(self) -> bool:
-        """Whether the oldest are being let go, or it is read what is not due."""
-        return self._evicting or self.undue.reading
+        """Whether the oldest are being let go."""
+        return self._evicting
 
     def moved(self, now: Now) -> None:
         """A durable mark-delete has moved while producers are kept away."""
@@ -134,7 +137,7 @@ class Backlog:
         self._judge(now)
 
     def aged(self, now: Now) -> None:
-        """It is known how old the oldest message is, or how much is not due."""
+        """It is known how old the oldest message is."""
         self._judge(now)
         asking, self._asking = self._asking, {}
         for claim, again in asking.values():
@@ -178,9 +181,6 @@ class Backlog:
             self._asking[claim.producer] = (claim, again)
             topic.expiry.look(now)
             return
-        if self.undue.reading:
-            self._asking[claim.producer] = (claim, again)
-            return
         self.check(now, again=again)
         if self.blocked is None:
             self._let_in(claim, now)
@@ -214,10 +214,10 @@ class Backlog:
 
     def _judge(self, now: Now) -> None:
         """Find out what holds now, and do what follows."""
-        if self.undue.on:
-            self._settle_undue(now)
+        if self.excludes:
+            self._exclude(now)
         self.full_at = self._full_at()
-        full = self._topic.ledger.total_bytes >= self.full_at and not self.undue.reading
+        full = self._topic.ledger.total_bytes >= self.full_at
         blocked = None
         if full and self.size.follows is Follows.EVICTION:
             self._evict(now)
@@ -227,11 +227,17 @@ class Backlog:
             blocked = self.age
         self._block(blocked, now)
 
-    def _settle_undue(self, now: Now) -> None:
-        """What is due now counts, and when the next is it has to be looked at again."""
-        cursors = self._topic.stored.cursors.values()
-        mark = min((cursor.mark_delete for cursor in cursors), default=self._topic.ledger.last_confirmed)
-        self._topic.upkeep.deadline.want(self.undue.settle(mark, now))
+    def _exclude(self, now: Now) -> None:
+        """Find out what is not due. If the backlog would be too large with it, look again when some of it is."""
+        topic = self._topic
+        slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete, default=None)
+        if slowest is None:
+            self.not_due = 0
+            return
+        late = topic.stored.delays.not_due(slowest.mark_delete, now.wall)
+        self.not_due = late.size
+        if late.next_at and self._held_behind(slowest.mark_bytes) >= self.size.limit:
+            topic.upkeep.deadline.want(max(late.next_at, now.wall + LOOK_MS))
 
     def _is_old(self, now: Now) -> bool:
         expiry = self._topic.expiry
@@ -259,7 +265,7 @@ class Backlog:
     def _evict(self, now: Now) -> None:
         """Let the oldest go for everybody who still has them, until nine tenths of the limit are left."""
         topic, ledger = self._topic, self._topic.ledger
-        until = ledger.total_bytes_before(self.undue.size + self.size.target)
+        until = ledger.total_bytes_before(self.not_due + self.size.target)
         slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
         if (
             self._evicting or slowest.mark_bytes >= until

@@ -96,10 +96,10 @@ class BacklogScan:
     def _read(self, at: Position, entries: list[Entry], error: Exception | None, now: Now) -> None:
         if isinstance(error, EntryDamaged):
             self._go_on(self._ledger.next(error.ledger_id, error.last), now)
-        elif error is not None and at.ledger_id in self._ledger.ledgers:
-            self._failed(error)
-        elif error is not None:
+        elif at.ledger_id not in self._ledger.ledgers:
             self._go_on(self._ledger.next(*at), now)
+        elif error is not None:
+            self._failed(error)
         else:
             self._go_on(self._counted(at, entries), now)
 

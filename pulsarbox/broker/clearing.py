@@ -197,7 +197,10 @@ class Clearing:
         """Up to an entry, of which the messages with a bit in ``unacked`` are left."""
 
         def known(held: Held | None, when: Now) -> None:
-            if held is None:  # trimmed meanwhile: then everybody has acknowledged it
+            through = topic.ledger.behind_dropped(position) if held is None else None
+            if through is not None:  # everybody has acknowledged that one, but maybe not what is before
+                located(*through, when)
+            elif held is None:
                 done(when)
             else:
                 self._again(partial(self._known, position, unacked, held), done, failed, when)

@@ -376,6 +376,7 @@ class GroupCommit:
             return  # deleted since
         if topic.stored.delays.roll_back(topic.ledger.last_confirmed):
             self.delays_changed(topic.stored.delays)
+            topic.backlog.full_at = 0  # the next entry has it judged anew
         for info in changed:
             self.put_row(ledger_key(topic.ledger.topic_id, info.ledger_id), ledger_row(topic.ledger, info))
 

@@ -85,8 +85,8 @@ class TopicLedgers:
         """When the ledger that grows is to be closed for its age (ms since 1970); 0 where no deadline says so yet."""
         self._unneeded_due = self._ledger.current.entries > 0
         """The ledger that grows could go, were it not for a subscription; or it is not known whether it could."""
-        self.trim_due = len(self._ledger.ledgers) > 1 and not deadline.at
-        """A ledger was closed, and it was not looked at since its last entry is durable whether one can go."""
+        self.trim_due = len(self._ledger.ledgers) > 1
+        """A ledger was closed, and since its last entry is durable it was not looked at whether one can go."""
         self._find_ends()
 
     def _find_bounds(self) -> LedgerBounds:

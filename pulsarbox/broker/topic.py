@@ -266,8 +266,6 @@ class PersistentTopic(Topic):
         ledger.append(entry)
         if self.expiry.on:
             self.expiry.published(entry)
-        if self.backlog.undue.on:
-            self.backlog.undue_published(entry, now)
         header = (
             pack_entry(entry, metadata.txnid_most_bits, metadata.txnid_least_bits)
             if entry.flags & TRANSACTION
@@ -275,7 +273,9 @@ class PersistentTopic(Topic):
         )
         ledger_id, entry_id = entry[0], entry[1]
         if entry[9] > entry[8]:
-            self.stored.delays.record(ledger_id, entry_id, entry[9])
+            self.stored.delays.record(ledger_id, entry_id, entry[9], len(payload))
+            if self.backlog.excludes:
+                self.backlog.delayed_published(len(payload), entry[9])
             self.core.commits.delays_changed(self.stored.delays)
         group = self.core.commits.open
         group.batch.add_entry(ledger_id, entry_id, header, payload)
@@ -355,8 +355,11 @@ class PersistentTopic(Topic):
             return
         first = next(iter(self.ledger.ledgers.values()))
         start = self.ledger.first_position()
-        for subscription in [each for each in self.subscriptions.values() if not each.durable]:
+        for subscription in list(self.subscriptions.values()):
             cursor = subscription.cursor
+            subscription.source.dropped()
+            if cursor.durable:
+                continue
             for ledger_id in ledgers:
                 cursor.forget_ledger(ledger_id)
             if cursor.mark_delete < start:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.commands import MAGIC
-from pulsarbox.storage.delays import unpack_chunk
+from pulsarbox.storage.delays import chunk_entries, unpack_chunk
 from pulsarbox.storage.format import (
     ACKED_HEADER,
     ACKED_RANGE,
@@ -351,10 +351,10 @@ def _row(key: bytes, value: bytes | None) -> Document:
 
 def _delayed(row: bytes) -> Document:
     try:
-        chunk = unpack_chunk(row)
+        chunk = unpack_chunk(row, chunk_entries(row))
     except ValueError:
         return {"size": len(row), "base64": base64.b64encode(row).decode()}
-    return {"due": [[time, place] for time, place in zip(chunk.times, chunk.places, strict=True)]}
+    return {"due": [list(each) for each in chunk.rows()]}
 
 
 def _body(body: bytes, flags: int) -> Document:

@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.delays import unpack_chunk
+from pulsarbox.storage.delays import chunk_entries, unpack_chunk
 from pulsarbox.storage.record import CursorRecord, unpack_records
 
 
@@ -107,7 +107,7 @@ class Holdings:
             _check_acks(cursor_id, value)
             self.acks.add(cursor_id)
         else:
-            unpack_chunk(value)
+            unpack_chunk(value, chunk_entries(value))
 
     def _apply_sequence(self, rest: str, row: Any) -> None:
         number, _, producer = rest.partition("/")

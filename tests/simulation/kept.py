@@ -334,7 +334,6 @@ class KeptRun:
                 if cursor.is_acked(*sent.place):
                     self._gone(cursor.name, sent, now)
                     continue
-                self._check("kept", sent.place[0] in ledgers, "unacknowledged, and its ledger is gone:", sent)
                 late = rule.ttl and steady and now > max(sent.at + rule.ttl, sent.seen) + SLACK_MS
                 self._check("expired", not late, "still there", now - sent.at, "ms after", sent, rule)
         self.done["trimmed"] += self.log[0].place[0] not in ledgers if self.log else 0

@@ -31,7 +31,7 @@ def mutant(*rules: str) -> Callable[[Patch], Patch]:
     return register
 
 
-@mutant("kept")
+@mutant("reason")
 def retention_asks_the_fastest_subscription(patch: pytest.MonkeyPatch) -> None:
     def fastest(self: TopicLedgers) -> Any:
         cursors = self._stored.cursors.values()

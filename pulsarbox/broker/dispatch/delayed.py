@@ -50,7 +50,7 @@ def count_early(cursor: ManagedCursor, delays: Delays, cutoff: int) -> int:
 
     What was acknowledged one by one before it was due, as only an Exclusive or Failover subscription can, still counts.
     """
-    return min(delays.not_due(cursor.mark_delete, cutoff), cursor.backlog_entries) if delays else 0
+    return min(delays.not_due(cursor.mark_delete, cutoff).entries, cursor.backlog_entries) if delays else 0
 
 
 class Delayed:
@@ -122,7 +122,7 @@ class Delayed:
         if (at, ledger_id, entry_id) <= self._mark:
             return False
         if not self._delays.has(ledger_id, entry_id, at):  # published by a version that kept no table
-            self._delays.record(ledger_id, entry_id, at)
+            self._delays.record(ledger_id, entry_id, at, len(entry[11]))
             self._core.commits.delays_changed(self._delays)
         self._expect((ledger_id, entry_id // DELAY_CHUNK), at)
         return True

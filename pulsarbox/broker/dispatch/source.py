@@ -179,6 +179,12 @@ class EntrySource:
             self._read_ahead()
         return taken
 
+    def dropped(self) -> None:
+        """Ledgers are no more: nothing in them is wanted."""
+        ledgers = self._ledger.ledgers
+        if any(entry[0] not in ledgers for entry in self._ahead):
+            self._ahead = deque(entry for entry in self._ahead if entry[0] in ledgers)
+
     def has_more_than(self, entries: int) -> bool:
         """Whether more than so many entries are still to be taken; acknowledged ones that are not passed yet count."""
         ledger_id, entry_id = self.position
@@ -266,7 +272,7 @@ class EntrySource:
         if generation != self._generation:
             return
         self.reading = False
-        if error is not None and first.ledger_id not in self._ledger.ledgers:
+        if first.ledger_id not in self._ledger.ledgers:
             # Trimmed while it was read, so everybody has acknowledged it: there is nothing to wait for.
             self._starved = False
             self._ready(now)

@@ -110,7 +110,7 @@ def _durable(
 def _read_from(cnx: ServerCnx, command: CommandSubscribe, topic: PersistentTopic, now: Now) -> None:
     """A reader: it starts with the entry it names, so that a batch comes whole and the client picks from it."""
 
-    start = _start(command, topic.ledger.last_confirmed)
+    start = _start(command, topic.ledger.end)
 
     def located(mark: Position, messages: int, size: int, when: Now) -> None:
         if cnx.opening.get(_key(command)) != command.request_id or cnx.state is State.CLOSED:

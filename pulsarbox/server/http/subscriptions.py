@@ -263,7 +263,7 @@ def expire_through(call: Call) -> Later:
     place = _required(place_of(call))
     topic = persistent(find_topic(call, name, call.now), "Expire messages")
     subscription = subscription_of(topic, call.path["subscription"])
-    if place.position > topic.ledger.last_confirmed:
+    if place.position > topic.ledger.end:
         raise Conflict(
             f"Expire message by position not issued on topic {name} for subscription {subscription.name} due to"
             " ongoing message expiration not finished or invalid message position provided."

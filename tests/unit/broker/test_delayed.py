@@ -7,6 +7,7 @@ import pytest
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData, NotAllowedError
+from pulsarbox.storage.delays import ROW_BYTES
 from tests.unit.broker.delays_playbook import (
     KEY_SHARED,
     SHARED,
@@ -344,7 +345,7 @@ def test_rows_go_with_their_ledger_and_with_their_topic() -> None:
         return [key for key in box.disk.rows if key.startswith((b"delays/", b"delayed/"))]
 
     assert len(rows()) == 4
-    assert topic_of(box).stored.delays.size == 70
+    assert topic_of(box).stored.delays.size == 7 * ROW_BYTES
     box.advance(6)
     while client.inbox:
         client.ack(client.take("message").message_id)

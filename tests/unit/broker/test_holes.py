@@ -25,6 +25,10 @@ def ledgers_of(box: Box) -> list[int]:
     return [int(key.rpartition("/")[2], 16) for key in box.broker.core.catalog.keys("ledger/")]
 
 
+def blocked_of(topic: PersistentTopic) -> object:
+    return topic.backlog.blocked
+
+
 def backlog(box: Box, name: str = "s") -> tuple[int, int, int]:
     cursor = topic_of(box).subscriptions[name].cursor
     return cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes
@@ -116,6 +120,50 @@ def test_a_seek_into_it_goes_to_what_comes_next(holed: tuple[Box, Client, list[A
     assert ledgers_of(box) == [sent[20][0]], "and the first is behind everybody"
 
 
+def test_a_cumulative_acknowledgement_in_it_still_covers_what_is_before() -> None:
+    box = box_of(managedLedgerMaxEntriesPerLedger=5)
+    client = box.client()
+    client.subscribe("s")
+    client.flow(1000)
+    sent = box.client().publish(12)
+    client.inbox.clear()
+    client.ack(*sent[5:10])
+    assert len(ledgers_of(box)) == 2
+    client.ack(sent[7], ack_type=CommandAck.Cumulative)
+    assert backlog(box)[:2] == (2, 2)
+    assert backlog(killed(box))[:2] == (2, 2)
+
+
+def test_expiring_up_to_a_place_in_it_covers_what_is_before(holed: tuple[Box, Client, list[At]]) -> None:
+    box, _, sent = holed
+    done: list[Any] = []
+    clearing = topic_of(box).subscriptions["s"].clearing
+    clearing.expire_through(Position(*sent[7]), [], done.append, done.append, box.now)
+    box.turn()
+    assert len(done) == 1
+    assert backlog(box)[:2] == (1, 1)
+
+
+@pytest.mark.parametrize("latest", [0, 1])
+def test_a_reader_that_comes_back_goes_on_behind_what_was_the_last(latest: int) -> None:
+    box = box_of(managedLedgerMaxEntriesPerLedger=5)
+    client = box.client()
+    client.subscribe("s", subType=SHARED)
+    client.flow(1000)
+    sent = box.client().publish(10)
+    client.inbox.clear()
+    client.ack(*sent[1:])
+    box.advance(11 * 60)
+    assert len(ledgers_of(box)) == 2
+    start = MessageIdData(ledgerId=sent[9][0], entryId=sent[9][1])
+    reader = box.client()
+    reader.subscribe("reader", durable=False, start_message_id=start, initialPosition=latest)
+    reader.flow(10)
+    assert reader.received() == []
+    new = box.client().publish(1)
+    assert reader.received() == new
+
+
 def test_a_seek_to_the_beginning_brings_what_is_left(holed: tuple[Box, Client, list[At]]) -> None:
     box, client, sent = holed
     client.request("seek", consumer_id=1, message_publish_time=1)
@@ -180,18 +228,18 @@ def test_a_quota_does_not_count_what_is_missing() -> None:
     topic = topic_of(box)
     assert topic.ledger.confirmed_bytes > 2000
     assert topic.backlog.used < 500
-    assert topic.backlog.blocked is None
+    assert blocked_of(topic) is None
     waits = box.client()
     waits.subscribe("waits", subType=SHARED)
-    while topic.backlog.blocked is None:
+    while topic.backlog.used < 1000:
         sender.send()
-    assert topic.backlog.used >= 1000
+    assert blocked_of(topic) is not None
     waits.flow(1000)
     while waits.inbox:
         waits.ack(waits.take("message").message_id)
     while client.inbox:
         client.ack(client.take("message").message_id)
-    assert topic.backlog.blocked is None, "the disk is given back, though mark-delete has not moved"
+    assert blocked_of(topic) is None, "the disk is given back, though mark-delete has not moved"
 
 
 def test_an_eviction_lets_go_as_much_as_it_has_to() -> None:

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.storage import delays as module
-from pulsarbox.storage.catalog import topic_key
-from pulsarbox.storage.delays import DelayedChunk, Delays, unpack_chunk
+from pulsarbox.storage.catalog import delayed_key, delays_key, topic_key
+from pulsarbox.storage.delays import ROW_BYTES, DelayedChunk, Delays, chunk_entries, unpack_chunk
 from pulsarbox.storage.engine import Checkpoint, Engine
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb_engine import LmdbEngine
@@ -27,6 +27,10 @@ TIMES = st.one_of(st.integers(1, 30), st.integers(1, 2**63 - 1))
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("record"), st.tuples(st.integers(3, 5), st.integers(0, 100), TIMES)),
+        st.tuples(
+            st.just("record_all"),
+            st.tuples(st.integers(3, 5), st.integers(0, 100), st.lists(TIMES, max_size=2 * CHUNK)),
+        ),
         st.tuples(st.just("roll_back"), st.tuples(st.integers(3, 5), st.integers(-1, 100))),
         st.tuples(st.just("drop"), st.integers(3, 5)),
         st.tuples(st.sampled_from(["checkpoint", "reopen", "unload"]), st.none()),
@@ -78,8 +82,17 @@ class Harness:
     def record(self, entry: tuple[int, int, int]) -> None:
         ledger_id, entry_id, time = entry
         if Position(ledger_id, entry_id) not in self.right:
-            self.delays.record(ledger_id, entry_id, time)
+            self.delays.record(ledger_id, entry_id, time, _size(entry_id))
             self.right[Position(ledger_id, entry_id)] = time
+
+    def record_all(self, run: tuple[int, int, list[int]]) -> None:
+        """Entries that follow each other, as a replay of the log finds them; some of them may be there."""
+        ledger_id, first, times = run
+        found = [(first + i, time) for i, time in enumerate(times)]
+        found = [(entry_id, self.right.get(Position(ledger_id, entry_id), time)) for entry_id, time in found]
+        entries, sizes = [entry_id for entry_id, _ in found], [_size(entry_id) for entry_id, _ in found]
+        self.delays.record_all(ledger_id, entries, [time for _, time in found], sizes)
+        self.right.update((Position(ledger_id, entry_id), time) for entry_id, time in found)
 
     def roll_back(self, last: tuple[int, int]) -> None:
         self.delays.roll_back(Position(*last))
@@ -119,19 +132,26 @@ class Harness:
             assert not delays.has(*position, time + 1)
         for after in [(2, 0), (3, -1), (3, 40), (4, 15), (4, 16), (9, 0)]:
             for time in (0, 15, 2**62):
-                late = [at for position, at in self.right.items() if position > after and at > time]
-                assert delays.not_due(after, time) == len(late)
+                late = {position: at for position, at in self.right.items() if position > after and at > time}
+                size = sum(_size(position.entry_id) for position in late)
+                assert delays.not_due(after, time) == (len(late), size, min(late.values(), default=0))
+
+
+def _size(entry_id: int) -> int:
+    return entry_id % 7 * 1000
 
 
 def rows_of(delays: Delays) -> dict[Position, int]:
     found = {}
     for (ledger_id, number), extent in delays._all():
         chunk = delays.chunk(ledger_id, number)
-        rows = list(zip(chunk.times, chunk.places, strict=True))
+        rows = list(chunk.rows())
         assert rows == sorted(rows)
-        assert (extent.count, extent.first, extent.last) == (len(rows), rows[0][0], rows[-1][0])
-        for time, place in rows:
+        size = sum(size for *_, size in rows)
+        assert (extent.count, extent.first, extent.last, extent.size) == (len(rows), rows[0][0], rows[-1][0], size)
+        for time, place, size in rows:
             assert chunk.due(place) == time
+            assert size == _size(number * CHUNK + place)
             found[Position(ledger_id, number * CHUNK + place)] = time
     return found
 
@@ -161,15 +181,34 @@ def test_any_history_is_as_a_dictionary_would_have_it(
 def test_a_chunk_reads_as_it_was_packed(rows: list[tuple[int, int]]) -> None:
     chunk = DelayedChunk()
     for row in rows:
-        assert chunk.add(*row)
-        assert not chunk.add(*row)
-    again = unpack_chunk(chunk.pack())
-    assert list(zip(again.times, again.places, strict=True)) == sorted(rows)
+        assert chunk.add(*row, row[1] * 3)
+        assert not chunk.add(*row, row[1] * 3)
+    packed = chunk.pack()
+    assert chunk_entries(packed) == len(rows)
+    assert list(unpack_chunk(packed, len(rows)).rows()) == sorted((*row, row[1] * 3) for row in rows)
+    # The first rows that there were end before the sizes.
+    before = unpack_chunk(packed[: 10 * len(rows)], len(rows))
+    assert list(before.rows()) == sorted((*row, 0) for row in rows)
+
+
+def test_rows_without_sizes_are_read_and_written_again() -> None:
+    harness = Harness(lambda: MemoryEngine(MemoryDisk()))
+    chunk = DelayedChunk([(1000, 1, 0), (2000, 0, 0)])
+    harness.store.catalog.note(delays_key(TOPIC_ID, 3), {"0": [2, 1000, 2000]})
+    harness.store.catalog.note(delayed_key(TOPIC_ID, 3, 0), chunk.pack()[:20])
+    delays = Delays(TOPIC_ID, harness.store.catalog)
+    delays.restore(3, {"0": [2, 1000, 2000]})
+    assert delays.not_due((3, -1), 1500) == (1, 0, 2000)
+    delays.record(3, 2, 3000, 50)
+    assert delays.not_due((3, -1), 1500) == (2, 50, 2000)
+    rows = delays.dirty_rows()
+    assert rows[delays_key(TOPIC_ID, 3)] == {"0": [3, 1000, 3000, 50]}
+    assert len(rows[delayed_key(TOPIC_ID, 3, 0)] or b"") == 3 * ROW_BYTES
 
 
 def test_a_row_that_is_cut_off_is_none() -> None:
     with pytest.raises(ValueError, match="11 bytes"):
-        unpack_chunk(bytes(11))
+        unpack_chunk(bytes(11), 1)
 
 
 @given(
@@ -179,7 +218,7 @@ def test_a_row_that_is_cut_off_is_none() -> None:
 def test_what_is_behind_a_key(rows: list[tuple[int, int]], key: tuple[int, int, int]) -> None:
     chunk, ledger_id, base = DelayedChunk(), 4, CHUNK
     for row in rows:
-        chunk.add(*row)
+        chunk.add(*row, 1)
     keys = sorted((time, ledger_id, base + place) for time, place in rows)
     assert chunk.behind(key, ledger_id, base) == sum(each <= key for each in keys)
 
@@ -187,7 +226,7 @@ def test_what_is_behind_a_key(rows: list[tuple[int, int]], key: tuple[int, int, 
 def test_memory_does_not_grow_with_their_number(opener: Callable[[], Callable[[], Engine]]) -> None:
     harness = Harness(opener())
     for entry_id in range(40 * CHUNK):
-        harness.delays.record(3, entry_id, 1000 + entry_id * 7919 % 5000)
+        harness.delays.record(3, entry_id, 1000 + entry_id * 7919 % 5000, 1)
         if entry_id % (5 * CHUNK) == 0:
             harness.checkpoint()
             assert not harness.delays._changed
@@ -201,8 +240,8 @@ def test_memory_does_not_grow_with_their_number(opener: Callable[[], Callable[[]
 def test_a_checkpoint_writes_what_changed() -> None:
     harness = Harness(lambda: MemoryEngine(MemoryDisk()))
     for entry_id in range(3 * CHUNK):
-        harness.delays.record(3, entry_id, 1000)
+        harness.delays.record(3, entry_id, 1000, 1)
     assert len(harness.delays.dirty_rows()) == 4
     assert harness.delays.dirty_rows() == {}
-    harness.delays.record(3, 3 * CHUNK, 1000)
+    harness.delays.record(3, 3 * CHUNK, 1000, 1)
     assert len(harness.delays.dirty_rows()) == 2

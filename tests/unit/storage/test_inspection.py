@@ -161,19 +161,22 @@ def test_sequence_ids_of_no_topic_are_a_warning(tmp_path: Path) -> None:
 
 def test_delays_are_shown_and_damaged_ones_are_found(tmp_path: Path) -> None:
     chunk = DelayedChunk()
-    chunk.add(2000, 0)
-    chunk.add(1000, 1)
+    chunk.add(2000, 0, 70)
+    chunk.add(1000, 1, 80)
     for name, packed in (("good", chunk.pack()), ("bad", chunk.pack()[:-1])):
         maker = Maker(tmp_path / name)
         maker.volume(1, [batch_of(6, [(3, 0, 2)])], sealed=False)
-        rows = {delays_key(1, 3): {"0": [2, 1000, 2000]}, delayed_key(1, 3, 0): packed}
+        rows = {delays_key(1, 3): {"0": [2, 1000, 2000, 150]}, delayed_key(1, 3, 0): packed}
         maker.meta({**rows_of_the_sample(), **rows}, mark=5, sealed=0)
     shown = [row for row in dumped(tmp_path / "good", kind="rows") if row["key"].startswith("delay")]
-    assert [row.get("due") or row["value"] for row in shown] == [[[1000, 1], [2000, 0]], {"0": [2, 1000, 2000]}]
+    assert [row.get("due") or row["value"] for row in shown] == [
+        [[1000, 1, 80], [2000, 0, 70]],
+        {"0": [2, 1000, 2000, 150]},
+    ]
     assert not [one for one in check(tmp_path / "good").findings if "delayed" in one.what]
     (found,) = [one for one in check(tmp_path / "bad").findings if "delayed" in one.what]
     assert found.severity == DAMAGE
-    assert "19 bytes are no row of delayed entries" in found.what
+    assert "27 bytes are no row of 2 delayed entries" in found.what
 
 
 def test_redelivery_counts_are_acknowledgements_too(tmp_path: Path) -> None:
