@@ -75,6 +75,8 @@ class Store:
             self.replayed_bytes += len(batch)
             self._replay(batch)
         self._owners.clear()
+        for cursor in self.replayed_cursors:
+            cursor.absorb()
 
     def ids(self) -> Row:
         """The counter of ids, and of starts."""

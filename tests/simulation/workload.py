@@ -25,6 +25,7 @@ from tests.simulation.ending import Ending
 from tests.simulation.misfits import Glutton, Mute, Vandal
 from tests.simulation.model import Model
 from tests.simulation.producers import SimulatedProducer
+from tests.simulation.undertaker import Buried, Undertaker
 from tests.simulation.views import Policy
 from tests.simulation.world import Faults, World
 
@@ -148,6 +149,11 @@ class Run:
         self._siesta_every = random.choice((0.0, 2.0, 5.0))
         self.ending = Ending(self.box, self.model, self.topics[-1]) if seed % 11 == 8 else None
         """Drawn without a draw as well."""
+        self.undertaker = Undertaker(self.box, self.topics, seed % 2) if seed % 7 == 4 else None
+        """The same."""
+        for client in self.clients if self.undertaker is not None else ():
+            if isinstance(client, SimulatedConsumer):
+                client.gives_back = 0.4
 
     def _make_clients(self) -> list[Client]:
         random, world, box = self.world.random, self.world, self.box
@@ -202,6 +208,7 @@ class Run:
             "life": self.box.life,
             "duplicate": self.model.duplicates,
             "delayed": self.model.delayed_deliveries,
+            "buried": sum(len(graves) for graves in self.model.letters.graves.values()),
             "ended": 0 if self.ending is None else self.ending.told,
         }
 
@@ -214,6 +221,8 @@ class Run:
         self._crash_later()
         self._jump_later()
         self._rest_later()
+        if self.undertaker is not None:
+            self.undertaker.look()
         if self.ending is not None:
             world.after(Random(world.seed).choice((0.2, 0.7, 1.5)), self.ending.ask)
         world.run(events=steps)
@@ -282,14 +291,15 @@ class Run:
         world = self.world
         for checker in self.model.checkers:
             checker.finished()
-        for topic in self.topics:
+        for topic in (*self.topics, *sorted(self.model.letters.graves)):
             verifier = Verifier(world, self.box, topic)
             verifier.start()
             world.run(until=world.monotonic + 5)
             verifier.stopped = True
             verifier.give_up()
             for checker in self.model.checkers:
-                checker.read_back(topic, verifier.entries)
+                if topic in self.topics or isinstance(checker, Buried):
+                    checker.read_back(topic, verifier.entries)
         for client in self.clients:
             client.give_up()
         world.run(until=world.monotonic + 20)

@@ -265,7 +265,7 @@ def test_with_a_full_disk_it_is_delivered_as_before() -> None:
 
 def test_a_commit_that_fails_while_consumers_change_loses_nothing() -> None:
     for late in (False, True):
-        box, client, at = moving()
+        box, client, _ = moving()
         client.cnx.closed(box.now)
         if late:  # the source has come by the entry, which was on its way
             other = join_at_once(box)
@@ -278,7 +278,6 @@ def test_a_commit_that_fails_while_consumers_change_loses_nothing() -> None:
         assert list(other.inbox) == []
         assert bodies(box) == [b"0"], late
         assert backlog(box) == 0
-        assert at
 
 
 def join_at_once(box: Box) -> Client:
@@ -318,7 +317,7 @@ def test_a_checkpoint_made_with_the_move_knows_of_it() -> None:
 
 
 def test_a_checkpoint_does_not_wait_for_a_subscription_that_is_gone() -> None:
-    box, client, _ = moving()
+    box, _, _ = moving()
     box.broker.core.commits.ask_checkpoint()
     batch = box.broker.take_batch(box.now)
     assert batch is not None
@@ -328,11 +327,10 @@ def test_a_checkpoint_does_not_wait_for_a_subscription_that_is_gone() -> None:
     while box.commit():
         pass
     assert box.chore()
-    assert client
 
 
 def test_a_seek_while_it_moves_wins() -> None:
-    box, client, at = moving()
+    box, _, at = moving()
     done: list[Any] = []
     subscription_of(box).seek(topic_of(box).ledger.first_position(), [], done.append, done.append, box.now)
     box.auto = True
@@ -342,7 +340,6 @@ def test_a_seek_while_it_moves_wins() -> None:
     for each in (box, again):
         assert join(each).received() == [at]
         assert bodies(each) == [b"0"]
-    assert client
 
 
 def test_a_seek_and_then_a_move_in_one_batch_stay_in_this_order() -> None:
@@ -451,8 +448,14 @@ def test_a_message_goes_as_it_was() -> None:
     producer = box.client()
     producer.producer(1)
     properties = [KeyValue(key="colour", value="red"), KeyValue(key="REAL_TOPIC", value="where it was first")]
-    kept = {"partition_key": "k", "ordering_key": b"o", "event_time": 77, "compression": 2, "uncompressed_size": 5}
-    encrypted = {"encryption_keys": [EncryptionKeys(key="k", value=b"v")], "encryption_algo": "AES"}
+    kept: dict[str, Any] = {
+        "partition_key": "k",
+        "ordering_key": b"o",
+        "event_time": 77,
+        "compression": 2,
+        "uncompressed_size": 5,
+    }
+    encrypted: dict[str, Any] = {"encryption_keys": [EncryptionKeys(key="k", value=b"v")], "encryption_algo": "AES"}
     past = {"deliver_at_time": box.wall - 1, "publish_time": box.wall - 5000}
     producer.send(41, b"body", properties=properties, **kept, **encrypted, **past)
     (at,) = client.received()
@@ -534,7 +537,8 @@ def test_of_partitions_a_key_has_one() -> None:
     producer = box.client()
     producer.producer(1)
     for i in range(12):
-        producer.send(i, b"%d" % i, **({"partition_key": "k"} if i < 6 else {}))
+        keyed: dict[str, Any] = {"partition_key": "k"} if i < 6 else {}
+        producer.send(i, b"%d" % i, **keyed)
     give_back(client, *client.received())
     found = [bodies(box, str(target.partition(i))) for i in range(3)]
     assert sorted(body for each in found for body in each) == sorted(b"%d" % i for i in range(12))
@@ -595,11 +599,12 @@ def test_its_quota_holds_for_dead_letters() -> None:
     set_policy(box, 0)
     producer = box.client()
     producer.producer(1)
+    ats = []
     for i in range(3):
         producer.send(i, b"x" * 300)
-        (at,) = client.received()
-        give_back(client, at)
-    assert client.received() == [at]
+        ats += client.received()
+        give_back(client, ats[-1])
+    assert client.received() == ats[-1:]
     assert "quota" in subscription_of(box).dead_letters.refused
     assert topic_of(box, DLQ).ledger.confirmed_messages == 2
 

@@ -1,0 +1,115 @@
+"""Bugs in how the box moves dead letters, for ``test_mutants``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker import dead_letters, group_commit
+from pulsarbox.broker.dead_letters import DeadLetters
+from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.housekeeping import Housekeeping
+from pulsarbox.storage.cursor import ManagedCursor
+from tests.simulation.mutants import mutant
+
+SEEDS = (4, 32, 39, 46, 60, 74, 25, 81)
+"""Those in which most moves."""
+
+
+@mutant("buried", "recovered", "acked-stays", seeds=SEEDS)
+def a_move_is_acknowledged_after_its_commit_alone(patch: pytest.MonkeyPatch) -> None:
+    """A crash between the two moves it twice."""
+    original = GroupCommit.move
+
+    def move(self: GroupCommit, cursor: Any, letters: Any, each: Any) -> None:
+        add, self.open.batch.add = self.open.batch.add, lambda record: None  # type: ignore[method-assign]
+        try:
+            original(self, cursor, letters, each)
+        finally:
+            self.open.batch.add = add  # type: ignore[method-assign]
+
+    patch.setattr(GroupCommit, "move", move)
+
+
+@mutant("no-exception", "liveness", "acked-stays", "backlog", "buried", "recovered", seeds=SEEDS)
+def a_failed_commit_keeps_the_acknowledgement_of_a_move(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(group_commit, "MOVED", 0)
+
+
+@mutant("liveness", seeds=SEEDS)
+def what_could_not_be_moved_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DeadLetters, "not_moved", lambda self, moves, now: [self._arrived(move) for move in moves])
+
+
+@mutant("buried", "one-holder", "acked-stays", "no-exception", seeds=SEEDS)
+def what_moves_is_sent_again_after_a_rewind(patch: pytest.MonkeyPatch) -> None:
+    original = DeadLetters.take_out
+
+    def take_out(self: DeadLetters, entries: Any, dispatcher: Any, now: Any) -> Any:
+        moving = [entry for entry in entries if (entry[0], entry[1]) in self._moving]
+        return [*moving, *original(self, [entry for entry in entries if entry not in moving], dispatcher, now)]
+
+    patch.setattr(DeadLetters, "take_out", take_out)
+
+
+@mutant("buried", seeds=SEEDS)
+def one_more_delivery_than_allowed(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedCursor.redelivery_count
+
+    def count(self: ManagedCursor, position: Any) -> int:
+        return max(original(self, position) - 1, 0)
+
+    def take_out(self: DeadLetters, *arguments: Any) -> Any:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(ManagedCursor, "redelivery_count", count)
+            return found(self, *arguments)
+
+    found = DeadLetters.take_out
+    patch.setattr(DeadLetters, "take_out", take_out)
+
+
+@mutant("buried", "acked-stays", "recovered", "backlog", seeds=SEEDS)
+def a_checkpoint_does_not_wait_for_what_it_lacks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Housekeeping, "needs", lambda self, position: None)
+
+
+@mutant("buried", seeds=SEEDS)
+def all_of_a_batch_moves(patch: pytest.MonkeyPatch) -> None:
+    class Whole:
+        def __init__(self, cursor: ManagedCursor) -> None:
+            self._cursor = cursor
+            self.batch_acks: dict[Any, Any] = {}
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._cursor, name)
+
+    original = DeadLetters._move
+
+    def move(self: DeadLetters, entry: Any, count: int, life: object, now: Any) -> bool:
+        subscription = self._subscription
+        cursor, subscription.cursor = subscription.cursor, Whole(subscription.cursor)  # type: ignore[assignment]
+        try:
+            return original(self, entry, count, life, now)
+        finally:
+            subscription.cursor = cursor
+
+    patch.setattr(DeadLetters, "_move", move)
+
+
+@mutant("why", "liveness", seeds=SEEDS)
+def nobody_goes_on_when_the_disk_has_caught_up(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dead_letters, "MOVING_MAX", 1)
+    original = DeadLetters.moved
+
+    def moved(self: DeadLetters, moves: Any, now: Any) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(type(self._subscription), "dispatch", lambda *_: None)
+            original(self, moves, now)
+
+    patch.setattr(DeadLetters, "moved", moved)
+
+
+@mutant("recovered", "reloaded", "buried", "no-exception", "backlog", "acked-stays", seeds=SEEDS)
+def a_topic_leaves_memory_while_something_moves(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DeadLetters, "moving", property(lambda self: False))
