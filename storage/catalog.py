@@ -11,6 +11,7 @@
     topic/<topic name>                      {"id": n, "created": ms, "properties": {}; where it has them "deadline":
                                             ms, "epoch": how often it was given to one producer alone, less one,
                                             "unused": ms, since when, if nobody uses it,
+                                            "deadLetters": true, where the box has moved some there,
                                             "terminated": [ledger, entry] of the last message it will ever have}
     deadline/<ms, 16 hex>/<topic id>        the topic's name: then it is to be looked at, loaded or not
     walk/<id>                               {"prefix": of the keys of the topics to look at, "after": the last one that
@@ -21,7 +22,8 @@
     schema/<topic name>/<version, 16 hex>   the schema
     ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms;
-                                            "unused": ms, since when, where it has no consumers}
+                                            "unused": ms, since when, where it has no consumers; "deadLetter": its
+                                            policy, as in the API}
     sequence/<topic id>/<producer>          {"highest": the highest sequence id of the producer, "published": ms}
     delays/<topic id>/<ledger id>           {"<chunk>": [how many of it are delayed, the first time, the last time]}
     delayed/<topic id>/<ledger id>/<chunk>  the chunk, 4096 entry ids, in 8 hex: the times (u64, ms since 1970) at which
