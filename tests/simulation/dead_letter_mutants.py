@@ -14,7 +14,7 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import MOVED, RecordKind
 from tests.simulation.mutants import mutant
 
-SEEDS = (4, 32, 39, 46, 60, 74, 25, 81)
+SEEDS = (60, 25, 4, 53, 18, 32, 39, 46)
 """Those in which most moves."""
 
 

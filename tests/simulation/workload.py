@@ -151,7 +151,14 @@ class Run:
         """Drawn without a draw as well."""
         self.undertaker = Undertaker(self.box, self.topics, seed % 2) if seed % 7 == 4 else None
         """The same."""
-        for client in self.clients if self.undertaker is not None else ():
+        if self.undertaker is not None:
+            self._make_it_rough()
+
+    def _make_it_rough(self) -> None:
+        """Much is given back, commits fail and the power goes: that is what dead letters are about."""
+        self._crash_every = self._crash_every or 4.0
+        self._faults.commit_fails = 0.05
+        for client in self.clients:
             if isinstance(client, SimulatedConsumer):
                 client.gives_back = 0.4
 
