@@ -9,7 +9,6 @@ import pytest
 from pulsarbox.broker import dead_letters, group_commit
 from pulsarbox.broker.dead_letters import DeadLetters
 from pulsarbox.broker.group_commit import GroupCommit
-from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import MOVED, RecordKind
 from tests.simulation.mutants import mutant
@@ -45,17 +44,6 @@ def what_could_not_be_moved_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeadLetters, "not_moved", lambda self, moves, now: [self._arrived(move) for move in moves])
 
 
-@mutant("buried", "one-holder", "acked-stays", "no-exception", seeds=SEEDS)
-def what_moves_is_sent_again_after_a_rewind(patch: pytest.MonkeyPatch) -> None:
-    original = DeadLetters.take_out
-
-    def take_out(self: DeadLetters, entries: Any, dispatcher: Any, now: Any) -> Any:
-        moving = [entry for entry in entries if (entry[0], entry[1]) in self._moving]
-        return [*moving, *original(self, [entry for entry in entries if entry not in moving], dispatcher, now)]
-
-    patch.setattr(DeadLetters, "take_out", take_out)
-
-
 @mutant("buried", seeds=SEEDS)
 def one_more_delivery_than_allowed(patch: pytest.MonkeyPatch) -> None:
     original = ManagedCursor.redelivery_count
@@ -70,34 +58,6 @@ def one_more_delivery_than_allowed(patch: pytest.MonkeyPatch) -> None:
 
     found = DeadLetters.take_out
     patch.setattr(DeadLetters, "take_out", take_out)
-
-
-@mutant("buried", "acked-stays", "recovered", "backlog", seeds=SEEDS)
-def a_checkpoint_does_not_wait_for_what_it_lacks(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Housekeeping, "needs", lambda self, position: None)
-
-
-@mutant("buried", seeds=SEEDS)
-def all_of_a_batch_moves(patch: pytest.MonkeyPatch) -> None:
-    class Whole:
-        def __init__(self, cursor: ManagedCursor) -> None:
-            self._cursor = cursor
-            self.batch_acks: dict[Any, Any] = {}
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._cursor, name)
-
-    original = DeadLetters._move
-
-    def move(self: DeadLetters, entry: Any, count: int, life: object, now: Any) -> bool:
-        subscription = self._subscription
-        cursor, subscription.cursor = subscription.cursor, Whole(subscription.cursor)  # type: ignore[assignment]
-        try:
-            return original(self, entry, count, life, now)
-        finally:
-            subscription.cursor = cursor
-
-    patch.setattr(DeadLetters, "_move", move)
 
 
 @mutant("why", "liveness", seeds=SEEDS)

@@ -12,6 +12,7 @@ from pulsarbox.names import parse_topic
 from pulsarbox.protocol.metadata import key_values
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandSubscribe,
+    MessageIdData,
 )
 from tests.unit.broker.dead_letters_playbook import (
     BOTH,
@@ -81,6 +82,25 @@ def test_it_moves_once_over_three_restarts(sub_type: int) -> None:
         assert join(box, sub_type).received() == []
         assert sorted(bodies(box)) == [b"0", b"1", b"2"]
         assert backlog(box) == 0
+
+
+@BOTH
+def test_counts_of_what_is_left_of_a_batch_outlive_connections_and_restarts(sub_type: int) -> None:
+    box = Box(acknowledgmentAtBatchIndexLevelEnabled=True)
+    first = join(box, sub_type)
+    producer = box.client()
+    producer.producer(1)
+    producer.send(0, b"batch", batch=4, highest=3)
+    (at,) = first.received()
+    first.ack(MessageIdData(ledgerId=at[0], entryId=at[1], ack_set=[0b0110], batch_size=4))
+    first.cnx.closed(box.now)
+    for count in (1, 2, 3):
+        box.advance(0.1)
+        box = box.restart()
+        client = join(box, sub_type)
+        message = client.take("message")
+        assert (message.redelivery_count, list(message.ack_set)) == (count, [0b0110])
+        client.cnx.closed(box.now)
 
 
 def test_nothing_moves_unless_that_is_set() -> None:
