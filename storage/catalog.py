@@ -11,6 +11,7 @@
     topic/<topic name>                      {"id": n, "created": ms, "properties": {}; where it has them "deadline":
                                             ms, "epoch": how often it was given to one producer alone, less one,
                                             "unused": ms, since when, if nobody uses it,
+                                            "deadLetters": true, where the box has moved some there,
                                             "terminated": [ledger, entry] of the last message it will ever have}
     deadline/<ms, 16 hex>/<topic id>        the topic's name: then it is to be looked at, loaded or not
     walk/<id>                               {"prefix": of the keys of the topics to look at, "after": the last one that
@@ -22,8 +23,8 @@
     ledger/<topic id>/<ledger id>           see ``recovery.ledger_row``; "hole": [messages, bytes] of the ledgers before
                                             it that went while an earlier one stayed
     cursor/<topic id>/<cursor id>           {"name": subscription, "properties": {}, "created": ms;
-                                            "unused": ms, since when, where it has no consumers;
-                                            "compacted": see ``compacted.Behind``}
+                                            "unused": ms, since when, where it has no consumers; "deadLetter": its
+                                            policy, as in the API; "compacted": see ``compacted.Behind``}
     compacted/<topic id>/<ledger id>        the compacted view of a topic, see ``compacted.View``
     compacting/<topic id>/<ledger id>       {}: a compacted ledger that is being made, or that those alone still read
                                             who began with it. With a restart it is no more

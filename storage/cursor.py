@@ -231,8 +231,8 @@ class ManagedCursor:
         self._moved = True
 
     def absorb(self) -> None:
-        """After a start: mark-delete goes over a range that touches it, which is how an entry that was moved to another
-        topic right before it ended may have been left."""
+        """When the log is replayed: let mark-delete go over a range that touches it, as an entry is left that was moved
+        to another topic right before the end."""
         if self._range_chunks:
             self._absorb()
 

@@ -77,6 +77,8 @@ class Store:
             self._replay(batch)
         self._replay_delays()
         self._owners.clear()
+        for cursor in self.replayed_cursors:
+            cursor.absorb()
 
     def ids(self) -> Row:
         """The counter of ids, and of starts."""

@@ -55,6 +55,10 @@ class Move:
 class DeadLetters:
     """Of one durable subscription."""
 
+    __slots__ = (
+        "_moving", "_moving_bytes", "_subscription", "last", "messages", "policy", "refused", "refused_since",
+    )  # fmt: skip
+
     def __init__(self, subscription: "Subscription", row: Row) -> None:
         stored = row.get(ROW)
         self.policy: DeadLetterPolicy | None = None if stored is None else DeadLetterPolicy.of_row(stored)

@@ -260,8 +260,9 @@ class GroupCommit:
             self._ids_changed = False
         batch.wall = now.wall
         if self.housekeeping.appended(batch.size):
-            # What is moved is acknowledged in the rows of no checkpoint before the next batch has said so once more.
-            self._checkpoint(batch.position, batch.position + bool(group.moves))
+            self._checkpoint(batch.position)
+            if group.moves:  # its rows do not have what the cursors are to hear of: the next batch says that once more
+                self.housekeeping.needs(batch.position + 1)
         group.taken = now.monotonic
         self.in_flight = group
         self.open = Group(batch.position + 1)
@@ -287,7 +288,7 @@ class GroupCommit:
                     group.batch.add(record)
                 self._dirty_sequences[stored.sequences] = None
 
-    def _checkpoint(self, position: int, said_by: int) -> None:
+    def _checkpoint(self, position: int) -> None:
         for ledger in self._dirty_ledgers:
             self._store.note_ledger(ledger)
             ledger.changed = False
@@ -303,7 +304,7 @@ class GroupCommit:
         self._dirty_delays.clear()
         for stored in [each for each in self._store.topics.values() if not each.in_use]:
             self._store.unload(stored)  # it was in memory for the sake of the log alone
-        self.housekeeping.made(position, said_by)
+        self.housekeeping.made(position)
 
     def committed(self, batch: Batch, now: Now) -> None:
         """The batch is durable: confirm its entries, send what waited, let the consumers have them."""

@@ -133,12 +133,15 @@ class Housekeeping:
         """Whether a checkpoint is made that waits for a batch to be committed."""
         return self._taken is not None and not self._committed
 
-    def made(self, position: int, said_by: int) -> None:
-        """The state up to the batch at ``position`` is in the rows: they become the checkpoint once the batch at
-        ``said_by`` is committed, which says again what the rows do not have."""
+    def needs(self, position: int) -> None:
+        """The checkpoint that was just made lacks something that the batch at ``position`` will say: it waits."""
+        self._said_by = position
+
+    def made(self, position: int) -> None:
+        """The state up to the batch at ``position`` is in the rows: they become the checkpoint."""
         dropped, self._dropped = tuple(self._dropped), []
         self._taken = Checkpoint(position, self._store.catalog.take(), dropped)
-        self._said_by = said_by
+        self._said_by = position
         self._committed = self._asked = False
         self._made_at = self._written
 

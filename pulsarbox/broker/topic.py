@@ -166,7 +166,6 @@ class PersistentTopic(Topic):
         self.update_deduplication()
         for cursor in stored.cursors.values():
             row = core.catalog.get(cursor_key(stored.topic_id, cursor.cursor_id)) or {}
-            cursor.absorb()
             restored = self.restore_subscription(cursor, row.get("properties", {}), row)
             restored.unused_since = row.get("unused") or max(row.get("created", 0), core.started)
 

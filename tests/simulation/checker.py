@@ -19,6 +19,7 @@ from tests.simulation.views import (
 
 if TYPE_CHECKING:
     from tests.simulation.box import BoxEnd
+    from tests.simulation.letters import Letter
     from tests.simulation.model import Model
 
 
@@ -97,6 +98,9 @@ class Checker:
 
     def stored(self, topic: TopicView, position: Position) -> None:
         """An entry is about to be durable."""
+
+    def moved(self, sub: SubView | None, letter: Letter) -> None:
+        """The box has moved a dead letter, durably; None where its subscription is gone."""
 
     def ended(self, topic: TopicView, position: Position) -> None:
         """Somebody was told that a topic has ended there."""

@@ -18,6 +18,7 @@ from tests.simulation.once_checker import Once
 from tests.simulation.policy_checkers import POLICY_CHECKERS
 from tests.simulation.rate_checkers import Rates
 from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
+from tests.simulation.undertaker import Buried
 from tests.simulation.views import (
     NOWHERE,
     ConnView,
@@ -382,6 +383,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Unloaded,
     Ended,
     *POLICY_CHECKERS,
+    Buried,
     Liveness,
     Why,
 )

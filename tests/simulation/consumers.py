@@ -22,6 +22,8 @@ class SimulatedConsumer(Client):
     """One consumer of one subscription."""
 
     durable = True
+    gives_back = 0.0
+    """How much more often it asks for everything again instead of acknowledging."""
 
     def __init__(self, world: World, box: Box, name: str, topic: str, subscription: str, sub_type: int) -> None:
         super().__init__(world, box, name)
@@ -140,7 +142,7 @@ class SimulatedConsumer(Client):
         if self._calm_acts == 20:  # acknowledgements that were not answered may be lost with a failed read
             self.inbox.clear()
             self.send("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=1)
-        elif self.calm or chance < 0.8:
+        elif self.calm or chance < 0.8 - self.gives_back:
             self._acknowledge()
         else:
             self._something_else(chance)

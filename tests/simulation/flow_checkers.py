@@ -157,6 +157,10 @@ def _throttled(standing: Standing) -> bool:
     return standing.throttled
 
 
+def _dead_letters(standing: Standing) -> bool:
+    return standing.core.dead_letters.full
+
+
 _TRUE = {
     Reason.END_OF_LOG: _end_of_log,
     Reason.NO_PERMITS: _no_permits,
@@ -167,6 +171,7 @@ _TRUE = {
     Reason.CHUNKS: _chunks,
     Reason.TAKING_OVER: _taking_over,
     Reason.THROTTLED: _throttled,
+    Reason.DEAD_LETTERS: _dead_letters,
     Reason.DELAYED: _delayed,
 }
 """Whether a reason is true. Others are none while nothing is being read, moved or delayed."""

@@ -75,7 +75,10 @@ class KeyOrder(KeyRule):
             newest = sub.newest.get(entry.key_hash, position)
             self.check(newest <= position, "a key goes backwards:", sub.name, newest, position)
         entries = sub.topic.entries
+        moving = consumer.subscription.dead_letters._moving
         for earlier in sub.left:
+            if earlier in moving:
+                continue  # it is not acknowledged yet, and will not be sent
             same = entries[earlier].key_hash == entry.key_hash and not entries[earlier].deliver_at
             if earlier < position and same and earlier not in sub.owner:
                 self.check(earlier in sub.unsure, "sent past one that waits:", sub.name, earlier, position)

@@ -20,6 +20,7 @@ from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
 from tests.simulation import acknowledgements, receipts, unasked
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.history import brief
+from tests.simulation.letters import Letter, Letters, grave_of
 from tests.simulation.views import (
     NOWHERE,
     ConnView,
@@ -71,6 +72,7 @@ class Model:
         """How many messages and subscriptions the box has done away with by itself, how many producers had to wait."""
         self.started_at, self.started_wall = 0.0, 0
         """When the box was started last, on both clocks."""
+        self.letters = Letters()
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
         self.sending: Pending | None = None
@@ -163,9 +165,13 @@ class Model:
         self._confirm(batch.value())
 
     def _confirm(self, value: bytes) -> None:
-        for _, record in unpack_batch(value):
-            if isinstance(record, Entry):
-                topic = self.topic(message_keys(record.body)[0].topic)
+        for offset, record in unpack_batch(value):
+            letter = self.letters.read(record, value[offset + 1])
+            if letter is not None:
+                self._moved(letter)
+            elif isinstance(record, Entry):
+                name = message_keys(record.body)[0].topic
+                topic = self.topic(name if self.letters.pending is None else grave_of(name))
                 entry = EntryView.of(record, topic)
                 if entry.chunk_of:
                     chunk = entry.chunk_of, entry.chunk_id
@@ -180,6 +186,17 @@ class Model:
                     sub.add(entry)
             elif isinstance(record, Meta) and record.key.startswith(b"ledger/") and record.value is None:
                 self._gone(int(record.key.rpartition(b"/")[2], 16))
+
+    def _moved(self, letter: Letter) -> None:
+        """A dead letter and its acknowledgement are durable."""
+        sub = next((each for each in self.subs() if each.cursor.cursor_id == letter.cursor_id), None)
+        for checker in self.checkers:
+            checker.moved(sub, letter)
+        if sub is not None and not sub.seeks:
+            entry = sub.topic.entries[letter.origin]
+            sub.set(entry, 0)
+            sub.acked(letter.origin)
+            sub.sure[letter.origin] = entry.all_bits
 
     def _gone(self, ledger_id: int) -> None:
         """The row of a ledger was deleted, durably."""

@@ -46,7 +46,8 @@ class Standing:
         """Consumers that get entries, when they can take them."""
         self.ready = {c for c in self.takers if c.permits > 0 and not c.blocked and not c.outbox.full and not c.closed}
         self.holder: dict[Position, Consumer] = {Position(*at): c for c in self.consumers for at in c.held}
-        waiting = [position for position in view.left if position not in self.holder]
+        moving = core.dead_letters._moving
+        waiting = [position for position in view.left if position not in self.holder and position not in moving]
         due = self._due(waiting)
         self.waiting = [position for position in waiting if position in due]
         """What is to be sent, in no order."""

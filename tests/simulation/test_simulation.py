@@ -42,8 +42,8 @@ def test_a_seed_keeps_all_rules(engine: str, seed: int, steps: int) -> None:
 @pytest.mark.parametrize(
     ("engine", "seeds", "steps", "wanted"),
     [
-        ("memory", SEEDS, STEPS, {"checkpoint", "removed", "packed", "unload", "trim", "delayed"}),
-        ("lmdb", LMDB_SEEDS, LMDB_STEPS, {"checkpoint", "sealed", "removed", "packed", "unload", "trim"}),
+        ("memory", SEEDS, STEPS, {"checkpoint", "removed", "packed", "unload", "trim", "delayed", "buried"}),
+        ("lmdb", LMDB_SEEDS, LMDB_STEPS, {"checkpoint", "sealed", "removed", "packed", "unload", "trim", "buried"}),
     ],
 )
 def test_the_seeds_do_what_the_rules_are_about(engine: str, seeds: range, steps: int, wanted: set[str]) -> None:

@@ -26,6 +26,7 @@ from tests.simulation.governor import KEEPING, Governor
 from tests.simulation.misfits import Glutton, Mute, Vandal
 from tests.simulation.model import Model
 from tests.simulation.producers import SimulatedProducer
+from tests.simulation.undertaker import Buried, Undertaker
 from tests.simulation.views import Policy
 from tests.simulation.world import Faults, World
 
@@ -158,6 +159,19 @@ class Run:
         self._siesta_every = random.choice((0.0, 2.0, 5.0))
         self.ending = Ending(self.box, self.model, self.topics[-1]) if seed % 11 == 8 else None
         """Drawn without a draw as well."""
+        buries = seed % 7 == 4 and not self.governed
+        self.undertaker = Undertaker(self.box, self.topics, seed % 2) if buries else None
+        """The same."""
+        if self.undertaker is not None:
+            self._make_it_rough()
+
+    def _make_it_rough(self) -> None:
+        """Much is given back, commits fail and the power goes: that is what dead letters are about."""
+        self._crash_every = self._crash_every or 4.0
+        self._faults.commit_fails = 0.05
+        for client in self.clients:
+            if isinstance(client, SimulatedConsumer):
+                client.gives_back = 0.4
 
     def _govern(self, seed: int) -> Governor:
         """Let policies come and go, and clients live with it."""
@@ -228,6 +242,7 @@ class Run:
                 "life": self.box.life,
                 "duplicate": self.model.duplicates,
                 "delayed": self.model.delayed_deliveries,
+                "buried": sum(len(graves) for graves in self.model.letters.graves.values()),
                 "ended": 0 if self.ending is None else self.ending.told,
                 "let go": self.model.let_go,
                 "subscription expired": self.model.expired_subscriptions,
@@ -248,6 +263,8 @@ class Run:
         self._rest_later()
         if self.governor is not None:
             self.governor.start()
+        if self.undertaker is not None:
+            self.undertaker.look()
         if self.ending is not None:
             world.after(Random(world.seed).choice((0.2, 0.7, 1.5)), self.ending.ask)
         world.run(events=steps)
@@ -335,14 +352,15 @@ class Run:
         world = self.world
         for checker in self.model.checkers:
             checker.finished()
-        for topic in self.topics:
+        for topic in (*self.topics, *sorted(self.model.letters.graves)):
             verifier = Verifier(world, self.box, topic)
             verifier.start()
             world.run(until=world.monotonic + 5)
             verifier.stopped = True
             verifier.give_up()
             for checker in self.model.checkers:
-                checker.read_back(topic, verifier.entries)
+                if topic in self.topics or isinstance(checker, Buried):
+                    checker.read_back(topic, verifier.entries)
         for client in self.clients:
             client.give_up()
         world.run(until=world.monotonic + 20)

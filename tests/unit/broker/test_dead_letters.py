@@ -1,6 +1,5 @@
-"""Dead letters that the box itself moves: ``broker.dead_letters`` and what it stands on."""
+"""Dead letters that the box itself moves: when, and what crashes and failed commits make of it."""
 
-import logging
 from copy import deepcopy
 from typing import Any
 
@@ -8,91 +7,31 @@ import pytest
 
 from pulsarbox.broker import dead_letters
 from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
-from pulsarbox.broker.subscription import Subscription
-from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.errors import StoreFull
 from pulsarbox.names import parse_topic
-from pulsarbox.protocol.batch import encode_batch, iterate_batch
-from pulsarbox.protocol.commands import parse_command
-from pulsarbox.protocol.compression import CODECS, compress, decompress
-from pulsarbox.protocol.metadata import key_values, parse_entry
+from pulsarbox.protocol.metadata import key_values
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandSubscribe,
-    EncryptionKeys,
-    KeyValue,
     MessageIdData,
-    MessageMetadata,
-    Schema,
-    SingleMessageMetadata,
+)
+from tests.unit.broker.dead_letters_playbook import (
+    BOTH,
+    DLQ,
+    EXCLUSIVE,
+    KEY_SHARED,
+    SHARED,
+    At,
+    backlog,
+    bodies,
+    die_of,
+    give_back,
+    join,
+    letters,
+    set_policy,
+    subscription_of,
+    topic_of,
 )
 from tests.unit.broker.playbook import TOPIC, Box, Client
-
-SHARED, KEY_SHARED, EXCLUSIVE = CommandSubscribe.Shared, CommandSubscribe.Key_Shared, CommandSubscribe.Exclusive
-BOTH = pytest.mark.parametrize("sub_type", [SHARED, KEY_SHARED])
-DLQ = f"{TOPIC}-s-DLQ"
-At = tuple[int, int]
-
-
-def topic_of(box: Box, name: str = TOPIC) -> PersistentTopic:
-    found = box.broker.topics.find(parse_topic(name), box.now)
-    assert isinstance(found, PersistentTopic)
-    return found
-
-
-def subscription_of(box: Box) -> Subscription:
-    return topic_of(box).subscriptions["s"]
-
-
-def set_policy(box: Box, count: int = 1, **value: Any) -> None:
-    policy = DeadLetterPolicy.read({"maxRedeliverCount": count} | value, parse_topic(TOPIC), "s")
-    box.broker.core.office.prepare(policy, box.now)
-    subscription_of(box).dead_letters.set_policy(policy, box.now)
-    box.turn()
-
-
-def join(box: Box, sub_type: int = SHARED, permits: int = 1000, name: str = "s", topic: str = TOPIC) -> Client:
-    client = box.client()
-    reply = client.subscribe(name, topic=topic, subType=sub_type)
-    assert not hasattr(reply, "error"), reply
-    if permits:
-        client.flow(permits)
-    return client
-
-
-def give_back(client: Client, *ats: At) -> None:
-    ids = [MessageIdData(ledgerId=at[0], entryId=at[1]) for at in ats]
-    client.ask("redeliverUnacknowledgedMessages", consumer_id=1, message_ids=ids)
-
-
-def die_of(box: Box, *ats: At, times: int, sub_type: int = SHARED) -> None:
-    """So many consumers get the messages, and are lost with them."""
-    for _ in range(times):
-        client = join(box, sub_type)
-        assert set(ats) <= set(client.received())
-        client.cnx.closed(box.now)
-        box.advance(0.1)  # a count is written lazily
-
-
-def letters(box: Box, topic: str = DLQ) -> list[tuple[MessageMetadata, bytes]]:
-    """What a dead letter topic has, read by a consumer of its own."""
-    client = box.client()
-    client.subscribe(f"reader-{len(box.broker.cnxs)}", topic=topic, subType=EXCLUSIVE)
-    client.flow(1000)
-    found = []
-    while client.inbox:
-        _, payload = client.inbox.pop(0)
-        parsed = parse_entry(payload)
-        found.append((parsed.metadata, payload[parsed.body_offset :]))
-    return found
-
-
-def bodies(box: Box, topic: str = DLQ) -> list[bytes]:
-    return [body for _, body in letters(box, topic)]
-
-
-def backlog(box: Box) -> int:
-    return subscription_of(box).cursor.backlog_messages
 
 
 @BOTH
@@ -143,6 +82,25 @@ def test_it_moves_once_over_three_restarts(sub_type: int) -> None:
         assert join(box, sub_type).received() == []
         assert sorted(bodies(box)) == [b"0", b"1", b"2"]
         assert backlog(box) == 0
+
+
+@BOTH
+def test_counts_of_what_is_left_of_a_batch_outlive_connections_and_restarts(sub_type: int) -> None:
+    box = Box(acknowledgmentAtBatchIndexLevelEnabled=True)
+    first = join(box, sub_type)
+    producer = box.client()
+    producer.producer(1)
+    producer.send(0, b"batch", batch=4, highest=3)
+    (at,) = first.received()
+    first.ack(MessageIdData(ledgerId=at[0], entryId=at[1], ack_set=[0b0110], batch_size=4))
+    first.cnx.closed(box.now)
+    for count in (1, 2, 3):
+        box.advance(0.1)
+        box = box.restart()
+        client = join(box, sub_type)
+        message = client.take("message")
+        assert (message.redelivery_count, list(message.ack_set)) == (count, [0b0110])
+        client.cnx.closed(box.now)
 
 
 def test_nothing_moves_unless_that_is_set() -> None:
@@ -265,7 +223,7 @@ def test_with_a_full_disk_it_is_delivered_as_before() -> None:
 
 def test_a_commit_that_fails_while_consumers_change_loses_nothing() -> None:
     for late in (False, True):
-        box, client, at = moving()
+        box, client, _ = moving()
         client.cnx.closed(box.now)
         if late:  # the source has come by the entry, which was on its way
             other = join_at_once(box)
@@ -278,7 +236,6 @@ def test_a_commit_that_fails_while_consumers_change_loses_nothing() -> None:
         assert list(other.inbox) == []
         assert bodies(box) == [b"0"], late
         assert backlog(box) == 0
-        assert at
 
 
 def join_at_once(box: Box) -> Client:
@@ -318,7 +275,7 @@ def test_a_checkpoint_made_with_the_move_knows_of_it() -> None:
 
 
 def test_a_checkpoint_does_not_wait_for_a_subscription_that_is_gone() -> None:
-    box, client, _ = moving()
+    box, _, _ = moving()
     box.broker.core.commits.ask_checkpoint()
     batch = box.broker.take_batch(box.now)
     assert batch is not None
@@ -328,11 +285,10 @@ def test_a_checkpoint_does_not_wait_for_a_subscription_that_is_gone() -> None:
     while box.commit():
         pass
     assert box.chore()
-    assert client
 
 
 def test_a_seek_while_it_moves_wins() -> None:
-    box, client, at = moving()
+    box, _, at = moving()
     done: list[Any] = []
     subscription_of(box).seek(topic_of(box).ledger.first_position(), [], done.append, done.append, box.now)
     box.auto = True
@@ -342,7 +298,6 @@ def test_a_seek_while_it_moves_wins() -> None:
     for each in (box, again):
         assert join(each).received() == [at]
         assert bodies(each) == [b"0"]
-    assert client
 
 
 def test_a_seek_and_then_a_move_in_one_batch_stay_in_this_order() -> None:
@@ -386,297 +341,3 @@ def test_many_at_once_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None
         assert sorted(bodies(box)) == sorted(b"%d" % i for i in range(50))
         assert (client.inbox, backlog(box)) == ([], 0)
         assert subscription_of(box).why().reason == Reason.END_OF_LOG
-
-
-# What moves
-
-
-def single(payload: bytes, **fields: Any) -> tuple[SingleMessageMetadata, bytes]:
-    return SingleMessageMetadata(payload_size=len(payload), **fields), payload
-
-
-def batch_of(payloads: list[bytes], codec: str = "none") -> tuple[bytes, dict[str, Any]]:
-    plain = encode_batch(single(each, partition_key=f"k{i}") for i, each in enumerate(payloads))
-    number = CODECS[codec]
-    return compress(number, plain), {"compression": number, "uncompressed_size": len(plain)} if number else {}
-
-
-@pytest.mark.parametrize("codec", ["none", "zlib", "zstd"])
-def test_of_a_batch_what_is_left_moves(codec: str) -> None:
-    box = Box(acknowledgmentAtBatchIndexLevelEnabled=True)
-    client = join(box)
-    set_policy(box, 0)
-    producer = box.client()
-    producer.producer(1)
-    body, fields = batch_of([b"a", b"b", b"c", b"d"], codec)
-    producer.send(0, body, batch=4, highest=3, **fields)
-    (at,) = client.received()
-    client.ack(MessageIdData(ledgerId=at[0], entryId=at[1], ack_set=[0b1010], batch_size=4))  # b and d are left
-    give_back(client, at)
-    ((metadata, packed),) = letters(box)
-    plain = decompress(CODECS[codec], packed, metadata.uncompressed_size)
-    opened = list(iterate_batch(plain, metadata.num_messages_in_batch))
-    assert [(each.partition_key, payload) for each, payload in opened] == [("k1", b"b"), ("k3", b"d")]
-    told = [key_values(each.properties) for each, _ in opened]
-    assert [each["ORIGIN_MESSAGE_ID"] for each in told] == [f"{at[0]}:{at[1]}:-1:1", f"{at[0]}:{at[1]}:-1:3"]
-    assert {each["REAL_SUBSCRIPTION"] for each in told} == {"s"}
-    assert backlog(box) == 0
-    assert subscription_of(box).dead_letters.messages == 2
-    assert topic_of(box, DLQ).ledger.confirmed_messages == 2
-
-
-@pytest.mark.parametrize(
-    "fields", [{"encryption_keys": [EncryptionKeys(key="k", value=b"v")]}, {"compression": 3, "uncompressed_size": 9}]
-)
-def test_a_batch_that_cannot_be_opened_moves_as_a_whole(fields: dict[str, Any]) -> None:
-    box = Box()
-    client = join(box)
-    set_policy(box, 0)
-    producer = box.client()
-    producer.producer(1)
-    producer.send(0, b"sealed", batch=3, highest=2, **fields)
-    (at,) = client.received()
-    give_back(client, at)
-    ((metadata, body),) = letters(box)
-    assert body == b"sealed"
-    assert metadata.num_messages_in_batch == 3
-    assert key_values(metadata.properties)["REAL_TOPIC"] == TOPIC
-    assert backlog(box) == 0
-
-
-def test_a_message_goes_as_it_was() -> None:
-    box = Box()
-    client = join(box)
-    set_policy(box, 0)
-    producer = box.client()
-    producer.producer(1)
-    properties = [KeyValue(key="colour", value="red"), KeyValue(key="REAL_TOPIC", value="where it was first")]
-    kept = {"partition_key": "k", "ordering_key": b"o", "event_time": 77, "compression": 2, "uncompressed_size": 5}
-    encrypted = {"encryption_keys": [EncryptionKeys(key="k", value=b"v")], "encryption_algo": "AES"}
-    past = {"deliver_at_time": box.wall - 1, "publish_time": box.wall - 5000}
-    producer.send(41, b"body", properties=properties, **kept, **encrypted, **past)
-    (at,) = client.received()
-    give_back(client, at)
-    ((metadata, body),) = letters(box)
-    assert body == b"body"
-    for name, value in kept.items():
-        assert getattr(metadata, name) == value
-    assert (metadata.producer_name, metadata.sequence_id) == ("p", 41)
-    assert (metadata.encryption_algo, metadata.encryption_keys[0].value) == ("AES", b"v")
-    assert (metadata.publish_time, metadata.HasField("deliver_at_time")) == (box.wall, False)
-    told = key_values(metadata.properties)
-    assert (told["colour"], told["REAL_TOPIC"]) == ("red", "where it was first")
-    assert told["ORIGIN_PUBLISH_TIME"] == str(box.wall - 5000)
-
-
-def test_the_chunks_of_a_message_move_one_after_another() -> None:
-    box = Box()
-    set_up = join(box, permits=0)
-    set_policy(box, 1)
-    producer = box.client()
-    producer.producer(1)
-    for chunk in range(3):
-        producer.send(7, b"%d" % chunk, uuid="u", chunk_id=chunk, num_chunks_from_msg=3, total_chunk_msg_size=3)
-    set_up.cnx.closed(box.now)
-    for _ in range(2):
-        client = join(box)
-        assert len(client.received()) == 3
-        client.cnx.closed(box.now)
-    assert join(box).received() == []
-    assert [(each.chunk_id, each.uuid, body) for each, body in letters(box)] == [
-        (0, "u", b"0"), (1, "u", b"1"), (2, "u", b"2"),
-    ]  # fmt: skip
-
-
-def test_its_schema_is_known_in_the_dead_letter_topic() -> None:
-    box = Box()
-    client = join(box)
-    set_policy(box, 0)
-    other = Schema(name="o", type=Schema.String, schema_data=b"")
-    box.broker.schemas.put(parse_topic(DLQ), other, box.wall)
-    producer = box.client()
-    schema = Schema(name="x", type=Schema.Json, schema_data=b'{"type":"record"}')
-    version = producer.producer(1, schema=schema).schema_version
-    producer.send(0, schema_version=version)
-    (at,) = client.received()
-    give_back(client, at)
-    ((metadata, _),) = letters(box)
-    assert metadata.schema_version == (1).to_bytes(8, "big")
-    found = box.broker.schemas.get(parse_topic(DLQ), 1)
-    assert found is not None and found.schema.schema_data == schema.schema_data
-
-
-def test_deduplication_of_its_topic_swallows_nothing() -> None:
-    box = Box(brokerDeduplicationEnabled=True)
-    client = join(box)
-    set_policy(box, 0)
-    first = box.client()
-    first.producer(1, producer_name="one")
-    first.send(5, b"a")
-    first.send(6, b"b")
-    into = box.client()
-    into.producer(1, DLQ, producer_name="p")
-    into.send(9, b"high")
-    sent = client.received()
-    give_back(client, *sent)
-    assert bodies(box) == [b"high", b"a", b"b"]
-
-
-# Where it goes
-
-
-def test_of_partitions_a_key_has_one() -> None:
-    box = Box()
-    client = join(box)
-    target = parse_topic("persistent://public/default/dead")
-    box.broker.topics.create_partitioned(target, 3, box.now)
-    set_policy(box, 0, deadLetterTopic="dead")
-    producer = box.client()
-    producer.producer(1)
-    for i in range(12):
-        producer.send(i, b"%d" % i, **({"partition_key": "k"} if i < 6 else {}))
-    give_back(client, *client.received())
-    found = [bodies(box, str(target.partition(i))) for i in range(3)]
-    assert sorted(body for each in found for body in each) == sorted(b"%d" % i for i in range(12))
-    assert sorted(len([body for body in each if int(body) < 6]) for each in found) == [0, 0, 6]
-    assert all(any(int(body) >= 6 for body in each) for each in found)
-    assert all("dead-letters" in topic_of(box, str(target.partition(i))).subscriptions for i in range(3))
-
-
-def test_of_a_partition_the_names_are_those_of_the_topic() -> None:
-    partition = parse_topic(f"{TOPIC}-partition-2")
-    policy = DeadLetterPolicy.read({"maxRedeliverCount": 1}, partition, "s")
-    assert str(policy.topic) == DLQ
-
-
-def test_its_topic_is_made_again_and_keeps_what_it_is_given() -> None:
-    box = Box()
-    client = join(box)
-    set_policy(box, 0, initialSubscriptionName="kept")
-    box.broker.topics.delete(parse_topic(DLQ), box.now, force=True)
-    (at,) = box.client().publish(1)
-    client.received()
-    give_back(client, at)
-    assert client.received() == []
-    assert topic_of(box, DLQ).subscriptions["kept"].cursor.backlog_messages == 1
-
-
-def test_a_subscription_that_somebody_made_is_enough() -> None:
-    box = Box()
-    join(box, permits=0)
-    box.client().subscribe("mine", topic=DLQ)
-    set_policy(box)
-    assert list(topic_of(box, DLQ).subscriptions) == ["mine"]
-
-
-def test_a_topic_that_does_not_take_it_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    box = Box()
-    client = join(box)
-    set_policy(box, 0)
-    topic_of(box, DLQ).termination.begin(lambda *_: None, lambda _: None, box.now)
-    box.turn()
-    (at,) = box.client().publish(1)
-    with caplog.at_level(logging.WARNING):
-        for _ in range(5):
-            assert client.received() == [at]
-            give_back(client, at)
-    assert subscription_of(box).dead_letters.refused == "Topic was already terminated"
-    assert len([each for each in caplog.records if "does not take it" in each.message]) == 1
-    assert backlog(box) == 1
-    set_policy(box, 0, deadLetterTopic="elsewhere")
-    give_back(client, at)
-    assert bodies(box, "persistent://public/default/elsewhere") == [b"0"]
-    assert subscription_of(box).dead_letters.refused == ""
-
-
-def test_its_quota_holds_for_dead_letters() -> None:
-    box = Box(backlogQuotaDefaultLimitBytes=1000, backlogQuotaDefaultRetentionPolicy="producer_exception")
-    client = join(box)
-    set_policy(box, 0)
-    producer = box.client()
-    producer.producer(1)
-    for i in range(3):
-        producer.send(i, b"x" * 300)
-        (at,) = client.received()
-        give_back(client, at)
-    assert client.received() == [at]
-    assert "quota" in subscription_of(box).dead_letters.refused
-    assert topic_of(box, DLQ).ledger.confirmed_messages == 2
-
-
-def test_what_would_be_too_large_for_a_frame_stays() -> None:
-    box = Box(maxMessageSize=2000)
-    client = join(box)
-    set_policy(box, 0)
-    producer = box.client()
-    producer.producer(1)
-    producer.send(0, b"x" * 11_000)
-    (at,) = client.received()
-    give_back(client, at)
-    assert client.received() == [at]
-    assert "no frame takes more" in subscription_of(box).dead_letters.refused
-
-
-def test_two_that_are_each_others_do_not_loop() -> None:
-    box = Box()
-    client = join(box)
-    set_policy(box, 0, deadLetterTopic="other", initialSubscriptionName="s")
-    other = topic_of(box, "persistent://public/default/other")
-    back = DeadLetterPolicy.read({"maxRedeliverCount": 0, "deadLetterTopic": TOPIC}, other.name, "s")
-    other.subscriptions["s"].dead_letters.set_policy(back, box.now)
-    there = join(box, topic=str(other.name))
-    (at,) = box.client().publish(1)
-    for _ in range(3):
-        (at,) = client.received()
-        give_back(client, at)
-        (at,) = there.received()
-        give_back(there, at)
-    assert client.received()
-
-
-# Keeping
-
-
-def test_a_dead_letter_topic_without_a_subscription_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
-    box = Box()
-    client = join(box)
-    with caplog.at_level(logging.WARNING):
-        set_policy(box, 0, deadLetterTopic="graves", initialSubscriptionName="")
-        assert not caplog.records
-        sent = box.client().publish(2)
-        client.received()
-        give_back(client, *sent)
-        assert [each.message for each in caplog.records if "keeps none" in each.message] == [
-            "topic persistent://public/default/graves is for dead letters and keeps none: it has no subscription, and"
-            " no retention. `pulsarbox sub create persistent://public/default/graves NAME --at earliest` keeps what"
-            " comes, and what is still there"
-        ]
-        caplog.clear()
-        producer = box.client()
-        producer.producer(1, f"{TOPIC}-other-DLQ")
-        producer.producer(2, f"{TOPIC}-plain")
-        producer.producer(3, f"{TOPIC}-kept-RETRY", initial_subscription_name="s")
-        assert [each.args[0].local for each in caplog.records] == ["t-other-DLQ"]  # type: ignore[index,union-attr]
-
-
-def test_that_a_topic_is_for_dead_letters_outlives_a_restart() -> None:
-    box = Box()
-    client = join(box)
-    set_policy(box, 0, deadLetterTopic="graves", initialSubscriptionName="")
-    (at,) = box.client().publish(1)
-    client.received()
-    give_back(client, at)
-    box = box.restart()
-    assert topic_of(box, "persistent://public/default/graves").for_dead_letters
-    assert not topic_of(box).for_dead_letters
-
-
-def test_the_command_that_a_client_sees_is_an_ordinary_message() -> None:
-    box = Box()
-    client = join(box)
-    set_policy(box, 0)
-    (at,) = box.client().publish(1)
-    client.received()
-    give_back(client, at)
-    reader = join(box, EXCLUSIVE, name="r", topic=DLQ)
-    assert parse_command(reader.inbox[0][0]).message.redelivery_count == 0

@@ -1,0 +1,78 @@
+"""Bugs in how the box moves dead letters, for ``test_mutants``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker import dead_letters, group_commit
+from pulsarbox.broker.dead_letters import DeadLetters
+from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.format import MOVED, RecordKind
+from tests.simulation.mutants import mutant
+
+SEEDS = (60, 25, 4, 53, 18, 32, 39, 46)
+"""Those in which most moves."""
+
+
+@mutant("backlog", "buried", "recovered", "acked-stays", seeds=SEEDS)
+def a_move_is_acknowledged_after_its_commit_alone(patch: pytest.MonkeyPatch) -> None:
+    """A crash between the two moves it twice."""
+
+    def move(self: GroupCommit, cursor: Any, letters: Any, each: Any) -> None:
+        self.open.moves.setdefault(letters, []).append(each)
+        self.open.urgent = True
+
+    patch.setattr(GroupCommit, "move", move)
+
+
+@mutant("no-exception", "liveness", "acked-stays", "backlog", "buried", "recovered", seeds=SEEDS)
+def a_failed_commit_keeps_the_acknowledgement_of_a_move(patch: pytest.MonkeyPatch) -> None:
+    original = group_commit._other_records
+
+    def other_records(batch: Any) -> list[bytes]:
+        heads = [part for part in batch.covered if part[0] == RecordKind.ACKED and part[1] & MOVED]
+        return [*original(batch), *heads]
+
+    patch.setattr(group_commit, "_other_records", other_records)
+
+
+@mutant("liveness", seeds=SEEDS)
+def what_could_not_be_moved_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DeadLetters, "not_moved", lambda self, moves, now: [self._arrived(move) for move in moves])
+
+
+@mutant("buried", seeds=SEEDS)
+def one_more_delivery_than_allowed(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedCursor.redelivery_count
+
+    def count(self: ManagedCursor, position: Any) -> int:
+        return max(original(self, position) - 1, 0)
+
+    def take_out(self: DeadLetters, *arguments: Any) -> Any:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(ManagedCursor, "redelivery_count", count)
+            return found(self, *arguments)
+
+    found = DeadLetters.take_out
+    patch.setattr(DeadLetters, "take_out", take_out)
+
+
+@mutant("why", "liveness", seeds=SEEDS)
+def nobody_goes_on_when_the_disk_has_caught_up(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dead_letters, "MOVING_MAX", 1)
+    original = DeadLetters.moved
+
+    def moved(self: DeadLetters, moves: Any, now: Any) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(type(self._subscription), "dispatch", lambda *_: None)
+            original(self, moves, now)
+
+    patch.setattr(DeadLetters, "moved", moved)
+
+
+@mutant("recovered", "reloaded", "buried", "no-exception", "backlog", "acked-stays", seeds=SEEDS)
+def a_topic_leaves_memory_while_something_moves(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DeadLetters, "moving", property(lambda self: False))

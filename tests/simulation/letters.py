@@ -1,0 +1,72 @@
+"""Dead letters as the disk has them: an entry that says where it comes from, and behind it what it acknowledges."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pulsarbox.protocol.batch import iterate_batch
+from pulsarbox.protocol.metadata import key_values, parse_entry
+from pulsarbox.storage.format import MOVED
+from pulsarbox.storage.record import Acked, Entry, Position, Record
+from tests.simulation.views import MessageKey, message_keys
+
+TOPIC_SUFFIX = "-graves"
+"""Of the topics that dead letters go to, so that no client comes there by itself."""
+
+
+def grave_of(topic: str) -> str:
+    """The dead letter topic of a topic, or of a partition, which it is not called like."""
+    return topic.replace("-partition-", "-") + TOPIC_SUFFIX
+
+
+class Letter(NamedTuple):
+    """One of them."""
+
+    at: Position
+    """Where it is in the dead letter topic."""
+    keys: list[MessageKey]
+    source: str
+    subscription: str
+    redeliveries: int
+    cursor_id: int = 0
+    origin: Position = Position(-1, -1)
+
+
+def letter_of(entry: Entry) -> Letter | None:
+    """An entry as a dead letter; None where it is none."""
+    parsed = parse_entry(entry.body)
+    properties = parsed.metadata.properties
+    count = parsed.metadata.num_messages_in_batch
+    if parsed.metadata.HasField("num_messages_in_batch"):
+        properties = next(iterate_batch(entry.body[parsed.body_offset :], count))[0].properties
+    told = key_values(properties)
+    if "DEAD_LETTER_REASON" not in told:
+        return None
+    source, subscription, times = (
+        told[name] for name in ("REAL_TOPIC", "REAL_SUBSCRIPTION", "DEAD_LETTER_REDELIVERIES")
+    )
+    return Letter(entry.position, message_keys(entry.body), source, subscription, int(times))
+
+
+class Letters:
+    """Reads the records of batches, one after another."""
+
+    def __init__(self) -> None:
+        self.pending: Letter | None = None
+        """Stored, and what it acknowledges comes next."""
+        self.graves: dict[str, dict[Position, list[MessageKey]]] = {}
+        """All that was moved, by the topic it went to."""
+
+    def read(self, record: Record, flags: int) -> Letter | None:
+        """The letter that this record makes whole."""
+        if isinstance(record, Entry):
+            self.pending = letter_of(record)
+        elif isinstance(record, Acked) and flags & MOVED:
+            assert self.pending is not None, "a message was moved nowhere"
+            (acked,) = record.ranges
+            origin = Position(acked.ledger_id, acked.first)
+            letter = self.pending._replace(cursor_id=record.cursor_id, origin=origin)
+            self.pending = None
+            self.graves.setdefault(grave_of(letter.source), {})[letter.at] = letter.keys
+            return letter
+        return None
