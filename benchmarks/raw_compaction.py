@@ -19,7 +19,9 @@ POLL_SECONDS = 0.1
 AT_ONCE = 50_000
 
 
-def _fill(link: Link, job: Job, first: int, count: int) -> None:
+def _fill(job: Job, first: int, count: int) -> None:
+    link = Link(job)  # one that is idle meanwhile would be closed
+    link.open({0: f"{job['topic']}-0"})
     chance, body = random.Random(first), random.Random(1).randbytes(job["size"])
     for at in range(first, first + count, AT_ONCE):
         numbers = range(at, min(at + AT_ONCE, first + count))
@@ -41,15 +43,14 @@ def _compact(web_url: str, topic: str, told: Told) -> None:
 
 
 def compaction(job: Job) -> dict[str, float]:
-    many = Link(job)
-    many.open({0: f"{job['topic']}-0"})
+    Link(job).open({0: f"{job['topic']}-0"})
     ask("POST", f"{job['web_url']}/admin/v2/{job['topic'].replace('://', '/')}-0/retention",
         {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})  # fmt: skip
-    _fill(many, job, 0, job["messages"])
+    _fill(job, 0, job["messages"])
     one = Link(job)
     one.open({0: f"{job['topic']}-beside"})
     took, seconds = watched(one, _compact, job)
-    _fill(many, job, job["messages"], job["messages"] // 10)
+    _fill(job, job["messages"], job["messages"] // 10)
     again, seconds_again = watched(one, _compact, job)
     quiet = p99(took["quiet"])
     return {
