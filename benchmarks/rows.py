@@ -19,6 +19,8 @@ RAW_SCRAPE: Final = "benchmarks.raw_scrape"
 RAW_ADMIN: Final = "benchmarks.raw_admin"
 RAW_KEPT: Final = "benchmarks.raw_kept"
 
+RAW_COMPACTION: Final = "benchmarks.raw_compaction"
+
 COMMANDS: Final = "benchmarks.commands"
 
 RATE: Final = Figure("rate", "msg/s", more_is_better=True)
@@ -124,6 +126,11 @@ ROWS: Final = (
          *(Figure(f"{phase}_{key}", f"{unit} {phase}") for phase in ("expiry", "retention")
            for key, unit in (("p99_ms", "ms p99"), ("share", "x quiet,"), ("max_ms", "ms max"), ("s", "s")))),
         {"row": "expiry", "messages": 1_000_000, "size": 100, "limit_seconds": 400.0}, raw=RAW_KEPT),
+    Row("compaction", "a million entries of 100,000 keys are compacted; receipts meanwhile",
+        (Figure("compaction_s", "s"), Figure("again_s", "s with 10 % more"), Figure("quiet_p99_ms", "ms p99 quiet"),
+         P99, Figure("share", "x quiet,"), Figure("max_ms", "ms max"), Figure("again_p99_ms", "ms p99 again")),
+        {"row": "compaction", "messages": 1_000_000, "keys": 100_000, "size": 100, "limit_seconds": 600.0},
+        raw=RAW_COMPACTION),
     Row("policy", "a policy changed for a namespace of 10,000 topics",
         (Figure("answer_ms", "ms answer"), Figure("stall_ms", "ms longest receipt"),
          Figure("quiet_max_ms", "ms longest without"), P99, Figure("quiet_p99_ms", "ms p99 without"),

@@ -14,6 +14,13 @@ PATIENCE_SECONDS: Final = PATIENCE_MS // 1000
 QUIET_MS: Final = 300
 
 EARLIEST: Final = pulsar.InitialPosition.Earliest
+CODECS: Final = {
+    "none": pulsar.CompressionType.NONE,
+    "lz4": pulsar.CompressionType.LZ4,
+    "zlib": pulsar.CompressionType.ZLib,
+    "zstd": pulsar.CompressionType.ZSTD,
+    "snappy": pulsar.CompressionType.SNAPPY,
+}
 
 
 def not_yet(reason: str) -> pytest.MarkDecorator:

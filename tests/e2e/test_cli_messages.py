@@ -15,18 +15,11 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, admin_path, left, numbered, receive, send_all, take, until
+from tests.e2e.clients import CODECS, EARLIEST, admin_path, left, numbered, receive, send_all, take, until
 from tests.e2e.commands import command, envelopes, environment, ndjson, run
 from tests.e2e.conftest import Running
 from tests.tools.box import Box, accepts
 
-CODECS = {
-    "none": pulsar.CompressionType.NONE,
-    "lz4": pulsar.CompressionType.LZ4,
-    "zlib": pulsar.CompressionType.ZLib,
-    "zstd": pulsar.CompressionType.ZSTD,
-    "snappy": pulsar.CompressionType.SNAPPY,
-}
 BIG = 6 * 1024 * 1024
 """More than the largest message that the box takes: it goes in chunks."""
 

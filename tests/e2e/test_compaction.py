@@ -9,17 +9,10 @@ from urllib.request import urlopen
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, PATIENCE_MS, admin_path, connect, until
+from pulsarbox.storage.inspection.check import check
+from tests.e2e.clients import CODECS, EARLIEST, PATIENCE_MS, admin_path, connect, until
 from tests.e2e.conftest import Running
 from tests.tools.box import Box, admin
-
-CODECS = {
-    "none": pulsar.CompressionType.NONE,
-    "lz4": pulsar.CompressionType.LZ4,
-    "zlib": pulsar.CompressionType.ZLib,
-    "zstd": pulsar.CompressionType.ZSTD,
-    "snappy": pulsar.CompressionType.SNAPPY,
-}
 
 Known = list[tuple[str, bytes]]
 
@@ -156,6 +149,7 @@ def test_the_view_survives_kill_9_and_the_log_that_it_was_made_of(own_box: Box) 
     compact(_running(own_box), topic)
     client.close()
     own_box.kill()
+    assert not [one for one in check(own_box.data).findings if one.ledger >= 0]
     own_box.start()
     client = connect(own_box.url)
     expected = [("k1", b"46"), ("k2", b"47"), ("k3", b"48"), ("k4", b"49"), ("k0", b"new")]

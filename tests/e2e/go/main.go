@@ -50,6 +50,8 @@ var scenarios = map[string]scenario{
 	"wait-for-exclusive":     waitForExclusive,
 	"growth":                 growth,
 	"terminated":             terminated,
+	"compacted-reader":       compactedReader,
+	"compacted-consumer":     compactedConsumer,
 }
 
 var webURL = flag.String("web-url", "http://127.0.0.1:8080", "web service URL")

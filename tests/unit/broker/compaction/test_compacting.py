@@ -3,12 +3,14 @@
 import pytest
 
 from pulsarbox.broker.compaction import run as of_run
-from pulsarbox.errors import Conflict, PersistenceError, StoreFull
+from pulsarbox.errors import Conflict, EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, parse_topic
 from pulsarbox.protocol.commands import encode_payload_frame
 from pulsarbox.protocol.metadata import parse_entry
-from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSend, MessageIdData
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSend, CommandSubscribe, MessageIdData
 from pulsarbox.storage.catalog import COMPACTING, compacted_key
+from pulsarbox.storage.engine import ReadRequest
+from pulsarbox.storage.record import Entry
 from tests.unit.broker.compaction.compacting import (
     Sender,
     Taker,
@@ -350,3 +352,116 @@ def test_it_alone_acknowledges_on_its_subscription() -> None:
     taker = Taker(box, COMPACTION_SUBSCRIPTION, read_compacted=False)
     came = taker.take()
     assert taker.client.ack(came[0]).error == 22
+
+
+def trimmed_box() -> tuple[Box, Sender, list[tuple[int, int]]]:
+    """A box whose topic has a view of three keys, of which the log has none any more; and their positions."""
+    box = box_of(trims=True)
+    sender = Sender(box)
+    sender.rounds(8)
+    compact(box)
+    sender.send("k9", b"behind")
+    came = reader(box, name="all").take()
+    assert len(came) == 4 and came[2][0] < topic_of(box).ledger.first_position().ledger_id
+    return box, sender, came
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_seeks_go_to_where_the_log_is_trimmed(durable: bool) -> None:
+    box, _, came = trimmed_box()
+    taker = Taker(box) if durable else reader(box)
+    taker.take()
+    if durable:
+        taker.ack(came[-1], cumulative=True)
+    for place, wanted in (((2**64 - 1, 2**64 - 1), came), (came[1], came[1:]), ((2**63 - 1, 2**63 - 1), [])):
+        at = MessageIdData(ledgerId=place[0], entryId=place[1])
+        assert not hasattr(taker.client.request("seek", consumer_id=1, message_id=at), "error")
+        taker.client.names()
+        again = {} if durable else {"durable": False}
+        taker.client.subscribe("s" if durable else "r", read_compacted=True, **again)
+        taker.client.flow(100)
+        assert taker.take() == wanted
+        if durable:
+            box = killed(box)
+            taker = Taker(box)
+            assert taker.take() == wanted
+        taker.client.request("close_consumer", consumer_id=1)
+        taker.client.subscribe("s" if durable else "r", read_compacted=True, **again)
+
+
+def test_what_is_asked_for_again_comes_from_the_view() -> None:
+    box, _, came = trimmed_box()
+    taker = Taker(box)
+    assert taker.take() == came
+    taker.ack(came[1])
+    taker.client.ask("redeliverUnacknowledgedMessages", consumer_id=1)
+    assert taker.take() == [came[0], *came[2:]]
+
+
+def test_the_next_consumer_of_a_failover_subscription_goes_on_in_the_view() -> None:
+    box, _, came = trimmed_box()
+    takers = [Taker(box, permits=0, subType=CommandSubscribe.Failover, consumer_name=name) for name in "ab"]
+    box.advance(2)
+    active = topic_of(box).subscriptions["s"].active_consumer
+    one, two = sorted(takers, key=lambda taker: taker.client.cnx.consumers[1] is not active)
+    for taker in (one, two):
+        taker.client.names()
+    one.client.flow(2)
+    assert one.take() == came[:2]
+    one.ack(came[0])
+    one.client.request("close_consumer", consumer_id=1)
+    box.advance(2)
+    two.client.names()
+    two.client.flow(100)
+    assert two.take() == came[1:]
+
+
+def test_who_does_not_ask_for_the_view_gets_the_log() -> None:
+    box = box_of()
+    sender = Sender(box)
+    sender.rounds(3)
+    compact(box)
+    taker = Taker(box)
+    assert len(taker.take()) == 3
+    taker.client.request("close_consumer", consumer_id=1)
+    plain = Taker(box, read_compacted=False)
+    assert len(plain.take()) == 9
+
+
+def test_damaged_entries_are_kept_aside_and_passed() -> None:
+    box = box_of()
+    sender = Sender(box)
+    first = sender.send("k0", b"whole")
+    sender.send("k1", b"to be damaged")
+    sender.send("k2", b"whole")
+    original = box.engine.read
+
+    def read(request: ReadRequest) -> list[Entry]:
+        if request.ledger_id == first[0] and request.first <= 1 <= request.last:
+            if request.first == 1:
+                raise EntryDamaged(first[0], 1, 1, "a flipped bit")
+            request = request._replace(last=0)
+        return original(request)
+
+    box.engine.read = read  # type: ignore[method-assign]
+    compact(box)
+    assert list(box.broker.core.catalog.keys("quarantine/"))
+    assert reader(box).take() == [first, (first[0], 2)]
+
+
+def test_a_topic_that_is_deleted_while_it_is_compacted_leaves_nothing() -> None:
+    for steps in range(0, 24, 2):
+        box = box_of()
+        Sender(box).rounds(2)
+        compact(box)
+        Sender(box).rounds(2)
+        compaction_of(box).start(box.now)
+        box.auto = False
+        crashed_after(box, steps)
+        box.broker.topics.delete(parse_topic(TOPIC), box.now, force=True)
+        box.auto = True
+        box.turn()
+        box.advance(3)
+        for each in (box, killed(box)):
+            catalog = each.broker.core.catalog
+            assert not [*catalog.keys("compacted/"), *catalog.keys(COMPACTING)], steps

@@ -1,0 +1,199 @@
+"""Some seeds of a topic that is compacted again and again, and bugs that the rules have to notice."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.compaction import run as of_run
+from pulsarbox.broker.compaction.reading import CompactedReading
+from pulsarbox.broker.compaction.run import Run
+from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
+from pulsarbox.broker.compaction.winners import Winners
+from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.names import COMPACTION_SUBSCRIPTION
+from pulsarbox.storage.catalog import compacting_key
+from pulsarbox.storage.compacted import Original, pack_compacted
+from tests.simulation.compacted import CompactedRun
+from tests.simulation.history import Violation
+
+SEEDS = range(16)
+STEPS = 250
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A compaction of some dozen entries is to have several."""
+    monkeypatch.setattr(of_run, "STEP_ENTRIES", 5)
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seed_keeps_all_rules(seed: int) -> None:
+    CompactedRun(seed).run(STEPS)
+
+
+def test_the_seeds_do_what_the_rules_are_about() -> None:
+    done: Counter[str] = Counter()
+    for seed in SEEDS:
+        run = CompactedRun(seed)
+        run.run(STEPS)
+        done.update(run.done)
+        if all(done[name] for name in run.done):
+            return
+    pytest.fail(f"never happened: {[name for name, count in done.items() if not count]}")
+
+
+BUGS: dict[str, tuple[Patch, set[str]]] = {}
+
+
+def bug(*rules: str) -> Callable[[Patch], Patch]:
+    """Register a bug with the rules of which one has to notice it."""
+
+    def register(patch: Patch) -> Patch:
+        BUGS[patch.__name__] = patch, set(rules)
+        return patch
+
+    return register
+
+
+@bug("compacted", "latest")
+def the_first_of_a_key_stays(patch: pytest.MonkeyPatch) -> None:
+    original = Winners._message
+
+    def message(self: Winners, key: bytes, number: int, alive: bool) -> bool:
+        return key in self._latest or original(self, key, number, alive)
+
+    patch.setattr(Winners, "_message", message)
+
+
+@bug("compacted", "deleted")
+def tombstones_are_passed_over(patch: pytest.MonkeyPatch) -> None:
+    original = Winners._message
+
+    def message(self: Winners, key: bytes, number: int, alive: bool) -> bool:
+        return alive and original(self, key, number, alive)
+
+    patch.setattr(Winners, "_message", message)
+
+
+@bug("latest", "compacted")
+def keys_of_later_passes_are_lost(patch: pytest.MonkeyPatch) -> None:
+    original = Winners.end_pass
+
+    def end_pass(self: Winners) -> bool:
+        original(self)
+        return False
+
+    patch.setattr(Winners, "end_pass", end_pass)
+
+
+@bug("latest", "compacted")
+def what_a_failed_commit_had_is_missing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Run, "_lost", lambda self, error, now: self._rest(now))
+
+
+@bug("leftovers")
+def a_restart_leaves_what_was_being_made(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("pulsarbox.broker.broker.drop_leftovers", lambda core, now: None)
+
+
+@bug("leftovers")
+def a_cancelled_one_leaves_its_ledger(patch: pytest.MonkeyPatch) -> None:
+    original = Run._fail
+
+    def fail(self: Run, error: Exception, now: Any) -> None:
+        ledger_id, self.ledger_id = self.ledger_id, 0
+        original(self, error, now)
+        self.ledger_id = ledger_id
+        if ledger_id:
+            self._core.commits.put_row(compacting_key(self._topic.ledger.topic_id, ledger_id), None)
+
+    patch.setattr(Run, "_fail", fail)
+    patch.setattr("pulsarbox.storage.recovery.is_kept", lambda catalog, kind, rest: True)
+
+
+@bug("latest", "nothing-lost", "liveness")
+def what_is_not_compacted_is_trimmed(patch: pytest.MonkeyPatch) -> None:
+    def slowest(self: TopicLedgers) -> Any:
+        cursors = self._stored.cursors.values()
+        return min((each.mark_delete for each in cursors if each.name != COMPACTION_SUBSCRIPTION), default=None)
+
+    patch.setattr(TopicLedgers, "_slowest", slowest)
+
+
+@bug("deleted", "compacted", "order")
+def a_reader_changes_its_view_in_the_middle(patch: pytest.MonkeyPatch) -> None:
+    original = TopicCompaction._ended
+
+    def ended(self: TopicCompaction, view: Any, error: Any, now: Any) -> None:
+        original(self, view, error, now)
+        if view is not None:
+            for subscription in self._topic.subscriptions.values():
+                compacted = subscription.source.compacted
+                if compacted is not None and compacted.inside:
+                    at = subscription.source.position
+                    compacted.leave()
+                    compacted._enter(at)
+
+    patch.setattr(TopicCompaction, "_ended", ended)
+
+
+@bug("backlog")
+def mark_delete_stays_where_the_view_has_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CompactedReading, "_come_to", lambda self, position, messages, size: None)
+
+
+@bug("acked-stays", "order")
+def the_view_knows_no_acknowledgements(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CompactedReading, "_is_acked", lambda self, position: False)
+
+
+@bug("backlog")
+def totals_are_those_of_what_is_left(patch: pytest.MonkeyPatch) -> None:
+
+    def pack(each: Original, ledger_id: int, number: int) -> Any:
+        less = each.entry._replace(total_messages=max(each.entry.total_messages - 3, 0))
+        return pack_compacted(each._replace(entry=less), ledger_id, number)
+
+    patch.setattr(of_run, "pack_compacted", pack)
+
+
+@bug("latest", "nothing-lost", "compacted")
+def the_trimmed_part_of_the_view_is_not_read(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CompactedReading, "start_at", lambda self, position, mark: None)
+
+
+@bug("latest", "compacted", "deleted", "backlog")
+def the_log_goes_on_too_late(patch: pytest.MonkeyPatch) -> None:
+    original = CompactedReading._end
+
+    def end(self: CompactedReading) -> Any:
+        found = original(self)
+        return found._replace(entry_id=found.entry_id + 1)
+
+    patch.setattr(CompactedReading, "_end", end)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch, rules = BUGS[name]
+    patch(monkeypatch)
+    noticed = next(filter(None, map(_noticed, range(60))), "nobody noticed")
+    assert noticed in rules
+
+
+def _noticed(seed: int) -> str:
+    """The rule that a seed breaks; empty where it keeps all."""
+    try:
+        CompactedRun(seed).run(STEPS)
+    except Violation as violation:
+        return violation.rule
+    return ""

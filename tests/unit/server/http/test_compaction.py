@@ -1,0 +1,56 @@
+"""Compaction over HTTP."""
+
+import asyncio
+from typing import Any
+
+from tests.unit.server.http.clients import Client
+from tests.unit.server.http.harness import Box, with_box
+
+T = "persistent://public/default/t"
+PATH = "/persistent/public/default/t"
+
+
+async def ended(box: Box, path: str) -> dict[str, Any]:
+    """The status once it is no longer RUNNING."""
+    found: dict[str, Any] = {"status": "RUNNING"}
+    while found["status"] == "RUNNING":
+        await asyncio.sleep(0.005)
+        found = (await box.get(f"{path}/compaction")).value
+    return found
+
+
+def test_it_is_started_and_tells_how_it_went() -> None:
+    async def scenario(box: Box) -> None:
+        Client(box).publish(T, 3)
+        assert (await box.get(f"{PATH}/compaction")).value == {"status": "NOT_RUN", "lastError": ""}
+        assert (await box.put(f"{PATH}/compaction")).status == 204
+        assert await ended(box, PATH) == {"status": "SUCCESS", "lastError": ""}
+        stats = (await box.get(f"{PATH}/stats")).value
+        assert stats["compaction"]["lastCompactionRemovedEventCount"] == 3, "none of them has a key"
+        assert (await box.get(f"{PATH}/internalStats")).value["compactedLedger"]["entries"] == 0
+
+    with_box(scenario)
+
+
+def test_partitions_are_compacted_together() -> None:
+    async def scenario(box: Box) -> None:
+        await box.put(f"{PATH}/partitions", 2)
+        for number in range(2):
+            Client(box).publish(f"{T}-partition-{number}", 2)
+        assert (await box.put(f"{PATH}/compaction")).status == 204
+        for number in range(2):
+            assert (await ended(box, f"{PATH}-partition-{number}"))["status"] == "SUCCESS"
+        assert (await box.get(f"{PATH}/compaction")).status == 405
+
+    with_box(scenario)
+
+
+def test_refusals() -> None:
+    async def scenario(box: Box) -> None:
+        assert (await box.put(f"{PATH}/compaction")).status == 404
+        assert (await box.get(f"{PATH}/compaction")).status == 404
+        other = "/non-persistent/public/default/n"
+        await box.put(other)
+        assert (await box.put(f"{other}/compaction")).status == 405
+
+    with_box(scenario)
