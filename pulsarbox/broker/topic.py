@@ -249,10 +249,11 @@ class PersistentTopic(Topic):
         if not self._takes(producer, send, parsed.metadata, len(payload), now):
             return
         ledger, deduplication = self.ledger, self.deduplication
-        if deduplication is not None and not deduplication.is_new(producer, send, parsed, payload, now):
-            return
         info = self.ledgers.for_append(now)
         entry = self._entry(parsed, payload, info, now)
+        ids = send.sequence_id, send.highest_sequence_id
+        if deduplication is not None and not deduplication.takes(producer, ids, entry[2], parsed, payload, now):
+            return
         ledger.append(entry)
         if self.expiry.on:
             self.expiry.published(entry)
@@ -277,10 +278,8 @@ class PersistentTopic(Topic):
                 self.core.commits.ledger_changed(ledger)
         else:
             appended.append(entry)
-        group.receipts.append((producer, send.sequence_id, send.highest_sequence_id, ledger_id, entry_id))
+        group.receipts.append((producer, *ids, ledger_id, entry_id))
         producer.published(entry[3], len(payload))
-        if deduplication is not None:
-            deduplication.appended(producer, send, parsed, payload, now)
 
     def _takes(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now) -> bool:
         """Whether a message may be stored; raises why it is refused, where that is the message's own affair."""

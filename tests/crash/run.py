@@ -243,8 +243,8 @@ def deduplicating(start_cmd: Sequence[str] | str) -> list[str]:
 
 def judge(events: Iterable[dict[str, Any]], window: int, layout: Layout) -> Verdict:
     topics = {name: TOPIC + topic for topic, _, names in layout for name, _, _ in names}
-    # Consumers in C++ leave out a message whose first chunks they had before they lost their connection: it comes again,
-    # after others, when the next one is opened. The log is asked for its order everywhere.
+    # Consumers in C++ leave out a message whose first chunks they had before they lost their connection: it comes
+    # again, after others, when the next one is opened. The log is asked for its order everywhere.
     whole = [names for _, publishers, names in layout if not any("chunked" in each for each in publishers)]
     ordered = [name for names in whole for name, shared, _ in names if not shared]
     once = [TOPIC + topic for topic, _, _ in layout] if layout is DEDUP_LAYOUT else []

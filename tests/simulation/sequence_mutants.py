@@ -18,7 +18,7 @@ from tests.simulation.mutants import mutant
 
 @mutant("once")
 def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Deduplication, "is_new", lambda self, producer, send, parsed, payload, now: True)
+    patch.setattr(Deduplication, "_is_new", lambda *_: True)
 
 
 @mutant("once", "recovered")
@@ -137,7 +137,7 @@ def the_first_chunk_stands_for_all(patch: pytest.MonkeyPatch) -> None:
 
     def push_chunk(self: SequenceIds, name: str, begun: Begun) -> None:
         original(self, name, begun)
-        self._open[name] = begun.sequence_id
+        self.open[name] = begun.sequence_id
 
     patch.setattr(SequenceIds, "push_chunk", push_chunk)
 
