@@ -122,7 +122,7 @@ def window(rate: int) -> int:
     return 2 * queue(rate) + 100
 
 
-def plan(url: str, rate: int, layout: Layout) -> dict[str, Any]:
+def plan(box: Box, rate: int, layout: Layout) -> dict[str, Any]:
     publishers = [
         {"topic": TOPIC + topic, "producer": name, "batched": "batched" in name, "chunked": "chunked" in name}
         for topic, names, _ in layout
@@ -135,7 +135,8 @@ def plan(url: str, rate: int, layout: Layout) -> dict[str, Any]:
     ]
     audits = [{"topic": TOPIC + topic, "subscription": "audit"} for topic, _, _ in layout]
     return {
-        "url": url,
+        "url": box.url,
+        "web_url": box.web_url,
         "rate": rate,
         "queue": queue(rate),
         "resume": layout is DEDUP_LAYOUT,
@@ -213,7 +214,7 @@ def crash(
     """One run, its files in ``folder``."""
     layout = DEDUP_LAYOUT if dedup else LAYOUT
     box, run = Box(folder / "data", deduplicating(start_cmd) if dedup else start_cmd), Run(seed)
-    (folder / "plan.json").write_text(json.dumps(plan(box.url, rate, layout)))
+    (folder / "plan.json").write_text(json.dumps(plan(box, rate, layout)))
     command = worker_command(worker, folder)
     clients = None
     try:
