@@ -102,20 +102,6 @@ def chunks_are_not_in_the_journal(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sequences, "pack_sequence", lambda record: pack_sequence(record._replace(begun=None)))
 
 
-@mutant("once")
-def checkpoints_leave_chunks_out(patch: pytest.MonkeyPatch) -> None:
-    original = SequenceIds.dirty_rows
-
-    def dirty_rows(self: SequenceIds) -> dict[str, Any]:
-        rows = original(self)
-        for row in rows.values():
-            if row is not None:
-                row.pop("begun", None)
-        return rows
-
-    patch.setattr(SequenceIds, "dirty_rows", dirty_rows)
-
-
 @mutant("once", seeds=(117,))
 def a_failed_commit_keeps_its_chunks(patch: pytest.MonkeyPatch) -> None:
     original = SequenceIds.roll_back
