@@ -18,6 +18,7 @@ RAW_SUBSCRIPTIONS: Final = "benchmarks.raw_subscriptions"
 RAW_SCRAPE: Final = "benchmarks.raw_scrape"
 RAW_ADMIN: Final = "benchmarks.raw_admin"
 RAW_KEPT: Final = "benchmarks.raw_kept"
+RAW_DEDUP: Final = "benchmarks.raw_dedup"
 
 RAW_COMPACTION: Final = "benchmarks.raw_compaction"
 
@@ -136,6 +137,14 @@ ROWS: Final = (
          Figure("quiet_max_ms", "ms longest without"), P99, Figure("quiet_p99_ms", "ms p99 without"),
          Figure("share", "x p99")),
         {"row": "policy", "messages": 10_000, "topics": 10_000, "limit_seconds": 300.0}, raw=RAW_KEPT),
+    # Two topics by turns. Clients in C++, Python and Go do not tell the last sequence id of a batch.
+    *(Row(f"dedup-{name}", f"deduplication, {title}",
+          (RATE, Figure("without", "msg/s without", more_is_better=True),
+           Figure("ratio", "of without", more_is_better=True), BROKER, Figure("without_us", "us broker without")),
+          {"row": "dedup", "messages": messages, "batch": batch, "told": told, "limit_seconds": 300.0}, raw=RAW_DEDUP)
+      for name, title, messages, batch, told in (
+          ("single", "single", 240_000, 0, False), ("batched", "batches of 100 as of Java", 800_000, 100, True),
+          ("untold", "batches of 100 as of C++", 800_000, 100, False))),
     Row("fanout-single", "fan-out to 10 subscriptions, single", (RATE, IN_RATE),
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),

@@ -7,6 +7,7 @@ Beside it stands which chunks there are of a message whose last one is still to 
 becomes the highest one with the last.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from pulsarbox.storage.catalog import Row, sequence_key
@@ -33,8 +34,10 @@ class SequenceIds:
     def __init__(self, topic_id: int) -> None:
         self.topic_id = topic_id
         self.persisted: dict[str, LastSequence] = {}
-        self._open: dict[str, int] = {}
+        self.open: dict[str, int] = {}
         """In the batch that gathers."""
+        self._last: dict[str, Callable[[], int | None]] = {}
+        """Looks up the last sequence id of the last batch of a producer whose first one alone is in ``open``."""
         self._open_begun: dict[str, Begun] = {}
         """The same, of producers that have sent chunks; it may be complete since."""
         self._under_way: dict[str, LastSequence] = {}
@@ -44,7 +47,7 @@ class SequenceIds:
 
     def last_pushed(self, name: str) -> int | None:
         """The highest sequence id that was appended, durable or not; None where nothing is known of the producer."""
-        highest = self._open.get(name)
+        highest = self.open.get(name)
         if highest is not None:
             return highest
         last = self._under_way.get(name) or self.persisted.get(name)
@@ -70,16 +73,22 @@ class SequenceIds:
 
     def is_pending(self, name: str) -> bool:
         """Whether a sequence id of the producer is appended and not durable yet."""
-        return name in self._open or name in self._under_way
+        return name in self.open or name in self._under_way
 
-    def push(self, name: str, highest: int) -> None:
-        """An entry was appended whose highest sequence id this is; it is greater than the last one pushed."""
-        self._open[name] = highest
+    def push(self, name: str, highest: int, last: Callable[[], int | None] | None = None) -> None:
+        """An entry was appended whose highest sequence id this is; it is greater than the last one pushed.
+
+        ``last`` looks up a higher one, None where there is none. That is done once, before the batch is written: it
+        takes long where the entry has many messages, and most entries have another one behind them.
+        """
+        self.open[name] = highest
+        if last is not None:
+            self._last[name] = last
 
     def push_chunk(self, name: str, begun: Begun) -> None:
         """A chunk was appended, and was not the last of its message."""
         highest = self.last_pushed(name)
-        self._open[name] = NOTHING if highest is None else highest
+        self.open[name] = NOTHING if highest is None else highest
         self._open_begun[name] = begun
 
     def touch(self, name: str, wall: int) -> None:
@@ -91,11 +100,11 @@ class SequenceIds:
 
     def names(self) -> list[str]:
         """The producers of which something is known, or will be."""
-        return list(dict.fromkeys((*self.persisted, *self._under_way, *self._open)))
+        return list(dict.fromkeys((*self.persisted, *self._under_way, *self.open)))
 
     def forget(self, name: str) -> bytes:
         """Know nothing of a producer any more; gives the record that says so, for the open batch."""
-        for known in (self.persisted, self._under_way, self._open, self._open_begun):
+        for known in (self.persisted, self._under_way, self.open, self._open_begun, self._last):
             known.pop(name, None)
         self._dirty.add(name)
         return pack_sequence(SequenceId(self.topic_id, name, -1, 0, forgotten=True))
@@ -106,14 +115,17 @@ class SequenceIds:
         """What was pushed since the last call, packed for the batch that is written at ``wall`` (ms since 1970)."""
         assert not self._under_way, "two batches are being written"
         records = []
-        for name, highest in self._open.items():
+        for name, look_up in self._last.items():
+            self.open[name] = max(self.open[name], look_up() or NOTHING)
+        self._last.clear()
+        for name, highest in self.open.items():
             begun = self.begun_pushed(name)
             if begun is not None and begun.sequence_id <= highest:
                 begun = None
             self._under_way[name] = LastSequence(highest, wall, begun)
             records.append(pack_sequence(SequenceId(self.topic_id, name, highest, wall, begun=begun)))
-        self._dirty.update(self._open)
-        self._open.clear()
+        self._dirty.update(self.open)
+        self.open.clear()
         self._open_begun.clear()
         return records
 
@@ -129,8 +141,9 @@ class SequenceIds:
         """The batch that was being written is not stored, and the one behind it is given up."""
         self._dirty.update(self._under_way)  # a checkpoint that was made with the batch may have taken their rows
         self._under_way.clear()
-        self._open.clear()
+        self.open.clear()
         self._open_begun.clear()
+        self._last.clear()
 
     def replay(self, record: SequenceId) -> None:
         """Apply a record of the log."""

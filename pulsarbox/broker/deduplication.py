@@ -8,6 +8,7 @@ What is compared is durable with the entries themselves (``storage.sequences``),
 """
 
 from collections.abc import Container
+from functools import partial
 from itertools import islice, takewhile
 from typing import Final
 
@@ -19,13 +20,16 @@ from pulsarbox.protocol.batch import last_sequence_id
 from pulsarbox.protocol.checksum import crc32c, extend
 from pulsarbox.protocol.compression import CodecMissing, NotUnpacked, decompress
 from pulsarbox.protocol.metadata import ParsedEntry
-from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
 from pulsarbox.protocol.violations import MalformedMetadata
+from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Begun
 from pulsarbox.storage.recovery import StoredTopic
 
 NOWHERE = 0xFFFFFFFFFFFFFFFF
 """Ledger and entry of a duplicate in its receipt: -1 as it stands on the wire."""
+
+MOST: Final = (1 << 63) - 1
+IN_PARTS: Final = EntryFlag.BATCH | EntryFlag.CHUNK
 
 RESENT_MS: Final = 30_000
 """How long chunks of a message without an end are recognised: half of the minute after which consumers, unless told
@@ -41,6 +45,7 @@ class Deduplication:
     def __init__(self, core: Core, stored: StoredTopic, connected: Container[str]) -> None:
         self.stored = stored
         self._sequences = stored.sequences
+        self._open = stored.sequences.open
         self._connected = connected
         self._commits = core.commits
         self._started = core.started
@@ -49,14 +54,40 @@ class Deduplication:
 
     # Publishing
 
-    def is_new(self, producer: Producer, send: CommandSend, parsed: ParsedEntry, payload: bytes, now: Now) -> bool:
-        """Whether the message is to be stored; if not, its receipt is on its way.
+    def takes(
+        self,
+        producer: Producer,
+        ids: tuple[int, int],
+        flags: int,
+        parsed: ParsedEntry,
+        payload: bytes,
+        now: Now,
+    ) -> bool:
+        """Whether the message is to be stored, in the open batch and at once; if not, its receipt is on its way.
 
+        ``ids`` are the sequence id of its SEND and the highest one there, 0 for none; ``flags`` are those of its entry.
         Raises PersistenceError where a message with its sequence id is on its way to the disk, and may not get there.
         """
-        name, sequence_id = producer.name, _signed(send.sequence_id)
-        pushed = self._sequences.last_pushed(name)
-        if pushed is None or sequence_id > pushed:
+        name, sequence_id = producer.name, _signed(ids[0])
+        pushed = self._open.get(name)
+        if pushed is None:
+            pushed = self._sequences.last_pushed(name)
+        is_higher = pushed is None or sequence_id > pushed
+        if is_higher and not flags & IN_PARTS:
+            self._open[name] = max(sequence_id, _signed(ids[1])) if ids[1] else sequence_id
+        elif self._is_new(name, sequence_id, is_higher, parsed, payload, now):
+            self._push(name, sequence_id, _signed(ids[1]), parsed, payload, now)
+        else:
+            self._answer(producer, ids, now)
+            return False
+        self._commits.open.sequenced[self] = None
+        return True
+
+    def _is_new(
+        self, name: str, sequence_id: int, is_higher: bool, parsed: ParsedEntry, payload: bytes, now: Now
+    ) -> bool:
+        """The same of anything; ``is_higher`` says whether its sequence id is above all that were sent."""
+        if is_higher:
             if parsed.metadata.num_chunks_from_msg <= 1:
                 return True
             has, is_stored = self._has_chunk(name, sequence_id, parsed, payload, now)
@@ -67,14 +98,16 @@ class Deduplication:
             is_stored = persisted is not None and sequence_id <= persisted
         if not is_stored:
             raise PersistenceError("Cannot determine whether the message is a duplicate at this time")
+        return False
+
+    def _answer(self, producer: Producer, ids: tuple[int, int], now: Now) -> None:
+        """The receipt of a duplicate. Clients take receipts in the order they have sent in."""
         waits = producer.pending > 0
         producer.published(0, 0)
-        if waits:  # clients take receipts in the order they have sent in
-            receipt = (producer, send.sequence_id, send.highest_sequence_id, NOWHERE, NOWHERE)
-            self._commits.open.receipts.append(receipt)
+        if waits:
+            self._commits.open.receipts.append((producer, *ids, NOWHERE, NOWHERE))
         else:
-            producer.receipt(send.sequence_id, send.highest_sequence_id, NOWHERE, NOWHERE, now)
-        return False
+            producer.receipt(*ids, NOWHERE, NOWHERE, now)
 
     def _has_chunk(
         self, name: str, sequence_id: int, parsed: ParsedEntry, payload: bytes, now: Now
@@ -88,15 +121,16 @@ class Deduplication:
         persisted = self._sequences.begun_persisted(name)
         return True, persisted is not None and persisted[:2] == pushed[:2] and number < len(persisted.sums)
 
-    def appended(self, producer: Producer, send: CommandSend, parsed: ParsedEntry, payload: bytes, now: Now) -> None:
+    def _push(self, name: str, sequence_id: int, highest: int, parsed: ParsedEntry, payload: bytes, now: Now) -> None:
         """The message is in the open batch."""
-        metadata, sequence_id = parsed.metadata, _signed(send.sequence_id)
+        metadata = parsed.metadata
         chunks = metadata.num_chunks_from_msg
         if chunks > 1 and metadata.chunk_id < chunks - 1:
-            self._begin(producer.name, sequence_id, parsed, payload, now)
-        else:
-            self._sequences.push(producer.name, _highest(sequence_id, send, parsed, payload))
-        self._commits.open.sequenced[self] = None
+            self._begin(name, sequence_id, parsed, payload, now)
+            return
+        is_told = highest > sequence_id or metadata.num_messages_in_batch <= 1
+        last = None if is_told else partial(_last_of_batch, parsed, payload)
+        self._sequences.push(name, max(sequence_id, highest), last)
 
     def _begin(self, name: str, sequence_id: int, parsed: ParsedEntry, payload: bytes, now: Now) -> None:
         """A chunk is in the open batch, and others are to follow."""
@@ -149,7 +183,7 @@ class Deduplication:
 
 def _signed(word: int) -> int:
     """A sequence id as Pulsar reads it."""
-    return word - (1 << 64) if word >> 63 else word
+    return word - (1 << 64) if word > MOST else word
 
 
 def _checksum(parsed: ParsedEntry, payload: bytes) -> int:
@@ -159,19 +193,19 @@ def _checksum(parsed: ParsedEntry, payload: bytes) -> int:
     return extend(crc32c(whole), payload[parsed.body_offset :])
 
 
-def _highest(sequence_id: int, send: CommandSend, parsed: ParsedEntry, payload: bytes) -> int:
-    """The sequence id of the last message of an entry.
+def _last_of_batch(parsed: ParsedEntry, payload: bytes) -> int | None:
+    """The sequence id of the last message of a batch; None where it has none, or cannot be seen.
 
-    Of a batch Java clients tell it. Those in C++, Python, Node.js and Go do not: it stands with the message. Without
+    Java clients tell it in the SEND. Those in C++, Python, Node.js and Go do not: it stands with the message. Without
     that a producer that comes back would be told the first one of its last batch, and send the others again.
     """
-    highest, metadata = _signed(send.highest_sequence_id), parsed.metadata
-    if highest > sequence_id or metadata.num_messages_in_batch == 1 or metadata.encryption_keys:
-        return max(highest, sequence_id)
+    metadata = parsed.metadata
+    if metadata.encryption_keys:
+        return None
     body = payload[parsed.body_offset :]
     try:
         body = decompress(metadata.compression, body, metadata.uncompressed_size)
         last = last_sequence_id(body, metadata.num_messages_in_batch)
     except (CodecMissing, NotUnpacked, MalformedMetadata):
-        return sequence_id
-    return sequence_id if last is None else max(sequence_id, _signed(last))
+        return None
+    return None if last is None else _signed(last)

@@ -247,21 +247,25 @@ class PersistentTopic(Topic):
         parsed = parse_entry(payload)
         if not self._takes(producer, send, parsed.metadata, len(payload), now):
             return
-        deduplication = self.deduplication
-        if deduplication is not None and not deduplication.is_new(producer, send, parsed, payload, now):
+        entry = self._entry(parsed, payload, now)
+        deduplication, ids = self.deduplication, (send.sequence_id, send.highest_sequence_id)
+        if deduplication is not None and not deduplication.takes(producer, ids, entry[2], parsed, payload, now):
             return
-        entry = self.append(parsed, payload, now)
-        receipt = (producer, send.sequence_id, send.highest_sequence_id, entry[0], entry[1])
-        self.core.commits.open.receipts.append(receipt)
+        self._append(entry, parsed.metadata, payload, now)
+        self.core.commits.open.receipts.append((producer, *ids, entry[0], entry[1]))
         producer.published(entry[3], len(payload))
-        if deduplication is not None:
-            deduplication.appended(producer, send, parsed, payload, now)
 
     def append(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
         """Put a message that may be stored into the open batch."""
-        ledger, metadata = self.ledger, parsed.metadata
-        info = self.ledgers.for_append(now)
-        entry = make_entry(ledger, info, parsed, payload, now)
+        entry = self._entry(parsed, payload, now)
+        self._append(entry, parsed.metadata, payload, now)
+        return entry
+
+    def _entry(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
+        return make_entry(self.ledger, self.ledgers.for_append(now), parsed, payload, now)
+
+    def _append(self, entry: Entry, metadata: MessageMetadata, payload: bytes, now: Now) -> None:
+        ledger = self.ledger
         ledger.append(entry)
         if self.expiry.on:
             self.expiry.published(entry)
@@ -285,7 +289,6 @@ class PersistentTopic(Topic):
                 self.core.commits.ledger_changed(ledger)
         else:
             appended.append(entry)
-        return entry
 
     def _takes(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now) -> bool:
         """Whether a message may be stored; raises why it is refused, where that is the message's own affair."""

@@ -134,7 +134,10 @@ class Sending:
         if not group:
             return
         if isinstance(group[0], bytes):
-            self._producer.send_plain(group)  # type: ignore[arg-type] # all are what the first is
+            try:
+                self._producer.send_plain(group)  # type: ignore[arg-type] # all are what the first is
+            except ValueError as error:  # a line that is too large, of some that are not told apart here
+                raise BadInput(str(error)) from None
             return
         for message in group:
             assert isinstance(message, Outgoing)

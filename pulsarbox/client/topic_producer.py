@@ -12,6 +12,7 @@ from pulsarbox.client.attached import Comeback
 from pulsarbox.client.compression import compress
 from pulsarbox.client.errors import NoAnswer, NotConnected, passes, told
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import encode_frame
 from pulsarbox.protocol.outgoing import Envelope, Outgoing, in_batch, metadata, plain_in_batch, send_frame
 from pulsarbox.protocol.PulsarApi_pb2 import (
@@ -250,6 +251,11 @@ class TopicProducer:
 
     def _send_in_chunks(self, message: Outgoing, envelope: Envelope, packed: bytes, tokens: Sequence[Any]) -> None:
         """A message that is larger than the broker takes, in several entries."""
+        if not parse_topic(self.topic).persistent:
+            raise ValueError(
+                f"a message of {len(packed)} bytes is larger than the {self._max_message_size} that the broker takes,"
+                " and in chunks it can go to persistent topics only"
+            )
         uuid = f"{self._name}-{envelope.sequence_id}"
         largest = envelope._replace(chunk=(uuid, 2**31 - 1, len(packed), 2**31 - 1))
         room = self._max_message_size - len(metadata(message, largest))

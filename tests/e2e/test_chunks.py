@@ -1,6 +1,7 @@
 """Messages in chunks: mixed, cut off, sent again; read by the official client, by ours and by the commands."""
 
 import json
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,6 +84,18 @@ def test_mixed_chunks_are_put_together(box: Running, client: Any, ours: Client, 
         ("consume", topic, "-s", "s", "-n", "2"),
     ):
         assert run(*words, "--url", box.url).stdout == b"b0b1\na0a1a2\n"
+
+
+def test_over_http_each_chunk_is_shown_by_itself(box: Running, topic: str) -> None:
+    """As Pulsar does it, with which it is and how many there are in the headers."""
+    mix(box, topic)
+    shown = []
+    for number in range(1, 4):
+        query = f"examinemessage?initialPosition=earliest&messagePosition={number}"
+        with urllib.request.urlopen(f"{box.web_url}/admin/v2/{admin_path(topic)}/{query}", timeout=SECONDS) as answer:
+            headers = [answer.headers[f"X-Pulsar-PROPERTY-{name}"] for name in ("CHUNK-ID", "TOTAL-CHUNKS")]
+            shown.append((answer.read(), *headers))
+    assert shown == [(b"a0", "0", "3"), (b"b0", "0", "2"), (b"a1", "1", "3")]
 
 
 def test_what_is_not_complete_is_not_acknowledged_with_what_comes_after_it(
@@ -172,3 +185,10 @@ def test_messages_of_an_embedded_box_end_before_what_is_not_complete() -> None:
             a.send(0, b"whole")
             a.chunk(1, 0, 2, b"half")
         assert [each.payload for each in box.messages(topic)] == [b"whole"]
+
+
+@pytest.mark.parametrize("form", ["raw", "lines"])
+def test_to_a_topic_that_is_not_persistent_nothing_goes_in_chunks(box: Running, topic: str, form: str) -> None:
+    topic = topic.replace("persistent", "non-persistent", 1)
+    done = run("produce", topic, "-i", form, "--url", box.url, stdin=b"x" * (6 << 20), code=1)
+    assert b"in chunks it can go to persistent topics only" in done.stderr

@@ -174,6 +174,16 @@ func (w *worker) publish(p place) {
 	pending.Wait()
 }
 
+// unload has the broker close all producers of a topic. One that is closed by its client while it comes back stays open,
+// on a connection that the client has made after its own end, and has the name for ever.
+func (w *worker) unload(topic string) {
+	path := w.plan.WebURL + "/admin/v2/" + strings.Replace(topic, "://", "/", 1) + "/unload"
+	request := must1(http.NewRequest(http.MethodPut, path, nil))
+	if answer, err := http.DefaultClient.Do(request); err == nil { // the broker may be down
+		answer.Body.Close()
+	}
+}
+
 // publishResuming publishes through producers that end in the middle; each goes on behind the last number that has a
 // receipt: this client does not show what the broker says that it has. A batch is judged by its first message, so where
 // there are batches a producer ends when all of its messages have their receipts. The last one sends what was sent and
@@ -183,9 +193,14 @@ func (w *worker) publishResuming(p place) {
 	var last atomic.Int64
 	last.Store(-1)
 	for sent, over := 0, false; !over; {
-		// A client of its own: one that is closed while its producer comes back leaves that open on the connection.
 		client := newClient(w.plan.URL)
-		producer := insist(func() (pulsar.Producer, error) { return client.CreateProducer(optionsOf(p)) })
+		producer := insist(func() (pulsar.Producer, error) {
+			made, err := client.CreateProducer(optionsOf(p))
+			if err != nil && strings.Contains(err.Error(), "ProducerBusy") {
+				w.unload(p.Topic)
+			}
+			return made, err
+		})
 		var pending sync.WaitGroup
 		first, begin := int(last.Load())+1, time.Now()
 		w.history.write(event{Kind: "resumed", Topic: p.Topic, Producer: p.Producer, Seq: first})

@@ -196,6 +196,24 @@ def test_of_a_batch_whose_client_does_not_tell_it_the_last_one_is_looked_up(
     assert topic_of(box).last_sequence_id("p") == highest
 
 
+def test_a_batch_that_was_refused_tells_nothing_of_what_comes_instead() -> None:
+    box = dedup_box()
+    client, _ = opened(box)
+    box.auto = False
+    client.send(3)
+    batch = take(box)
+    client.send(4, batch_of(4, 5, 6), batch=3)
+    box.broker.committed(batch, box.now, PersistenceError("no space left"))
+    box.auto = True
+    box.advance(1)
+    client.inbox.clear()
+    client.producer(1, producer_name="p")
+    for sequence_id in (3, 4, 5):
+        client.send(sequence_id)
+    assert said(client) == ["stored"] * 3
+    assert opened(box.restart())[1] == 5
+
+
 @pytest.mark.parametrize(
     "metadata",
     [{"compression": 1, "uncompressed_size": 9}, {"encryption_keys": [EncryptionKeys(key="k", value=b"v")]}, {}],
