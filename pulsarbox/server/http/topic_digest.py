@@ -1,8 +1,8 @@
 """What ``broker-stats/topics`` says of a topic: the JSON of Pulsar 4.2, field by field.
 
 A part of what the statistics of a topic say, made for itself, and as text at once: it is asked for of all topics, again
-and again, beside clients that publish. Measured: 9 us for a topic with a producer and a consumer, where a dictionary
-took 20 us and its JSON another 7.
+and again, beside clients that publish. Measured: 15 us for a topic with a producer and a consumer out of a thousand,
+where a dictionary and its JSON took 26.
 """
 
 from json.encoder import encode_basestring
