@@ -39,6 +39,8 @@ SLACK: Final = 4.0
 """Seconds of the world without anything new in which the box does what is due: reads take turns, some fail."""
 A_MOMENT: Final = 5.0
 """Seconds for which a value that held counts for what is only seen now: of topics that are not in memory, a commit."""
+A_BATCH: Final = 2.0
+"""Seconds after which what was sent is stored, or is not."""
 SOME_BYTES: Final = 100_000
 """How far what is on its way to the disk may make a topic larger than it looks."""
 
@@ -107,10 +109,10 @@ class Reasons(Checker):
         for position in positions:
             entry = topic.entries[position]
             expired = any(each.value and entry.begins + each.value <= each.wall for each in ttls)
-            aged = any(_evicts(each) and entry.begins + each.value.target <= each.wall for each in ages)
+            aged = any(_evicts(each) and entry.begins + _target(each) <= each.wall for each in ages)
             # What is behind an entry that is evicted is less than nine tenths of the limit only together with it.
             behind = total - entry.through + entry.size
-            if expired or aged or any(behind > each.value.target for each in sizes):
+            if expired or aged or any(behind > _target(each) for each in sizes):
                 continue
             now = self.model.world.now.wall
             self.check(False, "acknowledged by nobody, for no reason:", topic.name, sub.name, position,
@@ -125,6 +127,11 @@ class Reasons(Checker):
         after = book.in_force(sub.topic.name, SUBSCRIPTION_EXPIRATION, A_MOMENT)
         due = any(each.value and since + each.value <= each.wall for each in after)
         self.check(due, "a subscription is deleted for no reason:", sub.topic.name, sub.name, since, after)
+
+
+def _target(ruled: Ruled) -> int:
+    """How much an eviction leaves: nine tenths of the limit."""
+    return int(ruled.value.limit) * 9 // 10
 
 
 def _evicts(ruled: Ruled) -> bool:
@@ -414,7 +421,7 @@ class Deduplicated(Checker):
             return
         topic = producer.topic.name
         if position == NOWHERE:
-            on = any(each.value for each in book.in_force(topic, DEDUPLICATION, A_MOMENT))
+            on = any(each.value for each in book.in_force(topic, DEDUPLICATION, A_BATCH))
             self.check(on, "a duplicate without deduplication:", topic, pending.sequence_id)
 
     def turn(self) -> None:
@@ -428,7 +435,7 @@ class Deduplicated(Checker):
                 continue
             self._seen[topic.name] = len(topic.order)
             ruled = book.held(topic.name, DEDUPLICATION)[-1]
-            if ruled.value and self.model.world.monotonic - ruled.since > A_MOMENT:
+            if ruled.value and self.model.world.monotonic - ruled.since > A_BATCH:
                 self._note(topic, fresh, ruled.since)
 
     def _note(self, topic: TopicView, positions: list[Position], since: float) -> None:

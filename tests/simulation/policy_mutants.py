@@ -14,12 +14,10 @@ from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.handlers import subscribe
 from pulsarbox.broker.limits.box_limits import BoxLimits, Group
 from pulsarbox.broker.limits.step import Step
-from pulsarbox.broker.limits.topic_limits import TopicLimits
 from pulsarbox.broker.policies import policies
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.retention import DISABLED, Retention
 from pulsarbox.broker.subscription import Subscription
-from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.upkeep import Upkeep
 from pulsarbox.storage.catalog import Row
 from tests.simulation import kept_mutants
@@ -33,7 +31,7 @@ mutant("expired", "quotas", "retained", seeds=(1256,))(kept_mutants.a_changed_po
 mutant("quotas", "one-reply", seeds=(12,))(kept_mutants.held_producers_are_not_told_that_the_backlog_fell)
 mutant("quotas", "one-reply", seeds=(595,))(kept_mutants.a_changed_quota_is_not_taken)
 mutant("quotas", seeds=(1070,))(kept_mutants.the_quota_is_looked_at_when_producers_come_and_not_before)
-mutant("reason")(kept_mutants.an_eviction_takes_all)
+mutant("reason", seeds=(258,))(kept_mutants.an_eviction_takes_all)
 mutant("quotas", seeds=(356,))(kept_mutants.an_eviction_takes_too_little)
 
 
@@ -138,28 +136,12 @@ def clients_make_subscriptions_that_they_may_not(patch: pytest.MonkeyPatch) -> N
     patch.setattr(subscribe, "AUTO_SUBSCRIPTIONS", always)
 
 
-@mutant("admitted")
-def subscribing_is_not_counted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TopicLimits, "check_subscribe", lambda self, who, now: None)
-
-
 @mutant("unacked-limits", seeds=(130,))
 def limits_of_unacknowledged_messages_change_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Subscription, "limit_unacked", lambda self, now: None)
 
 
-@mutant("deduplicated")
-def deduplication_stays_on(patch: pytest.MonkeyPatch) -> None:
-    original = PersistentTopic.update_deduplication
-
-    def update(self: PersistentTopic) -> None:
-        if self._deduplicates():
-            original(self)
-
-    patch.setattr(PersistentTopic, "update_deduplication", update)
-
-
-@mutant("deduplicated", "once", seeds=(172,))
+@mutant("deduplicated", seeds=(1158,))
 def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Deduplication, "is_new", lambda self, producer, send, metadata, now: True)
 
