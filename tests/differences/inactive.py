@@ -50,21 +50,19 @@ def set_up(broker: Broker, name: str, policy: dict[str, Any]) -> None:
 @long
 @timed_scenario
 def without_subscriptions(broker: Broker) -> Steps:
-    with namespace(broker) as name:
-        busy = some(broker, name)
-        set_up(broker, name, after_a_second(UNSUBSCRIBED))
-        yield "left", left(broker, name)
-        for each in busy:
-            each.close()
-        yield "when clients have gone", left(broker, name)
+    yield from _used_and_not(broker, UNSUBSCRIBED)
 
 
 @long
 @timed_scenario
 def caught_up(broker: Broker) -> Steps:
+    yield from _used_and_not(broker, CAUGHT_UP)
+
+
+def _used_and_not(broker: Broker, mode: str) -> Steps:
     with namespace(broker) as name:
         busy = some(broker, name)
-        set_up(broker, name, after_a_second(CAUGHT_UP))
+        set_up(broker, name, after_a_second(mode))
         yield "left", left(broker, name)
         for each in busy:
             each.close()

@@ -75,6 +75,16 @@ def test_one_policy_from_the_broker_to_the_topic_and_back(run: Run) -> None:
             {"retentionTimeInMinutes": 60, "retentionSizeInMB": -1},
         ),
         (
+            "persistence",
+            "bookkeeperEnsemble=3,bookkeeperWriteQuorum=2,bookkeeperAckQuorum=2,managedLedgerMaxMarkDeleteRate=0.5",
+            {
+                "bookkeeperEnsemble": 3,
+                "bookkeeperWriteQuorum": 2,
+                "bookkeeperAckQuorum": 2,
+                "managedLedgerMaxMarkDeleteRate": 0.5,
+            },
+        ),
+        (
             "auto-subscription-creation",
             '{"allowAutoSubscriptionCreation": false}',
             {"allowAutoSubscriptionCreation": False},
@@ -82,9 +92,11 @@ def test_one_policy_from_the_broker_to_the_topic_and_back(run: Run) -> None:
     ],
 )
 def test_values_of_all_shapes_for_a_namespace(policy: str, value: str, kept: Any, run: Run) -> None:
-    said(run("ns", "policy", NAMESPACE, policy, value))
+    done = run("ns", "policy", NAMESPACE, policy, value)
+    said(done)
     rows = shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json", "--filter", f'policy == "{policy}"'))
     assert [(row["value"], row["level"]) for row in rows] == [(kept, "namespace")]
+    assert ("nothing follows from" in done.stderr) == (not rows[0]["applied"])
     said(run("ns", "policy", NAMESPACE, policy, "--unset"))
     (row,) = shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json", "--filter", f'policy == "{policy}"'))
     assert row["value"] != kept
