@@ -35,6 +35,7 @@ LAYOUT: Final = (
     ("c", (("c-batched", True), ("c-single", False)), (("c-exclusive", False, 1), ("c-shared", True, 3))),
 )
 RATE: Final = 150  # messages a second of each publisher
+DELAYED: Final = 5  # one message in so many is delayed
 LIFE_SECONDS: Final = (0.3, 1.5)
 # How often a kill comes while the box starts still, and within how many seconds.
 EARLY_SHARE: Final = 0.15
@@ -109,7 +110,7 @@ def window(rate: int) -> int:
     return 2 * queue(rate) + 100
 
 
-def plan(url: str, rate: int) -> dict[str, Any]:
+def plan(url: str, rate: int, delayed: int) -> dict[str, Any]:
     publishers = [
         {"topic": TOPIC + topic, "producer": name, "batched": batched}
         for topic, names, _ in LAYOUT
@@ -125,6 +126,7 @@ def plan(url: str, rate: int) -> dict[str, Any]:
         "url": url,
         "rate": rate,
         "queue": queue(rate),
+        "delayed": delayed,
         "publishers": publishers,
         "subscriptions": subscriptions,
         "audits": audits,
@@ -194,10 +196,11 @@ def crash(
     start_cmd: Sequence[str] | str = PULSARBOX,
     worker: str = "auto",
     rate: int = RATE,
+    delayed: int = DELAYED,
 ) -> Run:
     """One run, its files in ``folder``."""
     box, run = Box(folder / "data", start_cmd), Run(seed)
-    (folder / "plan.json").write_text(json.dumps(plan(box.url, rate)))
+    (folder / "plan.json").write_text(json.dumps(plan(box.url, rate, delayed)))
     command = worker_command(worker, folder)
     clients = None
     try:
@@ -233,6 +236,7 @@ def show(run: Run) -> None:
     rows: dict[str, int | str] = {
         "kills (SIGKILL)": run.kills,
         "messages sent": counts["sent"],
+        "of them delayed": counts["delayed"],
         "receipts": counts["receipted"],
         "sends that failed": counts["failed"],
         "messages in the logs": counts["log"],
@@ -265,11 +269,12 @@ def main() -> int:
     parser.add_argument("--start-cmd", default=PULSARBOX, help="command that starts a broker in the foreground")
     parser.add_argument("--worker", choices=["auto", "go", "python"], default="auto")
     parser.add_argument("--rate", type=int, default=RATE, help="messages a second of each of the four publishers")
+    parser.add_argument("--delayed", type=int, default=DELAYED, help="one message in so many is delayed; 0: none")
     arguments = parser.parse_args()
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="pulsarbox-crash-"))
     say(f"seed {seed}, files in {folder}")
-    run = crash(folder, arguments.kills, seed, arguments.start_cmd, arguments.worker, arguments.rate)
+    run = crash(folder, arguments.kills, seed, arguments.start_cmd, arguments.worker, arguments.rate, arguments.delayed)
     show(run)
     if run.verdict.violations:
         say(f"rules were broken; the history is in {folder}")

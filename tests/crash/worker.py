@@ -33,6 +33,11 @@ def id_of(message_id: Any) -> list[int]:
     return [message_id.ledger_id(), message_id.entry_id(), message_id.batch_index()]
 
 
+def due(seq: int, one_in: int) -> int:
+    """When a message is to be delivered (ms since 1970), 0: at once. One in so many waits, up to three seconds."""
+    return int(time.time() * 1000) + 500 + seq * 370 % 2500 if one_in and not seq % one_in else 0
+
+
 class History:
     """Writes events, one line each."""
 
@@ -122,7 +127,8 @@ class Worker:
         for seq in itertools.count():
             if self._stopping.wait(max(0.0, begin + seq / self._plan["rate"] - time.monotonic())):
                 break
-            self._history.write("sent", **name, seq=seq)
+            deliver_at = due(seq, self._plan["delayed"])
+            self._history.write("sent", **name, seq=seq, due=deliver_at)
             pending.add(seq)
 
             def receipted(result: Any, message_id: Any, seq: int = seq) -> None:
@@ -132,7 +138,7 @@ class Worker:
                     self._history.write("failed", **name, seq=seq, error=str(result))
                 pending.discard(seq)
 
-            producer.send_async(payload(place["producer"], seq), receipted)
+            producer.send_async(payload(place["producer"], seq), receipted, deliver_at=deliver_at or None)
         while pending:
             time.sleep(0.01)
         producer.close()

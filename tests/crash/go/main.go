@@ -39,6 +39,7 @@ type plan struct {
 	URL           string  `json:"url"`
 	Rate          int     `json:"rate"`
 	Queue         int     `json:"queue"`
+	Delayed       int     `json:"delayed"`
 	Publishers    []place `json:"publishers"`
 	Subscriptions []place `json:"subscriptions"`
 	Audits        []place `json:"audits"`
@@ -50,6 +51,7 @@ type event struct {
 	Topic        string `json:"topic,omitempty"`
 	Producer     string `json:"producer,omitempty"`
 	Seq          int    `json:"seq"`
+	Due          int64  `json:"due,omitempty"`
 	ID           []int  `json:"id,omitempty"`
 	Subscription string `json:"subscription,omitempty"`
 	Consumer     string `json:"consumer,omitempty"`
@@ -130,9 +132,15 @@ func (w *worker) publish(p place) {
 		if ahead := time.Until(begin.Add(time.Duration(seq) * time.Second / time.Duration(w.plan.Rate))); ahead > 0 {
 			time.Sleep(ahead)
 		}
-		w.history.write(event{Kind: "sent", Topic: p.Topic, Producer: p.Producer, Seq: seq})
+		message := &pulsar.ProducerMessage{Payload: payload(p.Producer, seq)}
+		sent := event{Kind: "sent", Topic: p.Topic, Producer: p.Producer, Seq: seq}
+		if w.plan.Delayed > 0 && seq%w.plan.Delayed == 0 {
+			message.DeliverAt = time.Now().Add(time.Duration(500+seq*370%2500) * time.Millisecond)
+			sent.Due = message.DeliverAt.UnixMilli()
+		}
+		w.history.write(sent)
 		pending.Add(1)
-		producer.SendAsync(context.Background(), &pulsar.ProducerMessage{Payload: payload(p.Producer, seq)},
+		producer.SendAsync(context.Background(), message,
 			func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
 				defer pending.Done()
 				told := event{Kind: "receipted", Topic: p.Topic, Producer: p.Producer, Seq: seq}
