@@ -4,7 +4,7 @@ It works on the stored topic alone, so that topics which nobody uses are kept in
 """
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.deadlines import TopicDeadline, first_of
@@ -26,6 +26,8 @@ from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import StoredTopic, ledger_row
 
 NOWHERE = Position(2**63, 0)
+DELAYED_BYTES: Final = 64 << 20
+"""What a delayed message holds until it is due, at most, where the settings allow larger ledgers."""
 
 
 class Trim(NamedTuple):
@@ -94,6 +96,11 @@ class TopicLedgers:
         size = settings.managedLedgerMaxSizePerLedgerMbytes << 20
         age = settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000 or 2**62
         return ledger_bounds(self._policies.get(RETENTION), LedgerBounds(size, age))
+
+    def holds_delayed(self) -> None:
+        """A delayed message is in the ledger that grows, and may hold it for long: it is closed while it is small."""
+        if self._bounds.size > DELAYED_BYTES:
+            self._bounds = self._bounds._replace(size=DELAYED_BYTES)
 
     def for_append(self, now: Now) -> LedgerInfo:
         """The ledger that takes the next entry: a new one where the last is full or old."""

@@ -277,6 +277,7 @@ class PersistentTopic(Topic):
         ledger_id, entry_id = entry[0], entry[1]
         if entry[9] > entry[8]:
             self.stored.delays.record(ledger_id, entry_id, entry[9], len(payload))
+            self.ledgers.holds_delayed()
             if self.backlog.excludes:
                 self.backlog.delayed_published(len(payload), entry[9])
             self.core.commits.delays_changed(self.stored.delays)

@@ -48,6 +48,7 @@ DEDUP_LAYOUT: Final[Layout] = (
 # So small that what a chunked publisher sends goes in up to five chunks.
 DEDUP_ENVIRONMENT: Final = ("env", "PULSARBOX_brokerDeduplicationEnabled=true", "PULSARBOX_maxMessageSize=4096")
 RATE: Final = 150  # messages a second of each publisher
+DELAYED: Final = 5  # one message in so many is delayed
 LIFE_SECONDS: Final = (0.3, 1.5)
 # How often a kill comes while the box starts still, and within how many seconds.
 EARLY_SHARE: Final = 0.15
@@ -122,7 +123,7 @@ def window(rate: int) -> int:
     return 2 * queue(rate) + 100
 
 
-def plan(box: Box, rate: int, layout: Layout) -> dict[str, Any]:
+def plan(box: Box, rate: int, layout: Layout, delayed: int) -> dict[str, Any]:
     publishers = [
         {"topic": TOPIC + topic, "producer": name, "batched": "batched" in name, "chunked": "chunked" in name}
         for topic, names, _ in layout
@@ -140,6 +141,7 @@ def plan(box: Box, rate: int, layout: Layout) -> dict[str, Any]:
         "rate": rate,
         "queue": queue(rate),
         "resume": layout is DEDUP_LAYOUT,
+        "delayed": delayed,
         "publishers": publishers,
         "subscriptions": subscriptions,
         "audits": audits,
@@ -210,11 +212,12 @@ def crash(
     worker: str = "auto",
     rate: int = RATE,
     dedup: bool = False,
+    delayed: int = DELAYED,
 ) -> Run:
     """One run, its files in ``folder``."""
     layout = DEDUP_LAYOUT if dedup else LAYOUT
     box, run = Box(folder / "data", deduplicating(start_cmd) if dedup else start_cmd), Run(seed)
-    (folder / "plan.json").write_text(json.dumps(plan(box, rate, layout)))
+    (folder / "plan.json").write_text(json.dumps(plan(box, rate, layout, delayed)))
     command = worker_command(worker, folder)
     clients = None
     try:
@@ -258,6 +261,7 @@ def show(run: Run) -> None:
     rows: dict[str, int | str] = {
         "kills (SIGKILL)": run.kills,
         "messages sent": counts["sent"],
+        "of them delayed": counts["delayed"],
         "receipts": counts["receipted"],
         "receipts of duplicates": counts["receipts of duplicates"],
         "producers opened": counts["resumed"],
@@ -293,11 +297,13 @@ def main() -> int:
     parser.add_argument("--worker", choices=["auto", "go", "python"], default="auto")
     parser.add_argument("--rate", type=int, default=RATE, help="messages a second of each publisher")
     parser.add_argument("--dedup", action="store_true", help="deduplicate, and count that each message is stored once")
+    parser.add_argument("--delayed", type=int, default=DELAYED, help="one message in so many is delayed; 0: none")
     arguments = parser.parse_args()
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="pulsarbox-crash-"))
     say(f"seed {seed}, files in {folder}")
-    run = crash(folder, arguments.kills, seed, arguments.start_cmd, arguments.worker, arguments.rate, arguments.dedup)
+    how = arguments.rate, arguments.dedup, arguments.delayed
+    run = crash(folder, arguments.kills, seed, arguments.start_cmd, arguments.worker, *how)
     show(run)
     if run.verdict.violations:
         say(f"rules were broken; the history is in {folder}")

@@ -117,6 +117,20 @@ def test_order_is_asked_of_subscriptions_with_one_consumer_only() -> None:
     assert judge(swapped(received(0, 0), received(1, 1))(good()), ordered=False).violations == []
 
 
+def test_a_delayed_message_comes_a_tick_before_its_time_at_most() -> None:
+    history = [
+        {"at": 1_000_000_000 * second, **event}
+        for second, event in enumerate([opened("c1"), {**sent(0), "due": 5_000}, receipted(0, 0), received(0, 0)])
+    ]
+    late = [*history[:3], {**history[3], "at": 4_000_000_000}, {**log(0, 0), "at": 5_000_000_000}]
+    assert judge(late, ordered=False).violations == []
+    assert judge(late).counts["delayed"] == 1
+    early = [*history, {**log(0, 0), "at": 5_000_000_000}]
+    (violation,) = judge(early, ordered=False).violations
+    assert violation == "nothing before its time: s got p 0 2.00 s before it was due"
+    assert judge(early).violations == [], "one consumer alone gets it when its turn has come"
+
+
 def test_a_copy_that_waited_in_the_queue_is_no_redelivery() -> None:
     verdict = judge(plus(received(3, 4))(good()))
     assert verdict.violations == []

@@ -14,6 +14,7 @@ def test_nothing_receipted_is_lost_when_the_box_is_killed(tmp_path: Path) -> Non
     assert run.verdict.violations == []
     assert run.kills == 3  # and the one before the audit
     assert run.verdict.counts["receipted"] > 0
+    assert run.verdict.counts["delayed"] > 0
 
 
 @pytest.mark.timeout(700)

@@ -44,6 +44,11 @@ def id_of(message_id: Any) -> list[int]:
     return [message_id.ledger_id(), message_id.entry_id(), message_id.batch_index()]
 
 
+def due(seq: int, one_in: int) -> int:
+    """When a message is to be delivered (ms since 1970), 0: at once. One in so many waits, up to three seconds."""
+    return int(time.time() * 1000) + 500 + seq * 370 % 2500 if one_in and not seq % one_in else 0
+
+
 class History:
     """Writes events, one line each."""
 
@@ -138,7 +143,8 @@ class Worker:
             return
         producer, pending = self._producer(place), set[int]()
         for seq in self._paced(itertools.count()):
-            self._send(producer, place, seq, pending)
+            deliver_at = due(seq, self._plan["delayed"])
+            self._send(producer, place, seq, pending, **({"deliver_at": deliver_at} if deliver_at else {}))
         while pending:
             time.sleep(0.01)
         producer.close()
@@ -170,7 +176,7 @@ class Worker:
 
     def _send(self, producer: Any, place: Place, seq: int, pending: set[int], **options: int) -> None:
         name = {"topic": place["topic"], "producer": place["producer"]}
-        self._history.write("sent", **name, seq=seq)
+        self._history.write("sent", **name, seq=seq, due=options.get("deliver_at", 0))
         pending.add(seq)
 
         def receipted(result: Any, message_id: Any) -> None:

@@ -14,6 +14,7 @@ import pulsar
 import pytest
 
 from tests.e2e.clients import EARLIEST, admin_path, connect, is_quiet, take, until
+from tests.e2e.commands import run
 from tests.e2e.conftest import Running
 from tests.e2e.test_process import Place
 
@@ -97,3 +98,18 @@ def test_ten_days_pass_at_once_with_a_virtual_clock_and_over_a_kill(place: Place
     place.call("clock", "advance", "1d")
     assert take(consumer, 1) == [b"later"]
     client.close()
+
+
+def test_a_delay_that_is_too_long_is_refused_and_the_command_says_so(box: Running, client: Any, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", SHARED)
+    policy = {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 60_000}
+    box.admin("POST", f"{admin_path(topic)}/delayedDelivery", json.dumps(policy))
+
+    def produce(body: str, after: str, code: int) -> str:
+        return run("produce", "--url", box.url, topic, body, "--after", after, code=code).stderr.decode()
+
+    said = produce("late", "2m", 1)
+    assert "Exceeds max allowed delivery delay of 60000 milliseconds" in said, said
+    produce("soon", "1s", 0)
+    assert take(consumer, 1) == [b"soon"]
+    assert is_quiet(consumer)

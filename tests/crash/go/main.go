@@ -48,6 +48,7 @@ type plan struct {
 	Rate          int     `json:"rate"`
 	Queue         int     `json:"queue"`
 	Resume        bool    `json:"resume"`
+	Delayed       int     `json:"delayed"`
 	Publishers    []place `json:"publishers"`
 	Subscriptions []place `json:"subscriptions"`
 	Audits        []place `json:"audits"`
@@ -59,6 +60,7 @@ type event struct {
 	Topic        string `json:"topic,omitempty"`
 	Producer     string `json:"producer,omitempty"`
 	Seq          int    `json:"seq"`
+	Due          int64  `json:"due,omitempty"`
 	ID           []int  `json:"id,omitempty"`
 	Subscription string `json:"subscription,omitempty"`
 	Consumer     string `json:"consumer,omitempty"`
@@ -139,7 +141,11 @@ func optionsOf(p place) pulsar.ProducerOptions {
 func (w *worker) send(producer pulsar.Producer, p place, seq int, message *pulsar.ProducerMessage,
 	pending *sync.WaitGroup, stored func()) {
 	message.Payload = payload(p.Producer, seq)
-	w.history.write(event{Kind: "sent", Topic: p.Topic, Producer: p.Producer, Seq: seq})
+	sent := event{Kind: "sent", Topic: p.Topic, Producer: p.Producer, Seq: seq}
+	if !message.DeliverAt.IsZero() {
+		sent.Due = message.DeliverAt.UnixMilli()
+	}
+	w.history.write(sent)
 	pending.Add(1)
 	producer.SendAsync(context.Background(), message, func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
 		defer pending.Done()
@@ -169,7 +175,11 @@ func (w *worker) publish(p place) {
 	begin := time.Now()
 	for seq := 0; !w.stopping.Load(); seq++ {
 		w.paced(begin, seq)
-		w.send(producer, p, seq, &pulsar.ProducerMessage{}, &pending, func() {})
+		message := &pulsar.ProducerMessage{}
+		if w.plan.Delayed > 0 && seq%w.plan.Delayed == 0 {
+			message.DeliverAt = time.Now().Add(time.Duration(500+seq*370%2500) * time.Millisecond)
+		}
+		w.send(producer, p, seq, message, &pending, func() {})
 	}
 	pending.Wait()
 }

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker import ledgers
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, MessageIdData
@@ -215,6 +216,20 @@ def test_a_topic_that_nobody_uses_gives_it_back_too() -> None:
     box.advance(10 * 86_400)
     assert len(consumer(box).received()) == 1
     assert backlog(box)[:2] == (1, 1)
+
+
+def test_a_ledger_with_a_delayed_message_is_closed_while_it_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledgers, "DELAYED_BYTES", 1000)
+    box = box_of()
+    consumer(box)
+    sender = Sender(box)
+    for _ in range(100):
+        sender.send()
+    assert len(ledgers_of(box)) == 1
+    sender.send(10 * 86_400_000)
+    for _ in range(10):
+        sender.send()
+    assert len(ledgers_of(box)) == 2
 
 
 def test_a_quota_does_not_count_what_is_missing() -> None:
