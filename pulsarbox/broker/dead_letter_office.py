@@ -125,8 +125,7 @@ class DeadLetterOffice:
         payload = letter.payload()
         most = self._core.settings.maxMessageSize + MESSAGE_SIZE_FRAME_PADDING - _COMMAND_BYTES
         if len(payload) > most:
-            size = len(payload)
-            raise NotAllowed(f"it would have {size} bytes with its properties, and no frame takes more than {most}")
+            raise NotAllowed(f"no frame takes more than {most} bytes, and it has more with its properties")
         if topic.admission.measures:
             topic.admission.check_message(len(payload), letter.metadata)
         if topic.ledger.total_bytes >= topic.backlog.full_at and topic.backlog.refuses(now):

@@ -15,6 +15,7 @@ from pulsarbox.errors import NotAllowed, NotFound
 from pulsarbox.names import PERSISTENT, parse_topic
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.http.subscriptions import check_name
 from pulsarbox.server.http.targets import find_topic, parts_of, persistent
 from pulsarbox.server.http.turns import in_turns
 from pulsarbox.storage.catalog import topic_key
@@ -50,6 +51,8 @@ def put(call: Call) -> Later:
     """Set the dead letter policy of a subscription, on all partitions; its topic is made, and given a subscription."""
     found = _subscriptions(call)
     policy = DeadLetterPolicy.read(call.json(), call.topic(), call.path["subscription"])
+    if policy.initial_subscription:
+        check_name(policy.initial_subscription)
     call.broker.core.office.prepare(policy, call.now)
     return _set(call, found, policy)
 

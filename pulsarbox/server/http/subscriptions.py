@@ -52,7 +52,7 @@ def create(call: Call) -> Later:
     name = call.path["subscription"]
     if call.path["domain"] == "non-persistent":
         raise BadRequest("Create subscription on non-persistent topic can only be done through client")
-    _check_name(name)
+    check_name(name)
     # As Pulsar, which does not look whether the message is excluded here.
     place = (place_of(call) or Place(LATEST))._replace(excluded=False)
     parts = parts_of(call)
@@ -76,7 +76,8 @@ def _opened(call: Call, name: TopicName) -> PersistentTopic:
     return persistent(call.broker.topics.open(name, call.now), "Create subscription")
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raises PreconditionFailed where a subscription may not be called so."""
     if not name.strip():
         raise PreconditionFailed("Empty subscription name")
     if name == RESERVED[0] or name.startswith(RESERVED[1]):

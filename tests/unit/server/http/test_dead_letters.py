@@ -103,6 +103,9 @@ def test_where_there_can_be_none() -> None:
         await box.put(SUB, EARLIEST)
         got = await post(box, value | {"deadLetterTopic": "public/nowhere/x"})
         assert (got.status, got.reason) == (404, "Namespace not found")
+        got = await post(box, value | {"initialSubscriptionName": "pulsar.dedup"})
+        assert (got.status, "reserved" in got.reason) == (412, True)
+        assert not box.broker.topics.exists(parse_topic(DLQ))
         assert (await policy(box)).value is None
 
     with_box(scenario)
