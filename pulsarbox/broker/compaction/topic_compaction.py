@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.compaction.run import Run
 from pulsarbox.broker.policies.compaction import COMPACTION_THRESHOLD
+from pulsarbox.broker.system_topics import is_system
 from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
@@ -185,7 +186,7 @@ class TopicCompaction:
         """Compact where the policy asks for it; when to look again (ms since 1970; 0: when more is published)."""
         threshold = self._topic.policies.get(COMPACTION_THRESHOLD)
         self.due_at = NEVER
-        if threshold <= 0:
+        if threshold <= 0 or is_system(str(self._topic.name)):
             return 0
         self._subscribe(now)
         subscription = self.subscription
