@@ -117,7 +117,8 @@ class TopicCompaction:
         assert run is not None
         name = str(self._topic.name)
         millis = int((now.monotonic - self._began) * 1000)
-        self._core.compactions.record(name).ended(run.removed, millis, error, now)
+        if self._topic.stored.in_use:  # else it was deleted
+            self._core.compactions.record(name).ended(run.removed, millis, error, now)
         self._core.compactions.ended(run, now)
         if view is None:
             log.warning("the compaction of %s failed, its view is what it was: %s", name, error)
