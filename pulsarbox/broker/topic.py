@@ -556,6 +556,7 @@ class PersistentTopic(Topic):
         for subscription in list(self.subscriptions.values()):
             self._forget_subscription(subscription)
         self.compaction.forget(now)
+        self.core.compactions.records.pop(str(self.name), None)
         commits = self.core.commits
         self.upkeep.deadline.forget()
         for ledger_id in self.ledger.ledgers:

@@ -14,6 +14,7 @@ from pulsarbox.storage.format import (
     ACKED_HEADER,
     ACKED_RANGE,
     BATCH_ACKED_HEADER,
+    COMPACTED_PREFIX,
     DELETED,
     ENTRY_HEADER,
     FORGOTTEN,
@@ -290,8 +291,10 @@ class _Dump:
         }
         if not whole:
             document["damaged"] = True
+        start = record.offset + record.header_size
+        if ledger_id in self.holdings.compacted:
+            document["published_as"] = COMPACTED_PREFIX.unpack_from(value, start)[:2]
         if self.body:
-            start = record.offset + record.header_size
             document |= _body(value[start : start + record.body_size], flags)
         return document
 

@@ -25,6 +25,8 @@ class Holdings:
         self.topics: dict[int, str] = {}
         self.owners: dict[int, str] = {}
         self.ledgers: dict[int, Ledger] = {}
+        self.compacted: set[int] = set()
+        """Those of the ledgers that are compacted ones."""
         self.cursors: dict[int, tuple[int, str]] = {}
         self.acks: set[int] = set()
         self.producers: dict[int, set[str]] = {}
@@ -95,6 +97,7 @@ class Holdings:
         topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
         finished = kind == "compacted"
         if row is not None:
+            self.compacted.add(ledger_id)
             entries = int(row["entries"]) if finished else 0
             self.ledgers[ledger_id] = Ledger(topic_id, entries, finished, replayed or not finished)
         elif ledger_id in self.ledgers and self.ledgers[ledger_id].closed == finished:

@@ -233,8 +233,9 @@ class Run:
         began = now.monotonic
 
         def stored(when: Now) -> None:
-            self._core.compactions.record(str(self._topic.name)).written(when.monotonic - began)
-            self._rest(when)
+            if not self.is_over:
+                self._core.compactions.record(str(self._topic.name)).written(when.monotonic - began)
+                self._rest(when)
 
         commits.copy(entries, stored, self._lost)
 

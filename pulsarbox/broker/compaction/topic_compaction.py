@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.compaction.run import Run
 from pulsarbox.broker.policies.compaction import COMPACTION_THRESHOLD
+from pulsarbox.broker.system_topics import is_system
 from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
@@ -116,7 +117,8 @@ class TopicCompaction:
         assert run is not None
         name = str(self._topic.name)
         millis = int((now.monotonic - self._began) * 1000)
-        self._core.compactions.record(name).ended(run.removed, millis, error, now)
+        if self._topic.stored.in_use:  # else it was deleted
+            self._core.compactions.record(name).ended(run.removed, millis, error, now)
         self._core.compactions.ended(run, now)
         if view is None:
             log.warning("the compaction of %s failed, its view is what it was: %s", name, error)
@@ -185,7 +187,7 @@ class TopicCompaction:
         """Compact where the policy asks for it; when to look again (ms since 1970; 0: when more is published)."""
         threshold = self._topic.policies.get(COMPACTION_THRESHOLD)
         self.due_at = NEVER
-        if threshold <= 0:
+        if threshold <= 0 or is_system(str(self._topic.name)):
             return 0
         self._subscribe(now)
         subscription = self.subscription

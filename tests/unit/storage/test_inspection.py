@@ -13,7 +13,8 @@ import lmdb
 import pytest
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.catalog import delayed_key, delays_key
+from pulsarbox.storage.catalog import compacted_key, delayed_key, delays_key
+from pulsarbox.storage.compacted import Original, View, pack_compacted
 from pulsarbox.storage.delays import DelayedChunk
 from pulsarbox.storage.format import LOG_KEY, PACKED
 from pulsarbox.storage.inspection import child
@@ -22,7 +23,15 @@ from pulsarbox.storage.inspection.check import Report, check
 from pulsarbox.storage.inspection.dump import records_of
 from pulsarbox.storage.inspection.findings import DAMAGE, WARNING, Finding
 from pulsarbox.storage.inspection.statistics import statistics
-from pulsarbox.storage.record import Position, Redelivered, SequenceId, pack_redelivered, pack_sequence
+from pulsarbox.storage.record import (
+    Entry,
+    Position,
+    Redelivered,
+    SequenceId,
+    pack_entry,
+    pack_redelivered,
+    pack_sequence,
+)
 from tests.unit.storage.batches import batch_of, body_of
 from tests.unit.storage.directories import NEWER, TOPIC, Maker, ledger_row, make_sample, rows_of_the_sample, write
 from tests.unit.storage.engine_writer import Writer
@@ -157,6 +166,20 @@ def test_sequence_ids_of_no_topic_are_a_warning(tmp_path: Path) -> None:
     good = {one.where for one in check(with_sequences(tmp_path / "good")).findings}
     (found,) = [one for one in check(with_sequences(tmp_path / "bad", 99)).findings if one.where not in good]
     assert (found.severity, found.where) == (WARNING, "topic 99")
+
+
+def test_entries_of_a_compacted_ledger_say_what_they_were_published_as(tmp_path: Path) -> None:
+    maker = Maker(tmp_path / "data")
+    batch = batch_of(6, [(3, 0, 1)])
+    entry = Entry(2, 17, 0, 1, 1, 9, 0, 1, 1, 0, 0, b"what it was")
+    stored = pack_compacted(Original(entry, len(entry.body)), 9, 0)
+    batch.add_entry(9, 0, pack_entry(stored), stored.body)
+    maker.volume(1, [batch], sealed=False)
+    view = View(9, 1, len(stored.body), Position(2, 18), 1, 9, (2, 17, -1), 1)
+    maker.meta({**rows_of_the_sample(), compacted_key(1, 9): view.row}, mark=5, sealed=0)
+    (shown,) = dumped(tmp_path / "data", kind="entry", ledger=9)
+    assert (shown["published_as"], shown["topic"], shown["checksum"]) == ([2, 17], TOPIC, "ok")
+    assert not [one for one in check(tmp_path / "data").findings if one.ledger == 9]
 
 
 def test_delays_are_shown_and_damaged_ones_are_found(tmp_path: Path) -> None:

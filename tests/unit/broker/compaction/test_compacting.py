@@ -462,6 +462,7 @@ def test_a_topic_that_is_deleted_while_it_is_compacted_leaves_nothing() -> None:
         box.auto = True
         box.turn()
         box.advance(3)
+        assert TOPIC not in box.broker.core.compactions.records
         for each in (box, killed(box)):
             catalog = each.broker.core.catalog
             assert not [*catalog.keys("compacted/"), *catalog.keys(COMPACTING)], steps
