@@ -119,7 +119,7 @@ class DeadLetterOffice:
         if stored is None:
             metadata.ClearField("schema_version")  # else it would mean another one there
         else:
-            metadata.schema_version = self._schemas.put(target, stored.schema, now.wall).version_bytes
+            metadata.schema_version = self._schemas.keep(target, stored.schema, now.wall).version_bytes
 
     def _put(self, letter: Letter, topic: PersistentTopic, now: Now) -> None:
         payload = letter.payload()

@@ -133,6 +133,13 @@ class Schemas:
         if known is not None:
             return known
         self.check(topic, schema)
+        return self._add(topic, schema, created)
+
+    def keep(self, topic: TopicName, schema: Schema, created: int) -> StoredSchema:
+        """The same, whatever other schemas the topic has: of messages that are there already, and come from another."""
+        return self.version_of(topic, schema) or self._add(topic, schema, created)
+
+    def _add(self, topic: TopicName, schema: Schema, created: int) -> StoredSchema:
         version = self._next_version(topic)
         stored = StoredSchema(version, created, schema)
         self._core.commits.put_row(schema_key(str(topic.base), version), _to_row(stored))

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 LATER: Final = {
     "offload": "offloading to other storage",
-    "schemas": "compatibility of schemas",
     "transactions": "transactions",
 }
 """What a later version of pulsarbox brings, by its word in the table."""
