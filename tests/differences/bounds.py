@@ -11,6 +11,11 @@ from tests.differences.policies import namespace
 from tests.differences.scenario import Steps, scenario
 
 
+def hasty(broker: Broker) -> Any:
+    """A client that soon gives up what it tries again and again."""
+    return broker.client(operation_timeout_seconds=3)
+
+
 @scenario
 def producers(broker: Broker) -> Steps:
     with namespace(broker, maxProducersPerTopic=1) as name:
@@ -61,7 +66,7 @@ def _take(consumer: Any, held: list[Any], broker: Broker) -> list[Any]:
 def encryption(broker: Broker) -> Steps:
     with namespace(broker, encryptionRequired=True) as name:
         topic = made_with(broker, f"persistent://{name}/t")
-        yield "a plain producer", told(lambda: broker.client().create_producer(topic))
+        yield "a plain producer", told(lambda: hasty(broker).create_producer(topic))
 
 
 @scenario
@@ -76,7 +81,7 @@ def kinds(broker: Broker) -> Steps:
 def creation(broker: Broker) -> Steps:
     with namespace(broker, autoTopicCreation={"allowAutoTopicCreation": False}) as name:
         topic = f"persistent://{name}/none"
-        client = broker.client()
+        client = hasty(broker)
         yield "a producer", told(lambda: client.create_producer(topic))
         yield "a consumer", told(lambda: client.subscribe(topic, "s"))
         yield "a reader", told(lambda: client.create_reader(topic, pulsar.MessageId.earliest))
