@@ -86,7 +86,9 @@ class DelayedChunk:
         return True
 
     def with_all(self, rows: Iterable[tuple[int, int, int]]) -> "DelayedChunk":
-        """The same with more rows, which may be there already: sorted once, where ``add`` finds the place of each."""
+        """The same with more rows, which may be there already; sorted at once, where ``add`` places one by one."""
+        if not self:
+            return DelayedChunk(sorted(rows))
         by_place = {(time, place): size for time, place, size in chain(self.rows(), rows)}
         return DelayedChunk(sorted((time, place, size) for (time, place), size in by_place.items()))
 
