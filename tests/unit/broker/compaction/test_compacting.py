@@ -1,5 +1,7 @@
 """The core compacts a topic: what readers see of it, over restarts, crashes at any step, cancellation and trimming."""
 
+from typing import Any
+
 import pytest
 
 from pulsarbox.broker.compaction import run as of_run
@@ -377,7 +379,7 @@ def test_seeks_go_to_where_the_log_is_trimmed(durable: bool) -> None:
         at = MessageIdData(ledgerId=place[0], entryId=place[1])
         assert not hasattr(taker.client.request("seek", consumer_id=1, message_id=at), "error")
         taker.client.names()
-        again = {} if durable else {"durable": False}
+        again: dict[str, Any] = {} if durable else {"durable": False}
         taker.client.subscribe("s" if durable else "r", read_compacted=True, **again)
         taker.client.flow(100)
         assert taker.take() == wanted
