@@ -71,8 +71,3 @@ def nobody_goes_on_when_the_disk_has_caught_up(patch: pytest.MonkeyPatch) -> Non
             original(self, moves, now)
 
     patch.setattr(DeadLetters, "moved", moved)
-
-
-@mutant("recovered", "reloaded", "buried", "no-exception", "backlog", "acked-stays", seeds=SEEDS)
-def a_topic_leaves_memory_while_something_moves(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(DeadLetters, "moving", property(lambda self: False))
