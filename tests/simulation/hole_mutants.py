@@ -14,17 +14,17 @@ from pulsarbox.storage.ledger import ManagedLedger
 from tests.simulation.mutants import mutant
 
 
-@mutant("backlog")
+@mutant("backlog", seeds=(34,))
 def what_is_missing_counts_as_backlog(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ManagedLedger, "_dropped_behind", lambda self, total, unit: 0)
 
 
-@mutant("backlog", "recovered")
+@mutant("backlog", "recovered", seeds=(34,))
 def acknowledgements_of_ledgers_that_went_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ManagedCursor, "forget_ledger", lambda self, ledger_id: False)
 
 
-@mutant("trimmed", "disk")
+@mutant("trimmed", "disk", seeds=(34,))
 def ledgers_go_from_the_front_alone(patch: pytest.MonkeyPatch) -> None:
     original = ledgers.trimmable
 
@@ -36,14 +36,14 @@ def ledgers_go_from_the_front_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledgers, "trimmable", trimmable)
 
 
-@mutant("trimmed")
+@mutant("trimmed", seeds=(34,))
 def a_ledger_whose_end_is_acknowledged_goes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         ManagedCursor, "is_done_with", lambda self, info: self.is_acked(info.ledger_id, max(info.entries - 1, 0))
     )
 
 
-@mutant("recovered", "backlog", "reloaded")
+@mutant("recovered", "backlog", "reloaded", seeds=(34,))
 def what_is_missing_is_not_in_the_row(patch: pytest.MonkeyPatch) -> None:
     original = recovery.ledger_row
 
@@ -54,6 +54,6 @@ def what_is_missing_is_not_in_the_row(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledgers, "ledger_row", row)
 
 
-@mutant("trimmed")
+@mutant("trimmed", seeds=(34,))
 def nobody_looks_when_a_ledger_is_done_with(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TopicLedgers, "may_go", lambda self, cursor, ledger_id: False)
