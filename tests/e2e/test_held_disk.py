@@ -71,6 +71,8 @@ def test_a_message_delayed_by_ten_days_does_not_hold_the_disk_of_what_is_consume
     client.close()
 
     box.kill()
+    box.start()
+    box.stop()
     checked(data)
     box.start()
     client = connect(box.service_url)
