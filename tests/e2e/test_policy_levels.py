@@ -17,7 +17,7 @@ import pulsar
 import pytest
 
 from pulsarbox import PulsarBox
-from tests.e2e.clients import EARLIEST, connect, is_quiet, take, until
+from tests.e2e.clients import EARLIEST, connect, is_quiet, read_to_end, take, until
 from tests.e2e.test_throttling import ask, fill
 
 SHARED: Final = pulsar.ConsumerType.Shared
@@ -330,7 +330,7 @@ class First(pulsar.schema.Record):  # type: ignore[misc]  # the client has no ty
 
 class Second(pulsar.schema.Record):  # type: ignore[misc]
     a = pulsar.schema.Integer()
-    b = pulsar.schema.String(default="")
+    b = pulsar.schema.String(default="", required_default=True)
 
 
 def no_other_schemas(place: Place) -> None:
@@ -338,6 +338,22 @@ def no_other_schemas(place: Place) -> None:
     with pytest.raises(pulsar.IncompatibleSchema):
         producer(place, schema=pulsar.schema.JsonSchema(Second))
     producer(place, schema=pulsar.schema.JsonSchema(First)).send(First(a=2))
+
+
+def any_other_schema(place: Place) -> None:
+    producer(place, schema=pulsar.schema.JsonSchema(First)).send(First(a=1))
+    producer(place, schema=pulsar.schema.StringSchema()).send("2")
+
+
+def compacted_by_itself(place: Place) -> None:
+    sender = producer(place)
+    for number in range(20):
+        sender.send(b"%d" % number, partition_key="k")
+    place.box.clock.advance(minutes=2)
+    until(lambda: bool(place.stats["compaction"]["lastCompactionSucceedTimestamp"]))
+    reader = place.client.create_reader(place.topic, pulsar.MessageId.earliest, is_read_compacted=True)
+    came = read_to_end(reader)
+    assert came[0] != b"0" and came[-1] == b"19"
 
 
 def no_producers_without_a_schema(place: Place) -> None:
@@ -413,6 +429,13 @@ ROWS: Final = (
         "subscriptionExpirationTime?subscriptionExpirationTime=1", {"subscriptionExpirationTimeMinutes": 1}),
     Row("is-allow-auto-update-schema", False, no_other_schemas, "isAllowAutoUpdateSchema", "",
         {"isAllowAutoUpdateSchemaEnabled": "false"}),
+    Row("compaction-threshold", 100, compacted_by_itself, "compactionThreshold", verb="PUT"),
+    Row("compaction-threshold", 100, compacted_by_itself, "", "compactionThreshold",
+        {"brokerServiceCompactionThresholdInBytes": 100}),
+    Row("schema-compatibility-strategy", "ALWAYS_COMPATIBLE", any_other_schema, "schemaCompatibilityStrategy",
+        "schemaCompatibilityStrategy", {"schemaCompatibilityStrategy": "ALWAYS_COMPATIBLE"}, "PUT"),
+    Row("schema-auto-update-compatibility-strategy", "AlwaysCompatible", any_other_schema,
+        "schemaAutoUpdateCompatibilityStrategy", verb="PUT"),
     Row("schema-validation-enforced", True, no_producers_without_a_schema, "schemaValidationEnforced",
         "schemaValidationEnforced", {"isSchemaValidationEnforced": "true"}),
 )  # fmt: skip

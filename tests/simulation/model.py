@@ -22,7 +22,6 @@ from tests.simulation.box import Box, BoxEnd
 from tests.simulation.history import brief
 from tests.simulation.letters import Letter, Letters, grave_of
 from tests.simulation.views import (
-    NOWHERE,
     ConnView,
     ConsumerView,
     EntryView,
@@ -413,15 +412,15 @@ class Model:
             request.start = Position(-1, -1)
 
     def _close_producer(self, conn: ConnView, body: Any, payload: bytes) -> None:
-        self._producer_closed(conn, body)
+        receipts.producer_closed(self, conn, body)
 
     def _close_consumer(self, conn: ConnView, body: Any, payload: bytes) -> None:
         consumer = conn.consumers.get(body.consumer_id)
         if consumer is not None:
             self._close(consumer)
-        self._give_up(conn, "SUBSCRIBE", body.consumer_id)
+        self.give_up(conn, "SUBSCRIBE", body.consumer_id)
 
-    def _give_up(self, conn: ConnView, kind: str, object_id: int) -> None:
+    def give_up(self, conn: ConnView, kind: str, object_id: int) -> None:
         for request in conn.requests.values():
             if request.kind == kind and request.object_id == object_id:
                 request.given_up = True
@@ -555,26 +554,6 @@ class Model:
             for checker in self.checkers:
                 checker.parcel(consumer, positions)
 
-    def _send_receipt(self, conn: ConnView, body: Any) -> None:
-        position = position_of(body.message_id)
-        self.duplicates += position == NOWHERE
-        receipts.settle(self, conn, body, position)
-
-    def _send_error(self, conn: ConnView, body: Any) -> None:
-        receipts.settle(self, conn, body, None)
-
-    def _producer_closed(self, conn: ConnView, body: Any) -> None:
-        producer = conn.producers.pop(body.producer_id, None)
-        if producer is not None:
-            conn.closing.append(producer)
-        self._give_up(conn, "PRODUCER", body.producer_id)
-
-    def _producer_sent_away(self, conn: ConnView, body: Any) -> None:
-        producer = conn.producers.get(body.producer_id)
-        if producer is not None:
-            producer.sent_away = True
-        self._producer_closed(conn, body)
-
     def _consumer_closed(self, conn: ConnView, body: Any) -> None:
         consumer = conn.consumers.get(body.consumer_id)
         if consumer is not None:
@@ -606,9 +585,9 @@ _IN: dict[str, Callable[[Model, ConnView, Any, bytes], None]] = {
 }
 _OUT: dict[str, Callable[[Model, ConnView, Any], None]] = {
     "MESSAGE": Model._message,
-    "SEND_RECEIPT": Model._send_receipt,
-    "SEND_ERROR": Model._send_error,
-    "CLOSE_PRODUCER": Model._producer_sent_away,
+    "SEND_RECEIPT": receipts.receipted,
+    "SEND_ERROR": receipts.failed,
+    "CLOSE_PRODUCER": receipts.sent_away,
     "CLOSE_CONSUMER": Model._consumer_closed,
     "ACTIVE_CONSUMER_CHANGE": Model._active_change,
     "GET_LAST_MESSAGE_ID_RESPONSE": Model._last_message_id,

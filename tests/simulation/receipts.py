@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.protocol.PulsarApi_pb2 import ServerError
 from pulsarbox.storage.record import Position
-from tests.simulation.views import ConnView, ProducerView, Request
+from tests.simulation.views import NOWHERE, ConnView, ProducerView, Request, position_of
 
 if TYPE_CHECKING:
     from tests.simulation.model import Model
@@ -54,3 +54,31 @@ def settle(model: Model, conn: ConnView, body: Any, position: Position | None) -
     producer.pending.remove(pending)
     for checker in model.checkers:
         checker.settled(producer, pending, position, in_order)
+
+
+def receipted(model: Model, conn: ConnView, body: Any) -> None:
+    """SEND_RECEIPT."""
+    position = position_of(body.message_id)
+    model.duplicates += position == NOWHERE
+    settle(model, conn, body, position)
+
+
+def failed(model: Model, conn: ConnView, body: Any) -> None:
+    """SEND_ERROR."""
+    settle(model, conn, body, None)
+
+
+def producer_closed(model: Model, conn: ConnView, body: Any) -> None:
+    """A producer is no more, by whoever's wish."""
+    producer = conn.producers.pop(body.producer_id, None)
+    if producer is not None:
+        conn.closing.append(producer)
+    model.give_up(conn, "PRODUCER", body.producer_id)
+
+
+def sent_away(model: Model, conn: ConnView, body: Any) -> None:
+    """CLOSE_PRODUCER: the box wants it to go."""
+    producer = conn.producers.get(body.producer_id)
+    if producer is not None:
+        producer.sent_away = True
+    producer_closed(model, conn, body)

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSendError, CommandSendReceipt, MessageIdData
 from pulsarbox.storage.record import Position
+from tests.simulation import receipts
 from tests.simulation.checker import Checker
 from tests.simulation.model import Model
-from tests.simulation.views import ConnView, Pending, ProducerView, TopicView
+from tests.simulation.views import ConnView, Pending, ProducerView
 from tests.simulation.world import World
 
 
@@ -30,12 +31,12 @@ def test_a_message_refused_at_once_is_not_the_copy_that_is_still_on_its_way_to_t
     answers = Answers(model)
     model.checkers = [answers]
     conn = ConnView(cast(Any, None))
-    topic = TopicView("persistent://public/default/one")
+    topic = model.topic("persistent://public/default/one")
     conn.closing.append(ProducerView(conn, 1, "closed", topic, deque([Pending(7, [])])))
     conn.producers[1] = ProducerView(conn, 1, "open", topic)
     model._send(conn, CommandSend(producer_id=1, sequence_id=7), b"")
-    model._send_error(conn, CommandSendError(producer_id=1, sequence_id=7))
-    model._send_receipt(
-        conn, CommandSendReceipt(producer_id=1, sequence_id=7, message_id=MessageIdData(ledgerId=3, entryId=4))
+    receipts.failed(model, conn, CommandSendError(producer_id=1, sequence_id=7))
+    receipts.receipted(
+        model, conn, CommandSendReceipt(producer_id=1, sequence_id=7, message_id=MessageIdData(ledgerId=3, entryId=4))
     )
     assert answers.seen == [("open", None), ("closed", Position(3, 4))]

@@ -33,6 +33,7 @@ _ADMISSION: Final = "unit/broker/policies/test_admission.py"
 _THROTTLING: Final = "e2e/test_throttling.py"
 _KEPT: Final = "e2e/test_kept.py"
 _DISPATCH: Final = "unit/broker/limits/test_dispatch.py"
+_STRATEGY: Final = "unit/broker/policies/test_schema.py::test_the_strategy_and_who_sets_it"
 
 PROOFS: Final = {
     "auto-subscription-creation": Proof(f"{_ADMISSION}::test_subscriptions_that_clients_make", ("admitted", "levels")),
@@ -48,6 +49,9 @@ PROOFS: Final = {
             f"{_KEPT}::test_the_oldest_messages_go_where_the_policy_evicts",
             f"{_KEPT}::test_a_backlog_that_is_too_old",
         ),
+    ),
+    "compaction-threshold": Proof(
+        "unit/broker/compaction/test_compacting.py::test_a_threshold_compacts_by_itself_and_not_too_often"
     ),
     "deduplication": Proof(
         "unit/broker/policies/test_admission.py::test_deduplication_of_a_topic_or_a_namespace",
@@ -121,6 +125,8 @@ PROOFS: Final = {
         ("expired", "reason", "levels"),
         (f"{_KEPT}::test_subscriptions_that_nobody_uses_expire",),
     ),
+    "schema-auto-update-compatibility-strategy": Proof(_STRATEGY),
+    "schema-compatibility-strategy": Proof(_STRATEGY, e2e=("e2e/test_schemas.py::test_versions_of_a_record",)),
     "subscription-types-enabled": Proof(f"{_ADMISSION}::test_types_of_subscriptions", ("admitted", "levels")),
 }
 """Of each policy that the broker goes by. Of the others tests show that they are kept."""

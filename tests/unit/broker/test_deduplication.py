@@ -4,59 +4,18 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import deduplication
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.compression import codec as codec_of
 from pulsarbox.protocol.PulsarApi_pb2 import EncryptionKeys, SingleMessageMetadata
-from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.memory_engine import MemoryDisk
-from pulsarbox.storage.record import SequenceId, unpack_batch
-from tests.unit.broker.playbook import TOPIC, Box, Client
-from tests.unit.broker.policies.kept import set_policy, set_topic_policy, topic_of
+from pulsarbox.storage.record import SequenceId
+from tests.unit.broker.deduplicating import dedup_box, opened, outcomes, said, sequences_in, stored, switch, take
+from tests.unit.broker.playbook import TOPIC, Box
+from tests.unit.broker.policies.kept import set_topic_policy, topic_of
 
 NOWHERE = (2**64 - 1, 2**64 - 1)
 MINUTE = 60
-
-
-def dedup_box(disk: MemoryDisk | None = None, **settings: Any) -> Box:
-    return Box(disk, brokerDeduplicationEnabled=True, **settings)
-
-
-def opened(box: Box, name: str = "p") -> tuple[Client, int]:
-    """A client with a producer of this name, and the last sequence id it was told."""
-    client = box.client()
-    reply = client.producer(1, producer_name=name, user_provided_producer_name=True)
-    return client, reply.last_sequence_id
-
-
-def outcomes(client: Client) -> list[tuple[int, str]]:
-    """Take all frames, which must be receipts: sequence id, and what was said."""
-    found = []
-    while client.inbox:
-        receipt = client.take("send_receipt")
-        where = (receipt.message_id.ledgerId, receipt.message_id.entryId)
-        found.append((receipt.sequence_id, "duplicate" if where == NOWHERE else "stored"))
-    return found
-
-
-def stored(box: Box) -> list[bytes]:
-    """The last byte of each entry of the topic, as a reader gets them."""
-    client = box.client()
-    client.subscribe("reader", durable=False)
-    client.flow(1000)
-    return [payload[-1:] for _, payload in client.inbox]
-
-
-def take(box: Box) -> Batch:
-    batch = box.broker.take_batch(box.now)
-    assert batch is not None
-    return batch
-
-
-def sequences_in(batch: Batch) -> list[SequenceId]:
-    return [record for _, record in unpack_batch(batch.value()) if isinstance(record, SequenceId)]
 
 
 # Duplicates
@@ -224,162 +183,6 @@ def test_of_a_batch_that_cannot_be_looked_into_the_first_counts(metadata: dict[s
     client.send(4, b"no batch", batch=3, **metadata)
     assert said(client) == ["stored"]
     assert topic_of(box).last_sequence_id("p") == 4
-
-
-def send_chunks(client: Client, sequence_id: int, *numbers: int, of: int = 3, text: bytes = b"chunk") -> None:
-    """Some chunks of a message, each with a body of its own."""
-    for number in numbers:
-        client.send(
-            sequence_id, text + b"%d" % number, chunk_id=number, num_chunks_from_msg=of, uuid=f"p-{sequence_id}",
-            total_chunk_msg_size=len(text) + of,
-        )  # fmt: skip
-
-
-def said(client: Client) -> list[str]:
-    """Take all frames, which must be receipts: what was said."""
-    return [what for _, what in outcomes(client)]
-
-
-def test_of_a_chunked_message_that_was_stored_each_chunk_is_a_duplicate() -> None:
-    box = dedup_box()
-    client, _ = opened(box)
-    send_chunks(client, 9, 0, 1, 2)
-    send_chunks(client, 9, 0, 1, 2)
-    assert said(client) == ["stored"] * 3 + ["duplicate"] * 3
-    assert stored(box) == [b"0", b"1", b"2"]
-
-
-@pytest.mark.parametrize("way", ["connection", "crash", "checkpoint", "unload"])
-def test_a_chunked_message_that_was_cut_off_goes_on_where_it_was(way: str) -> None:
-    box = dedup_box(brokerUnloadIdleTopicsAfterSeconds=10)
-    client, _ = opened(box)
-    client.send(8, b"a")
-    send_chunks(client, 9, 0, 1)
-    if way == "checkpoint":
-        box.broker.core.commits.ask_checkpoint()
-        box.turn()
-    client.cnx.closed(box.now)
-    if way == "unload":
-        box.advance(15)
-        assert box.broker.topics.loaded(parse_topic(TOPIC)) is None
-    elif way != "connection":
-        box = box.restart()
-    client, last = opened(box)
-    assert last == 8
-    send_chunks(client, 9, 0, 1, 2)
-    client.send(10, b"b")
-    assert said(client) == ["duplicate", "duplicate", "stored", "stored"]
-    assert stored(box) == [b"a", b"0", b"1", b"2", b"b"]
-    assert opened(box.restart())[1] == 10
-
-
-def test_the_first_message_of_a_producer_may_be_cut_off_too() -> None:
-    box = dedup_box()
-    client, _ = opened(box)
-    send_chunks(client, 0, 0)
-    box = box.restart()
-    client, last = opened(box)
-    assert last == -1
-    send_chunks(client, 0, 0, 1, 2)
-    assert said(client) == ["duplicate", "stored", "stored"]
-    assert opened(box.restart())[1] == 0
-
-
-def test_a_client_that_has_receipts_for_some_chunks_sends_the_others() -> None:
-    box = dedup_box()
-    client, _ = opened(box)
-    send_chunks(client, 9, 0, 1, 1, 2)
-    assert said(client) == ["stored", "stored", "duplicate", "stored"]
-
-
-def test_another_attempt_is_stored_from_its_beginning() -> None:
-    """Other bytes, or so late that consumers have given up the first one."""
-    box = dedup_box(keepAliveIntervalSeconds=10_000)
-    client, _ = opened(box)
-    send_chunks(client, 9, 0, 1, text=b"first")
-    send_chunks(client, 9, 0, 0, 1, text=b"second")
-    box.advance(31)
-    send_chunks(client, 9, 0, 0, 1, 2, text=b"second")
-    assert said(client) == [
-        "stored",
-        "stored",
-        "stored",
-        "duplicate",
-        "stored",
-        "stored",
-        "duplicate",
-        "stored",
-        "stored",
-    ]
-
-
-def test_a_message_in_between_does_not_make_chunks_new() -> None:
-    box = dedup_box()
-    client, _ = opened(box)
-    send_chunks(client, 9, 0, 1)
-    client.send(8, b"a")
-    send_chunks(client, 9, 1, 2)
-    assert said(client) == ["stored", "stored", "stored", "duplicate", "stored"]
-
-
-def test_a_message_beyond_gives_up_the_one_that_was_begun() -> None:
-    box = dedup_box()
-    client, _ = opened(box)
-    send_chunks(client, 9, 0, 1)
-    client.send(10, b"a")
-    send_chunks(client, 9, 2)
-    assert said(client) == ["stored"] * 3 + ["duplicate"]
-    assert topic_of(box).stored.sequences.begun_persisted("p") is None
-
-
-def test_chunks_without_a_beginning_are_stored_and_not_known() -> None:
-    box = Box()
-    client, _ = opened(box)
-    send_chunks(client, 9, 0)
-    switch(box, on=True)
-    send_chunks(client, 9, 1, 1, 2, 2)
-    assert said(client) == ["stored"] * 4 + ["duplicate"]
-
-
-def test_of_a_message_with_too_many_chunks_they_are_not_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deduplication, "MAX_CHUNKS", 3)
-    box = dedup_box()
-    client, _ = opened(box)
-    send_chunks(client, 9, 0, 1, 2, 2, 3, 3, 4, 4, of=5)
-    assert said(client) == ["stored", "stored", "stored", "duplicate", "stored", "stored", "stored", "duplicate"]
-
-
-def test_a_chunk_that_is_on_its_way_may_be_a_duplicate_or_not() -> None:
-    box = dedup_box()
-    client, _ = opened(box)
-    box.auto = False
-    send_chunks(client, 9, 0, 0)
-    assert client.take("send_error").sequence_id == 9
-    send_chunks(client, 9, 1, of=2)
-    send_chunks(client, 9, 0, of=2)
-    assert client.take("send_error").sequence_id == 9
-    box.commit()
-    assert said(client) == ["stored", "stored"]
-
-
-def test_a_failed_commit_takes_its_chunks_back() -> None:
-    box = dedup_box()
-    client, _ = opened(box)
-    send_chunks(client, 9, 0)
-    client.take("send_receipt")
-    box.auto = False
-    send_chunks(client, 9, 1)
-    batch = take(box)
-    send_chunks(client, 9, 2)
-    box.broker.committed(batch, box.now, PersistenceError("no space left"))
-    box.flush()
-    assert client.names() == ["send_error", "send_error", "close_producer"]
-    box.auto = True
-    box.advance(1)
-    assert client.producer(1, producer_name="p").last_sequence_id == -1
-    send_chunks(client, 9, 0, 1, 2)
-    assert said(client) == ["duplicate", "stored", "stored"]
-    assert stored(box) == [b"0", b"1", b"2"]
 
 
 def test_sequence_ids_may_have_gaps() -> None:
@@ -573,11 +376,6 @@ def test_turning_deduplication_off_forgets_what_is_on_its_way_too() -> None:
     box.turn()
     assert topic.last_sequence_id("p") == -1
     assert opened(dedup_box(box.disk))[1] == -1
-
-
-def switch(box: Box, on: bool | None) -> None:
-    """Set the policy of the namespace; None: none."""
-    set_policy(box, deduplicationEnabled=on)
 
 
 def test_it_can_be_turned_on_and_off_while_producers_are_connected() -> None:
