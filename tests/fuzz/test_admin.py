@@ -84,7 +84,7 @@ def test_mistakes_are_noticed(
         monkeypatch.setattr(admin, "PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(http_server, "all_routes", lambda: Routes(rows))
     with pytest.raises(Broken) as broken:
-        Campaign(7, tmp_path / "data").run(REQUESTS)
+        Campaign(8, tmp_path / "data").run(REQUESTS)
     assert rule in str(broken.value)
     _kept.clear()
 
