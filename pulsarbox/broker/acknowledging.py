@@ -25,7 +25,9 @@ class Acknowledging:
 
     def __init__(self, subscription: "Subscription") -> None:
         self._subscription = subscription
+        self._source = subscription.source
         self._topic = subscription.topic
+        self._ledgers = self._topic.ledgers
         self._cursor = subscription.cursor
         self._batch_indexes = self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
         self._mark = self._cursor.mark_delete
@@ -58,7 +60,7 @@ class Acknowledging:
                 ids = ()  # as Pulsar does: it means nothing where others hold what lies before
         unknown: list[MessageIdData] = []
         held_of = consumer.held.get
-        compacted = self._subscription.source.compacted
+        compacted = self._source.compacted
         for message_id in ids:
             position = (message_id.ledgerId, message_id.entryId)
             held = held_of(position)
@@ -135,7 +137,7 @@ class Acknowledging:
 
     def _settled(self, consumer: Consumer, done: Done | None, now: Now) -> None:
         """What a command acknowledges is applied: have it written, and go on with what it made room for."""
-        compacted = self._subscription.source.compacted
+        compacted = self._source.compacted
         if compacted is not None:
             compacted.keep(now)
         consumer.last_acked = now.wall
@@ -172,35 +174,38 @@ class Acknowledging:
 
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = (message_id.ledgerId, message_id.entryId)
-        compacted = self._subscription.source.compacted
-        unacked = 0
-        if message_id.ack_set:
-            unacked = ack_set_bits(list(message_id.ack_set))
-            if compacted is not None:
-                unacked = compacted.unacked(position, unacked)
-        if compacted is not None and compacted.claims(position):
-            if not unacked:
-                self._release(consumer, position, held)
-                compacted.acknowledged(position)
-            return
-        if message_id.ack_set:
-            if unacked and not self._batch_indexes:
-                return  # only whole entries are acknowledged
-            if not self._cursor.acknowledge_batch(Position(*position), held.batch_size, unacked):
-                left = self._cursor.batch_acks.get(Position(*position))
-                now_held = consumer.held.get(position)  # ``held`` may have been looked up
-                if left is not None and now_held is not None:
-                    count = left[1].bit_count()
-                    consumer.unacked -= now_held.messages - count
-                    consumer.held[position] = now_held._replace(messages=count)
+        compacted, ack_set = self._source.compacted, message_id.ack_set
+        unacked = ack_set_bits(list(ack_set)) if ack_set else 0
+        if compacted is not None:
+            unacked = compacted.unacked(position, unacked) if ack_set else 0
+            if compacted.claims(position):
+                if not unacked:
+                    self._release(consumer, position, held)
+                    compacted.acknowledged(position)
                 return
+        if ack_set and not self._is_whole(consumer, position, held, unacked):
+            return
         self._release(consumer, position, held)
         (_, size, total_messages, total_bytes, batch_size, _) = held
         self._cursor.acknowledge(position[0], position[1], batch_size, size, total_messages, total_bytes)
-        if position[0] < self._topic.ledgers.growing:
+        if position[0] < self._ledgers.growing:
             self._closed.add(position[0])
         if compacted is not None:
             compacted.acknowledged(position)
+
+    def _is_whole(self, consumer: Consumer, position: tuple[int, int], held: Held, unacked: int) -> bool:
+        """Whether all messages of a batch are acknowledged now; what is left of it is known where it is not."""
+        if unacked and not self._batch_indexes:
+            return False  # only whole entries are acknowledged
+        if self._cursor.acknowledge_batch(Position(*position), held.batch_size, unacked):
+            return True
+        left = self._cursor.batch_acks.get(Position(*position))
+        now_held = consumer.held.get(position)  # ``held`` may have been looked up
+        if left is not None and now_held is not None:
+            count = left[1].bit_count()
+            consumer.unacked -= now_held.messages - count
+            consumer.held[position] = now_held._replace(messages=count)
+        return False
 
     def _release(self, consumer: Consumer, position: tuple[int, int], held: Held) -> None:
         if consumer.release(position) is None:
@@ -210,7 +215,7 @@ class Acknowledging:
     def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
         position = Position(message_id.ledgerId, message_id.entryId)
         unacked = ack_set_bits(list(message_id.ack_set))
-        compacted = self._subscription.source.compacted
+        compacted = self._source.compacted
         if compacted is not None:
             unacked = compacted.unacked(position, unacked)
             if compacted.claims(position):
@@ -225,7 +230,7 @@ class Acknowledging:
         if not whole:
             before = Position(position.ledger_id, position.entry_id - 1)
             totals = (before, held.total_messages - held.batch_size, held.total_bytes - held.size)
-        if position.ledger_id < self._topic.ledgers.growing:
+        if position.ledger_id < self._ledgers.growing:
             self._closed.add(position.ledger_id)
         self._through(consumer, *totals)
 
@@ -237,7 +242,7 @@ class Acknowledging:
 
     def _through(self, consumer: Consumer, mark: Position, messages: int, size: int) -> None:
         self._cursor.acknowledge_through(mark, messages, size)
-        compacted = self._subscription.source.compacted
+        compacted = self._source.compacted
         if compacted is not None:
             compacted.acknowledged_through(mark)
         self._release_through(consumer, mark)

@@ -72,10 +72,10 @@ class Subscription:
         """Since when it has no consumers (ms since 1970), where it is durable; 0: it has."""
         self.mark_moved = 0
         """When mark-delete moved last (ms since 1970), since it came into memory."""
-        self._acks = Acknowledging(self)
         self.clearing = Clearing(self)
         self.dead_letters = DeadLetters(self, row or {})
         self.source = EntrySource(cursor, topic.core, self.dispatch)
+        self._acks = Acknowledging(self)
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
