@@ -58,6 +58,7 @@ LIGHT = [
     ["config", "init", "-"],
     ["admin", "--help"],
     ["admin", "topics", "--help"],
+    ["admin", "tokens", "create", "--help"],
     ["admin", "topics", "stats", "--help"],
     ["context", "list"],
     ["version"],

@@ -1,7 +1,7 @@
 """``pulsarbox admin``: the group of groups, and the options that say which broker."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -9,6 +9,9 @@ from pulsarbox.cli.directory import CONFIG
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.commands import AdminGroup
+
+_LINES: Final = {**table.GROUPS, "tokens": "Keys and tokens for authentication."}
+"""The groups, each with its line in the help. Tokens are made here: no broker is asked."""
 
 
 def _common() -> list[click.Option]:
@@ -46,9 +49,13 @@ class AdminRoot(Group):
     """The groups of pulsar-admin, none of whose tables is read before it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(table.GROUPS)
+        return sorted(_LINES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "tokens":
+            from pulsarbox.cli.pulsar_admin.tokens import tokens
+
+            return tokens
         summary = table.GROUPS.get(cmd_name) or table.OLD_GROUPS.get(cmd_name)
         if summary is None:
             if cmd_name in table.LEFT_OUT and not ctx.resilient_parsing:
@@ -58,7 +65,7 @@ class AdminRoot(Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Groups"):
-            formatter.write_dl([(name, table.GROUPS[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, _LINES[name]) for name in self.list_commands(ctx)])
 
 
 @click.command(cls=AdminRoot, params=list(_common()), context_settings={"help_option_names": ["-h", "--help"]})

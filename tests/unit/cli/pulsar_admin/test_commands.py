@@ -277,7 +277,7 @@ def completed(shell: str, **asked: str) -> list[str]:
 
 def test_zsh_and_fish_are_told_what_the_words_do_too() -> None:
     words = "pulsarbox admin to"
-    assert completed("zsh", COMP_WORDS=words, COMP_CWORD="2")[3:] == ["plain", "topics", table.GROUPS["topics"]]
+    assert completed("zsh", COMP_WORDS=words, COMP_CWORD="2")[6:] == ["plain", "topics", table.GROUPS["topics"]]
     assert f"plain,topics\t{table.GROUPS['topics']}" in completed("fish", COMP_WORDS=words, COMP_CWORD="to")
 
 
