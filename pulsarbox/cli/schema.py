@@ -2,9 +2,10 @@
 
 import json
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -25,6 +26,9 @@ TYPES: Final = (
     "LOCAL_DATE_TIME",
 )
 _WITHOUT_DEFINITION: Final = TYPES[5:]
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Incompatible(Failed):
@@ -80,27 +84,25 @@ def list_versions(topic: str, output: Output, admin: "Admin") -> None:
     show(output, lambda: Found(_rows(admin, name), columns, "version"))
 
 
-_file = click.argument("file", metavar="[FILE]", required=False)
-_type = click.option(
-    "--type",
-    "kind",
-    type=click.Choice(TYPES, case_sensitive=False),
-    help="Type of the schema. [as the file says, else AVRO]",
-)
-_message = click.option(
-    "--message", metavar="NAME", help="The message that is meant, of a file of descriptors (PROTOBUF_NATIVE)."
-)
-_properties = click.option(
-    "--property", "properties", metavar="K=V", multiple=True, help="A property of the schema; repeatable."
-)
+def _definition(command: _F) -> _F:
+    """Gives a command a file, and what it is; see ``_body``."""
+    options = (
+        click.argument("file", metavar="[FILE]", required=False),
+        click.option("--type", "kind", type=click.Choice(TYPES, case_sensitive=False),
+                     help="Type of the schema. [as the file says, else AVRO]"),
+        click.option("--message", metavar="NAME",
+                     help="The message that is meant, of a file of descriptors (PROTOBUF_NATIVE)."),
+        click.option("--property", "properties", metavar="K=V", multiple=True,
+                     help="A property of the schema; repeatable."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @schema.command()
 @click.argument("topic")
-@_file
-@_type
-@_message
-@_properties
+@_definition
 @dry_run_option
 @with_admin
 def upload(topic: str, dry_run: bool, admin: "Admin", **told: Any) -> None:
@@ -122,24 +124,17 @@ def upload(topic: str, dry_run: bool, admin: "Admin", **told: Any) -> None:
       pulsarbox schema upload names --type STRING
     """
     name, body = topic_named(topic), _body(**told)
-
-    def add() -> None:
-        version = admin.ask("POST", _path(name, "schema"), body)["version"]["version"]
-        click.echo(f"{clean(short(name))} has this schema as version {version}")
-
     if dry_run:
         _check(admin, name, body)
         click.echo(f"would have added it to {clean(short(name))}")
-    else:
-        add()
+        return
+    version = admin.ask("POST", _path(name, "schema"), body)["version"]["version"]
+    click.echo(f"{clean(short(name))} has this schema as version {version}")
 
 
 @schema.command()
 @click.argument("topic")
-@_file
-@_type
-@_message
-@_properties
+@_definition
 @with_admin
 def check(topic: str, admin: "Admin", **told: Any) -> None:
     """Say whether the schema in FILE may follow those of TOPIC, and why not. FILE is as for `upload`.

@@ -1,8 +1,14 @@
 """The rows of the settings table that say what clients may do where neither topic nor namespace says otherwise."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from pulsarbox.config.setting import setting
+
+SCHEMA_STRATEGIES: Final = (
+    *("ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
+    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,16 +66,7 @@ class ClientPolicySettings:
         "Which schemas may follow one another on a topic. BACKWARD: the new one reads what the old one wrote; FORWARD:"
         " the old one reads what the new one writes; FULL: both; TRANSITIVE: with all versions, not only the newest.",
         table="policies",
-        choices=(
-            "ALWAYS_COMPATIBLE",
-            "ALWAYS_INCOMPATIBLE",
-            "BACKWARD",
-            "BACKWARD_TRANSITIVE",
-            "FORWARD",
-            "FORWARD_TRANSITIVE",
-            "FULL",
-            "FULL_TRANSITIVE",
-        ),
+        choices=SCHEMA_STRATEGIES,
         dynamic=True,
     )
     isAllowAutoUpdateSchemaEnabled: bool = setting(

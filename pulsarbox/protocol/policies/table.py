@@ -8,6 +8,7 @@ https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, https://pulsar.apach
 from dataclasses import replace
 from typing import Any, Final
 
+from pulsarbox.config.client_policy_settings import SCHEMA_STRATEGIES
 from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Place, PolicyRow
 from pulsarbox.protocol.policies.shapes import LONG_BITS, Flag, Fraction, Record, Several, Shape, Text, Whole, Word
 
@@ -20,10 +21,6 @@ SUBSCRIPTION_TYPES: Final = ("Exclusive", "Failover", "Key_Shared", "Shared")
 QUOTA_TYPES: Final = ("destination_storage", "message_age")
 QUOTA_POLICIES: Final = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
 INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
-SCHEMA_STRATEGIES: Final = (
-    *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
-    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
-)
 OLD_SCHEMA_STRATEGIES: Final = (
     *("AutoUpdateDisabled", "Backward", "Forward", "Full", "AlwaysCompatible"),
     *("BackwardTransitive", "ForwardTransitive", "FullTransitive"),
@@ -402,7 +399,7 @@ _SCHEMAS: Final = (
     PolicyRow(
         "schema-compatibility-strategy",
         "Which schemas may follow one another",
-        Word(SCHEMA_STRATEGIES),
+        Word(("UNDEFINED", *SCHEMA_STRATEGIES)),
         Place(
             "schema_compatibility_strategy",
             "schemaCompatibilityStrategy",

@@ -3,11 +3,10 @@
 from typing import Any
 
 from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
-from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from tests.unit.broker.compaction.entries import opened
+from tests.unit.broker.delays_playbook import topic_of
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 
@@ -24,19 +23,6 @@ def box_of(*, trims: bool = False, **settings: Any) -> Box:
         compaction_of(box).start(box.now)  # of nothing: from now on what is not compacted is held
         box.turn()
     return box
-
-
-def killed(box: Box) -> Box:
-    """The box after a restart, at the same time."""
-    again = box.restart()
-    again.time, again.wall = box.time, box.wall
-    return again
-
-
-def topic_of(box: Box) -> PersistentTopic:
-    topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
-    assert isinstance(topic, PersistentTopic)
-    return topic
 
 
 def compaction_of(box: Box) -> TopicCompaction:

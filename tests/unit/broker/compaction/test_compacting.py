@@ -13,18 +13,9 @@ from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSend, CommandSu
 from pulsarbox.storage.catalog import COMPACTING, compacted_key
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.record import Entry
-from tests.unit.broker.compaction.compacting import (
-    Sender,
-    Taker,
-    box_of,
-    compact,
-    compaction_of,
-    killed,
-    reader,
-    settle,
-    topic_of,
-)
+from tests.unit.broker.compaction.compacting import Sender, Taker, box_of, compact, compaction_of, reader, settle
 from tests.unit.broker.compaction.entries import batch, single
+from tests.unit.broker.delays_playbook import killed, topic_of
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 

@@ -12,6 +12,7 @@ from fastavro.utils import generate_many
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pulsarbox.config.client_policy_settings import SCHEMA_STRATEGIES as STRATEGIES
 from pulsarbox.errors import IncompatibleSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema import avro_definition
@@ -22,17 +23,6 @@ ONE = record("A", field("a"))
 MORE = record("A", field("a"), field("b"))
 MORE_WITH_DEFAULT = record("A", field("a"), field("b", default=0))
 NOTHING = record("A")
-
-STRATEGIES = (
-    "ALWAYS_COMPATIBLE",
-    "ALWAYS_INCOMPATIBLE",
-    "BACKWARD",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD",
-    "FORWARD_TRANSITIVE",
-    "FULL",
-    "FULL_TRANSITIVE",
-)
 
 
 def passes(versions: list[Schema], new: Schema) -> set[str]:
