@@ -54,7 +54,12 @@ def _token(command: _F) -> _F:
 @click.option("-o", "--output", metavar="FILE", help="Write the key to a file that only its owner can read.")
 @click.option("-b", "--base64", "encoded", is_flag=True, help="Write it in base64.")
 def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None:
-    """Make a secret key, for signing and for checking."""
+    """Make a secret key, for signing and for checking.
+
+    \b
+    Examples:
+      pulsarbox admin tokens create-secret-key --output secret.key
+    """
     from pulsarbox.protocol.tokens import SECRET_SIZES
 
     key = secrets.token_bytes(SECRET_SIZES[algorithm])
@@ -70,7 +75,12 @@ def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None
 @click.option("--output-private-key", "private", metavar="FILE", required=True, help="Where the private key goes.")
 @click.option("--output-public-key", "public", metavar="FILE", required=True, help="Where the public key goes.")
 def create_key_pair(algorithm: str, private: str, public: str) -> None:
-    """Make a pair of keys: the private one signs, the public one checks."""
+    """Make a pair of keys: the private one signs, the public one checks.
+
+    \b
+    Examples:
+      pulsarbox admin tokens create-key-pair --output-private-key private.key --output-public-key public.key
+    """
     from pulsarbox.protocol.tokens import new_pair
 
     signing, checking = new_pair(algorithm)
@@ -88,7 +98,12 @@ def create_key_pair(algorithm: str, private: str, public: str) -> None:
 def create(
     algorithm: str, subject: str, expiry: str | None, secret: str | None, private: str | None, headers: tuple[str, ...]
 ) -> None:
-    """Make a token for a role."""
+    """Make a token for a role.
+
+    \b
+    Examples:
+      pulsarbox admin tokens create --secret-key secret.key --subject ann --expiry-time 30d
+    """
     from pulsarbox.protocol import tokens as jwt
 
     claims: dict[str, Any] = {"sub": subject}
@@ -110,7 +125,12 @@ def create(
 @tokens.command("show")
 @_token
 def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
-    """Print header and claims of a token, whoever signed it. Without one, that of $TOKEN."""
+    """Print header and claims of a token, whoever signed it. Without one, that of $TOKEN.
+
+    \b
+    Examples:
+      pulsarbox admin tokens show -f ann.token
+    """
     from pulsarbox.protocol.tokens import content
 
     try:
@@ -134,6 +154,9 @@ def validate(
     Exit codes:
       0  it is valid
       1  it is not
+    \b
+    Examples:
+      pulsarbox admin tokens validate --secret-key secret.key -f ann.token
     """
     import json
 
