@@ -1,7 +1,15 @@
 """What holds for all tests."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
-# How long an example takes says how busy the machine is, and nothing of what is tested.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says how busy the machine is, and nothing of what is tested. The examples are the same each
+# time, so that a change is not judged by luck; HYPOTHESIS_SEARCH=1 looks for others.
+settings.register_profile(
+    "any machine",
+    deadline=None,
+    derandomize="HYPOTHESIS_SEARCH" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("any machine")
