@@ -44,7 +44,7 @@ start: env-run ## Start the broker in the foreground: 6650 and 8080 (ARGS="--por
 
 .PHONY: test
 test: env-dev ## Run all tests (ARGS="-k name")
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	@.ci/tests -n $(WORKERS) --dist worksteal $(ARGS)
 
 .PHONY: crash
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pulsarbox.broker.consumer import BodyOf, Consumer
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.producer import Producer
+from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
 from pulsarbox.errors import PersistenceError, PulsarBoxError
@@ -61,6 +62,10 @@ class ServerCnx:
         """``host:port`` of this machine to which the client has connected; empty where that is not known."""
         self.listener = ""
         """The listener whose own port that is (bindAddresses); empty for the port of all."""
+        self.certificate = ""
+        """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
+        self.principal: Principal | None = None
+        """Who the client has proved to be; None while it has not, and where authentication is off."""
         self.state = State.START
         self.client_version = ""
         self.protocol_version = 0

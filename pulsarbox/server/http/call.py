@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, InvalidTopicName, NotFound, PreconditionFailed, PulsarBoxError
 from pulsarbox.names import TopicName, check_entity_name, parse_topic
@@ -96,6 +97,8 @@ class Call:
     """The address by which the client reached the box, as its Host header has it; empty where there was none."""
     listener: str = ""
     """The listener that its X-Pulsar-ListenerName header names; empty where there is none."""
+    principal: Principal | None = None
+    """Who asks; None where authentication is off."""
 
     def json(self) -> Any:
         """The body, None for an empty one. Raises BadRequest."""

@@ -527,4 +527,4 @@ def test_a_box_that_packs_while_it_is_looked_at(tmp_path: Path) -> None:
                 assert len(list(records_of(path, {"kind": "entry"}, lambda _: None))) > 100
         finally:
             process.kill()
-    assert check(path).findings == []
+    assert not check(path).damaged  # what it was packing stands about unfinished
