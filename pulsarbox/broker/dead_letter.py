@@ -9,8 +9,8 @@ for the publish time, which is that of the move, and the time of delivery, which
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, compress, decompress
 from pulsarbox.protocol.batch import encode_batch, iterate_batch
-from pulsarbox.protocol.compression import CodecMissing, NotUnpacked, compress, decompress
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata

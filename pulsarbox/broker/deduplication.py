@@ -16,9 +16,9 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.producer import Producer
 from pulsarbox.clock import Now
 from pulsarbox.errors import PersistenceError
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
 from pulsarbox.protocol.batch import last_sequence_id
 from pulsarbox.protocol.checksum import crc32c, extend
-from pulsarbox.protocol.compression import CodecMissing, NotUnpacked, decompress
 from pulsarbox.protocol.metadata import ParsedEntry
 from pulsarbox.protocol.violations import MalformedMetadata
 from pulsarbox.storage.format import EntryFlag

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pulsarbox.client.errors import Unusable
-from pulsarbox.protocol import compression
-from pulsarbox.protocol.compression import CODECS, UNCOMPRESSED_MAX, Codec
+from pulsarbox.plugins.compression import wire as compression
+from pulsarbox.plugins.compression.wire import CODECS, UNCOMPRESSED_MAX, Codec
 
 __all__ = ["CODECS", "UNCOMPRESSED_MAX", "codec", "compress", "decompress"]
 
 
 def codec(number: int) -> Codec:
-    """See protocol.compression. Raises Unusable where it is not there."""
+    """See plugins.compression.wire. Raises Unusable where it is not there."""
     try:
         return compression.codec(number)
     except compression.CodecMissing as error:
@@ -18,12 +18,12 @@ def codec(number: int) -> Codec:
 
 
 def compress(number: int, data: bytes) -> bytes:
-    """See protocol.compression. Raises Unusable where the codec is not there."""
+    """See plugins.compression.wire. Raises Unusable where the codec is not there."""
     return codec(number).compress(data) if number else data
 
 
 def decompress(number: int, data: bytes, size: int) -> bytes:
-    """See protocol.compression. Raises Unusable where that cannot be."""
+    """See plugins.compression.wire. Raises Unusable where that cannot be."""
     try:
         return compression.decompress(number, data, size)
     except (compression.CodecMissing, compression.NotUnpacked) as error:

@@ -7,8 +7,8 @@ indexes in the batch are what they were. Its metadata names the indexes that sta
 from typing import NamedTuple
 
 from pulsarbox.broker.compaction.examining import Rules, open_batch
+from pulsarbox.plugins.compression.wire import compress
 from pulsarbox.protocol.batch import encode_batch
-from pulsarbox.protocol.compression import compress
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import SingleMessageMetadata
 from pulsarbox.storage.compacted import Original, unpack_compacted

@@ -9,8 +9,8 @@ import logging
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+from pulsarbox.plugins.compression.wire import NotUnpacked, decompress
 from pulsarbox.protocol.batch import iterate_batch
-from pulsarbox.protocol.compression import NotUnpacked, decompress
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata

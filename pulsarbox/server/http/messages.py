@@ -9,7 +9,7 @@ from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, NotSupported, PersistenceError, PreconditionFailed
-from pulsarbox.protocol.compression import CodecMissing, NotUnpacked, decompress
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
 from pulsarbox.protocol.metadata import key_values, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageMetadata
 from pulsarbox.server.http.call import Answer, Call, Later, answer

@@ -7,9 +7,9 @@ import pytest
 
 from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
 from pulsarbox.names import parse_topic
+from pulsarbox.plugins.compression.wire import CODECS, compress, decompress
 from pulsarbox.protocol.batch import encode_batch, iterate_batch
 from pulsarbox.protocol.commands import parse_command
-from pulsarbox.protocol.compression import CODECS, compress, decompress
 from pulsarbox.protocol.metadata import key_values
 from pulsarbox.protocol.PulsarApi_pb2 import (
     EncryptionKeys,

@@ -6,8 +6,8 @@ import pytest
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.names import parse_topic
+from pulsarbox.plugins.compression.wire import codec as codec_of
 from pulsarbox.protocol.batch import encode_batch
-from pulsarbox.protocol.compression import codec as codec_of
 from pulsarbox.protocol.PulsarApi_pb2 import EncryptionKeys, SingleMessageMetadata
 from pulsarbox.storage.record import SequenceId
 from tests.unit.broker.deduplicating import dedup_box, opened, outcomes, said, sequences_in, stored, switch, take

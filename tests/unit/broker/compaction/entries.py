@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pulsarbox.plugins.compression.wire import CODECS, compress, decompress
 from pulsarbox.protocol.batch import encode_batch, iterate_batch
-from pulsarbox.protocol.compression import CODECS, compress, decompress
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import EncryptionKeys, MessageMetadata, SingleMessageMetadata
 from pulsarbox.storage.format import EntryFlag

@@ -7,7 +7,7 @@ import pytest
 from pulsarbox.broker.compaction.copying import copy
 from pulsarbox.broker.compaction.examining import Rules, examine, key_of
 from pulsarbox.broker.compaction.winners import Winners
-from pulsarbox.protocol.compression import CODECS, CodecMissing
+from pulsarbox.plugins.compression.wire import CODECS, CodecMissing
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.storage.compacted import Original, pack_compacted, unpack_compacted
 from pulsarbox.storage.record import Entry
@@ -107,7 +107,7 @@ def test_a_codec_that_is_not_there_is_no_reason_to_lose_anything() -> None:
     metadata = parse_entry(entry.body).metadata
     assert metadata.compression == 4
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pulsarbox.protocol.compression.codec", _missing)
+        patch.setattr("pulsarbox.plugins.compression.wire.codec", _missing)
         with pytest.raises(CodecMissing):
             examine(Rules(), [entry], compacted=False)
 

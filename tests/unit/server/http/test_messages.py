@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from pulsarbox.protocol.compression import codec, compress
+from pulsarbox.plugins.compression.wire import codec, compress
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
 

@@ -1,0 +1,1 @@
+"""The built-in codecs: those of Pulsar's protocol."""

@@ -1,0 +1,43 @@
+"""ZLIB, with its header. Of Python itself: there everywhere, and the slowest."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pulsarbox.plugins.contracts import Codec
+
+
+class Zlib:
+    """At zlib's own level, 6; a plugin and its own codec."""
+
+    api: ClassVar = 1
+    name: ClassVar = "zlib"
+    wire_id: ClassVar = 2
+    rest_tag: ClassVar = b"zlib"
+
+    def open(self) -> Codec:
+        """See Compression."""
+        return self
+
+    def trained(self, dictionary: bytes) -> None:
+        """There are no dictionaries."""
+
+    def train(self, samples: Sequence[bytes], size: int) -> None:
+        """There are no dictionaries."""
+
+    def compress(self, data: bytes) -> bytes:
+        """See Codec."""
+        return zlib.compress(data)
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        """See Codec."""
+        unpacker = zlib.decompressobj()
+        unpacked = unpacker.decompress(data, max(1, size))
+        # No flush(): it would unpack all that is left, however much that is.
+        if unpacker.unconsumed_tail and unpacker.decompress(unpacker.unconsumed_tail, 1):
+            raise ValueError(f"there are more than {size} bytes")
+        if not unpacker.eof:
+            raise ValueError("its end is missing")
+        return unpacked

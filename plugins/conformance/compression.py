@@ -1,0 +1,131 @@
+"""What a codec has to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pulsarbox.plugins.conformance.examples import noise, records, side_by_side
+from pulsarbox.plugins.contracts import Codec, Compression
+
+_BODIES: Final = (
+    b"",
+    b"\0",
+    b"a",
+    b"a" * 100_000,
+    bytes(range(256)) * 40,
+    noise(1_000),
+    noise(65_537, 1),
+    b"\n".join(records(400)),
+)
+_GROWTH_MAX: Final = 1.1
+"""What does not compress may grow by a tenth, and by ``_GROWTH_BYTES``."""
+_GROWTH_BYTES: Final = 64
+_DICTIONARY: Final = 4096
+
+
+def _there_and_back(plugin: Compression) -> Iterator[str]:
+    for codec, what in _codecs(plugin):
+        for body in _BODIES:
+            packed: Any = codec.compress(body)
+            if type(packed) is not bytes:
+                yield f"compress gives {type(packed).__name__}, not bytes"
+                return
+            if codec.decompress(packed, len(body)) != body:
+                yield f"{len(body)} bytes do not come back as they were{what}"
+                return
+
+
+def _growth(plugin: Compression) -> Iterator[str]:
+    for codec, what in _codecs(plugin):
+        for body in _BODIES:
+            size = len(codec.compress(body))
+            if size > _GROWTH_MAX * len(body) + _GROWTH_BYTES:
+                yield f"{len(body)} bytes become {size}{what}"
+                return
+
+
+def _lies(plugin: Compression) -> Iterator[str]:
+    """Of more bytes than it is told it must not make more than it is told."""
+    codec = plugin.open()
+    body = b"a" * 1_000_000
+    packed = codec.compress(body)
+    for told in (0, 1, 1_000, len(body) - 1, len(body) + 1):
+        try:
+            found = codec.decompress(packed, told)
+        except Exception:
+            continue
+        if len(found) > told:
+            yield f"told that there are {told} bytes, it makes {len(found)}"
+            return
+
+
+def _junk(plugin: Compression) -> Iterator[str]:
+    """Anything but bytes of the right number, or an exception, is wrong; so is the end of the process."""
+    codec = plugin.open()
+    packed = codec.compress(_BODIES[-1])
+    damaged = [packed[: len(packed) // 2], packed[1:], noise(100), b"", packed[:-1] + b"\0", packed * 2]
+    for each in damaged:
+        try:
+            found: Any = codec.decompress(each, len(_BODIES[-1]))
+        except Exception:
+            continue
+        if type(found) is not bytes or len(found) > len(_BODIES[-1]):
+            yield f"of {len(each)} damaged bytes it makes {type(found).__name__} of {len(found)}"
+            return
+
+
+def _repeats(plugin: Compression) -> Iterator[str]:
+    """What one object has written another one reads: that is what a restart is."""
+    packed = [plugin.open().compress(body) for body in _BODIES]
+    other = type(plugin)().open()
+    for each, body in zip(packed, _BODIES, strict=True):
+        if other.decompress(each, len(body)) != body:
+            yield f"{len(body)} bytes that one object wrote another one cannot read"
+            return
+
+
+def _threads(plugin: Compression) -> Iterator[str]:
+    def all_of_them() -> bool:
+        codec = plugin.open()
+        return all(codec.decompress(codec.compress(body), len(body)) == body for body in _BODIES * 3)
+
+    if not all(side_by_side(all_of_them)):
+        yield "codecs of two threads disturb each other"
+
+
+def _dictionary(plugin: Compression) -> Iterator[str]:
+    samples = records(2_000)
+    trained = plugin.train(samples, _DICTIONARY)
+    if trained is None:
+        return
+    if type(trained) is not bytes or not 0 < len(trained) <= _DICTIONARY:
+        yield f"a dictionary of at most {_DICTIONARY} bytes was asked for, and there is {trained!r:.40}"
+        return
+    writer, reader = plugin.trained(trained), plugin.trained(trained)
+    if writer is None or reader is None:
+        yield "it trains dictionaries and does not take them"
+        return
+    for body in samples[:200]:
+        if reader.decompress(writer.compress(body), len(body)) != body:
+            yield "what was written with a dictionary cannot be read with it"
+            return
+
+
+def _codecs(plugin: Compression) -> Iterator[tuple[Codec, str]]:
+    yield plugin.open(), ""
+    trained = plugin.train(records(2_000), _DICTIONARY)
+    codec = plugin.trained(trained) if trained else None
+    if codec is not None:
+        yield codec, ", with a dictionary"
+
+
+CHECKS: Final = {
+    "there and back": _there_and_back,
+    "growth": _growth,
+    "sizes": _lies,
+    "junk": _junk,
+    "repeatable": _repeats,
+    "threads": _threads,
+    "dictionary": _dictionary,
+}

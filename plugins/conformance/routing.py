@@ -1,0 +1,125 @@
+"""What a router has to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from pulsarbox.plugins.conformance.examples import ODD_KEYS, PLAIN_KEYS, side_by_side
+from pulsarbox.plugins.contracts import Choose, Producing, Unrouted
+from pulsarbox.plugins.hashing.murmur3 import Murmur3
+
+_PARTITIONS: Final = (1, 2, 3, 16, 1000)
+_SHARE_MIN: Final = 0.1
+"""Of what would be even; below that a partition is as good as left out."""
+
+
+class Standing:
+    """A consumer as a router sees it."""
+
+    def __init__(self, name: str, permits: int, unacked: int) -> None:
+        self.name, self.permits, self.unacked = name, permits, unacked
+        self.metadata: Mapping[str, str] = {}
+
+
+def _options(plugin: Any) -> Mapping[str, str]:
+    """Options with which it can be opened: those it names as an example, where it needs any."""
+    found: Mapping[str, str] = getattr(plugin, "example_options", {})
+    return MappingProxyType(dict(found))
+
+
+def _opened(plugin: Any, waiting: tuple[int, ...] = ()) -> Choose:
+    hash32 = Murmur3().hash32
+    topic = "persistent://public/default/orders"
+    choose: Choose = plugin.open(Producing(topic, hash32, lambda: waiting, _options(plugin)))
+    return choose
+
+
+def _messages() -> list[Unrouted]:
+    keys: list[bytes | None] = [*ODD_KEYS, *PLAIN_KEYS[:200], *[None] * 400]
+    return [
+        Unrouted(key, {"region": f"r{i % 7}"} if i % 2 else {}, i % 1000, sequence=i, batch=i // 3)
+        for i, key in enumerate(keys)
+    ]
+
+
+def _partition_range(plugin: Any) -> Iterator[str]:
+    for partitions in _PARTITIONS:
+        choose = _opened(plugin)
+        for message in _messages():
+            found: Any = choose(message, partitions)
+            if type(found) is not int or not 0 <= found < partitions:
+                yield f"of {partitions} partitions it chose {found!r}"
+                return
+
+
+def _partition_growth(plugin: Any) -> Iterator[str]:
+    choose = _opened(plugin)
+    for partitions in _PARTITIONS:
+        for message in _messages()[:300]:
+            found = choose(message, partitions)
+            if not 0 <= found < partitions:
+                yield f"when partitions were added, it chose {found!r} of {partitions}"
+                return
+
+
+def _partition_repeats(plugin: Any) -> Iterator[str]:
+    first, other = _opened(plugin), _opened(type(plugin)())
+    for message in _messages():
+        if first(message, 16) != other(message, 16):
+            yield f"two producers that send the same choose differently, first for the key {message.key!r}"
+            return
+
+
+def _partition_share(plugin: Any) -> Iterator[str]:
+    choose = _opened(plugin)
+    counts = [0] * 4
+    for i, key in enumerate(PLAIN_KEYS):
+        counts[choose(Unrouted(key, {"region": f"r{i}"}, 100, i, i), 4)] += 1
+    if min(counts) < _SHARE_MIN * len(PLAIN_KEYS) / 4:
+        yield f"{len(PLAIN_KEYS)} messages with different keys go to 4 partitions as {counts}"
+
+
+def _partition_threads(plugin: Any) -> Iterator[str]:
+    def all_of_them() -> list[int]:
+        choose = _opened(plugin)
+        return [choose(message, 16) for message in _messages()]
+
+    one, two = side_by_side(all_of_them)
+    if one != two:
+        yield "producers in two threads that send the same choose differently"
+
+
+def _consumer_choice(plugin: Any) -> Iterator[str]:
+    ready = [Standing(f"c{i % 3}", 1 + i * 7 % 5, i * 3 % 4) for i in range(6)]
+    for number in range(1, len(ready) + 1):
+        found = plugin.choose(ready[:number])
+        if not any(found is each for each in ready[:number]):
+            yield f"of {number} consumers it chose {found!r}, which is none of them"
+            return
+
+
+_PARTITION_CHECKS: Final = {
+    "range": _partition_range,
+    "growth": _partition_growth,
+    "repeatable": _partition_repeats,
+    "distribution": _partition_share,
+    "threads": _partition_threads,
+}
+
+
+def _of_form(name: str) -> Any:
+    def check(plugin: Any) -> Iterator[str]:
+        if hasattr(plugin, "open"):
+            yield from _PARTITION_CHECKS[name](plugin)
+
+    return check
+
+
+def _choice(plugin: Any) -> Iterator[str]:
+    if hasattr(plugin, "choose"):
+        yield from _consumer_choice(plugin)
+
+
+CHECKS: Final = {**{name: _of_form(name) for name in _PARTITION_CHECKS}, "choice": _choice}

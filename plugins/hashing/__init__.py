@@ -1,0 +1,1 @@
+"""The built-in hashes: those of Pulsar's clients, and two more."""

@@ -1,0 +1,225 @@
+"""Which plugins there are, and how one of them is got. Listing imports none of them.
+
+The built-in ones come first: nothing else can have their names. Of two others with one name the first has it, in the
+order of distributions and then of files.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import traceback
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.plugins.contracts import API, KINDS
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+_BUILT_IN: Final = {
+    "routing": {
+        "round-robin": "round_robin:RoundRobin",
+        "single": "single:Single",
+        "key": "key:ByKey",
+        "consistent": "consistent:Consistent",
+        "least-backlog": "least_backlog:LeastBacklog",
+        "property": "by_property:ByProperty",
+    },
+    "hashing": {
+        "java": "java_string:JavaString",
+        "java-cpp": "java_string:JavaStringCpp",
+        "boost": "boost:Boost",
+        "murmur3": "murmur3:Murmur3",
+        "xxhash": "xxh:XxHash",
+        "crc32c": "crc32c:Crc32c",
+    },
+    "compression": {
+        "none": "uncompressed:Uncompressed",
+        "lz4": "lz4:Lz4",
+        "zlib": "zlib:Zlib",
+        "zstd": "zstd:Zstd",
+        "snappy": "snappy:Snappy",
+    },
+}
+
+_METHODS: Final = {
+    "routing": (("open",), ("choose",)),
+    "hashing": (("hash32",),),
+    "compression": (("open", "trained", "train"),),
+}
+"""What a plugin of each kind has to have, one of the alternatives."""
+
+
+class Found(NamedTuple):
+    """A plugin that is there. Nothing of it has been imported."""
+
+    kind: str
+    name: str
+    source: str
+    """``built-in``, a distribution with its version, or a file."""
+    target: str
+    """``module:Class``, or the path of a file."""
+    problem: str = ""
+    """Why it cannot be used, as far as that can be seen from outside."""
+
+
+class PluginError(Exception):
+    """A plugin cannot be used; the text says why. ``trace``: where it went wrong, where that was in the plugin."""
+
+    def __init__(self, reason: str, trace: str = "") -> None:
+        super().__init__(reason)
+        self.trace = trace
+
+
+def built_in(kind: str) -> tuple[str, ...]:
+    """The names of the built-in plugins of a kind."""
+    return tuple(_BUILT_IN[kind])
+
+
+def find(directory: Path | None = None) -> list[Found]:
+    """All plugins by kind, the built-in ones first; ``directory``: where files with plugins are."""
+    found = [
+        Found(kind, name, "built-in", f"pulsarbox.plugins.{kind}.{target}")
+        for kind in KINDS
+        for name, target in _BUILT_IN[kind].items()
+    ]
+    taken = {(each.kind, each.name): each.source for each in found}
+    for each in [*_of_distributions(), *_of_files(directory)]:
+        known = taken.setdefault((each.kind, each.name), each.source)
+        problem = each.problem
+        if known != each.source and not problem:
+            problem = f"the name is taken: {known} has it"
+        found.append(each._replace(problem=problem))
+    return sorted(found, key=lambda each: KINDS.index(each.kind) if each.kind in KINDS else len(KINDS))
+
+
+def load(found: Found) -> Any:
+    """An object of the plugin, which fits the contract of its kind. Raises PluginError, whatever the plugin does."""
+    if found.problem:
+        raise PluginError(found.problem)
+    try:
+        made = _class_of(found)()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit among them: a plugin does not end the process
+        raise PluginError(f"{type(error).__name__}: {error}", traceback.format_exc()) from None
+    problem = misfit(found.kind, made)
+    if not problem and made.name != found.name:
+        problem = f"it calls itself {made.name!r}"
+    if problem:
+        raise PluginError(problem)
+    return made
+
+
+def get(kind: str, name: str, directory: Path | None = None) -> Any:
+    """The plugin of that name. Raises PluginError; where there is none, the text names those that there are."""
+    target = _BUILT_IN[kind].get(name)
+    if target is not None:
+        return load(Found(kind, name, "built-in", f"pulsarbox.plugins.{kind}.{target}"))
+    of_kind = [each for each in find(directory) if each.kind == kind]
+    named = [each for each in of_kind if each.name == name]
+    if not named:
+        names = ", ".join(each.name for each in of_kind)
+        raise PluginError(f"there is no plugin {name!r} for {kind}: there are {names}")
+    return load(next((each for each in named if not each.problem), named[0]))
+
+
+def misfit(kind: str, plugin: object) -> str:
+    """Why an object is no plugin of a kind; empty where it is one."""
+    api, name = getattr(plugin, "api", None), getattr(plugin, "name", None)
+    if not isinstance(api, int):
+        return f"it does not say for which version of the contract it was written (api = {API[kind]})"
+    if api != API[kind]:
+        newer = "upgrade pulsarbox" if api > API[kind] else "it has to be brought up to date"
+        return f"it was written for version {api} of the contract for {kind}, and this is version {API[kind]}: {newer}"
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        return f"its name is {name!r}: that has to be lower-case letters, digits, - and _, with a letter first"
+    forms = _METHODS[kind]
+    if not any(all(callable(getattr(plugin, method, None)) for method in form) for form in forms):
+        wanted = " or ".join(", ".join(f"{method}()" for method in form) for form in forms)
+        return f"it has not what {kind} needs: {wanted}"
+    if kind == "compression":
+        tag = getattr(plugin, "rest_tag", None)
+        if tag is not None and not (isinstance(tag, bytes) and len(tag) == 4):
+            return f"its rest_tag is {tag!r}: that has to be four bytes, or None"
+    return ""
+
+
+def _class_of(found: Found) -> Any:
+    if found.target.endswith(".py"):
+        return _module_of(Path(found.target)).Plugin
+    module, _, name = found.target.partition(":")
+    value: Any = import_module(module)
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _module_of(path: Path) -> Any:
+    name = f"pulsarbox_plugin_{path.stem}"
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # as an import does: dataclasses and pickles look there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _of_distributions() -> Iterable[Found]:
+    for kind in KINDS:
+        for entry in sorted(entry_points(group=f"pulsarbox.{kind}"), key=lambda each: (each.name, each.value)):
+            of = entry.dist
+            source = f"{of.name} {of.version}" if of is not None else "an entry point"
+            problem = "" if NAME.fullmatch(entry.name) else "its name is not one for settings and commands"
+            yield Found(kind, entry.name, source, entry.value, problem)
+
+
+def _of_files(directory: Path | None) -> Iterable[Found]:
+    if directory is None or not directory.is_dir():
+        return
+    for path in sorted(directory.glob("*.py")):
+        if not path.name.startswith("_"):
+            yield _of_file(path)
+
+
+def _of_file(path: Path) -> Found:
+    """What a file says of its plugin: read, not run."""
+    said: dict[str, Any] = {}
+    problem = "there is no class Plugin in it"
+    try:
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.ClassDef) and node.name == "Plugin":
+                said, problem = _said(node), ""
+    except (SyntaxError, ValueError) as error:
+        problem = f"it is no Python: {error}"
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror}"
+    kind, name = said.get("kind", ""), said.get("name", path.stem)
+    if not problem and kind not in KINDS:
+        problem = f"its class says kind = {kind!r}: that has to be one of {', '.join(KINDS)}"
+    return Found(str(kind), str(name), str(path), str(path), problem)
+
+
+def _said(node: ast.ClassDef) -> dict[str, Any]:
+    said = {}
+    for each in node.body:
+        targets: list[ast.expr] = []
+        if isinstance(each, ast.Assign):
+            targets = each.targets
+        elif isinstance(each, ast.AnnAssign):
+            targets = [each.target]
+        else:
+            continue
+        if isinstance(each.value, ast.Constant):
+            said.update({target.id: each.value.value for target in targets if isinstance(target, ast.Name)})
+    return said

@@ -1,0 +1,1 @@
+"""The built-in ways from a message to a partition."""
