@@ -1,8 +1,8 @@
 """Whether a plugin keeps its contract: plain functions that give what is wrong, as sentences.
 
 They are what ``pulsarbox plugins doctor`` asks, and what the classes of ``pulsarbox.testing`` assert. They take plugins
-that fit their contract from outside (``registry.misfit``), run for a second at the most where the plugin returns at all,
-and give the same result each time. A plugin that may hang or end the process is asked in another one (``probe``).
+that fit their contract from outside (``registry.misfit``), run for a second at the most where the plugin returns, and
+give the same result each time. A plugin that may hang or end the process is asked in another one (``probe``).
 """
 
 from __future__ import annotations

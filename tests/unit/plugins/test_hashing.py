@@ -1,0 +1,66 @@
+"""The built-in hashes against those of real clients."""
+
+import hashlib
+import random
+
+import pytest
+
+from pulsarbox.plugins import registry
+from pulsarbox.plugins.contracts import Hashing
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyzABCXYZ0123456789-_:/. éüßñ日本語한국😀🚀\u00a0\u2028"
+JAVA_SAYS = "556bd93ec2d2a811395b0fa83dcf33d8af0910188ca1991a76f643faa5c4f59f"
+"""SHA-256 of what the Java client 4.2.4 makes of ``random_keys``: JavaStringHash and Murmur3Hash32, a line for each."""
+
+
+def random_keys() -> list[str]:
+    dice = random.Random(20261121)
+    return ["".join(dice.choice(ALPHABET) for _ in range(dice.randrange(0, 40))) for _ in range(10_000)]
+
+
+def hashing(name: str) -> Hashing:
+    found: Hashing = registry.get("hashing", name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "expected"),
+    [
+        # Of pulsar-client-cpp, tests/HashTest.cc: "same as Java client".
+        ("java", "keykeykeykeykey1", 434058482),
+        ("java", "keykeykey2", 42978643),
+        ("java-cpp", "keykeykeykeykey1", 434058482),
+        ("java-cpp", "keykeykey2", 42978643),
+        ("murmur3", "k1", 2110152746),
+        ("murmur3", "k2", 1479966664),
+        ("murmur3", "key1", 462881061),
+        ("murmur3", "key2", 1936800180),
+        ("murmur3", "key01", 39696932),
+        ("murmur3", "key02", 751761803),
+        # Of the Java client 4.2.4.
+        ("java", "Y.Z6🚀/ñ", 549684246),
+        ("murmur3", "Y.Z6🚀/ñ", 2012032645),
+        ("java", "_한 td9qZe\u2028éct:28d:m", 400421759),
+        # Of a program with the client's own C++ lines.
+        ("java-cpp", "é", 2147481670),
+        ("java", "é", 233),
+        # Check values of the algorithms' definitions.
+        ("crc32c", "123456789", 0xE3069283 & 0x7FFFFFFF),
+        ("xxhash", "", 0x02CC5D05),
+        ("xxhash", "abc", 0x32D153FF),
+    ],
+)
+def test_vectors(name: str, key: str, expected: int) -> None:
+    assert hashing(name).hash32(key.encode()) == expected
+
+
+def test_ten_thousand_keys_as_the_java_client_hashes_them() -> None:
+    java, murmur3 = hashing("java").hash32, hashing("murmur3").hash32
+    lines = "\n".join(f"{java(key.encode())} {murmur3(key.encode())}" for key in random_keys())
+    assert hashlib.sha256(lines.encode()).hexdigest() == JAVA_SAYS
+
+
+def test_bytes_that_are_no_text() -> None:
+    """Java reads them as U+FFFD before it hashes."""
+    assert hashing("java").hash32(b"\xff") == hashing("java").hash32("\ufffd".encode())
+    assert hashing("java-cpp").hash32(b"\xff") == 0x7FFFFFFF

@@ -1,0 +1,45 @@
+"""Ten bad plugins, and what becomes of each."""
+
+from pathlib import Path
+
+import pytest
+
+from pulsarbox.plugins.probe import probe
+from pulsarbox.plugins.registry import Found, find
+from tests.unit.plugins import bad
+
+
+def written(directory: Path, source: str) -> Found:
+    path = directory / "it.py"
+    path.write_text(source)
+    (found,) = (each for each in find(directory) if each.source == str(path))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "usable", "says"),
+    [
+        (bad.MISSING, False, "ModuleNotFoundError: No module named 'a_module_that_nobody_has'"),
+        (bad.ENDS, False, "SystemExit: 3"),
+        (bad.OLD, False, "it was written for version 0 of the contract for hashing, and this is version 1"),
+        (bad.RANGE, True, "range: hash32(b'') is -1: that has to be a number from 0 to 2147483647"),
+        (bad.ENDLESS, False, "it needed more than 1 seconds of a processor"),
+        (bad.MEMORY, True, "range: MemoryError"),
+        (bad.BOMB, True, "sizes: told that there are 0 bytes, it makes 1000000"),
+        (bad.LIES, True, "there and back: 1 bytes do not come back as they were"),
+        (bad.THREADS, True, "threads: two threads that ask at the same time get other answers"),
+        (bad.CHANGES, True, "repeatable: hash32("),
+    ],
+    ids=["missing", "ends", "old", "range", "endless", "memory", "bomb", "lies", "threads", "changes"],
+)
+def test_a_bad_plugin(tmp_path: Path, source: str, usable: bool, says: str) -> None:
+    found = written(tmp_path, source)
+    seconds = 1 if source == bad.ENDLESS else 20
+    report = probe(found, seconds)
+    assert report.usable is usable
+    assert any(problem.startswith(says) for problem in report.problems), report
+
+
+def test_a_good_plugin(tmp_path: Path) -> None:
+    source = "from zlib import crc32\n" + bad.HASH.format("print('talk'); return crc32(key) & 0x7FFFFFFF")
+    assert probe(written(tmp_path, source)) == (True, [], "")
