@@ -42,7 +42,7 @@ class Unrouted(NamedTuple):
     """A message about to be published, as far as routing may look at it."""
 
     key: bytes | None
-    """Its partition key in UTF-8; the ordering key where it has one; None without either."""
+    """Its partition key in UTF-8, None without one. An ordering key is for consumers: clients do not route by it."""
     properties: Mapping[str, str]
     size: int
     """Bytes of the body, uncompressed."""

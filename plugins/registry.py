@@ -6,18 +6,19 @@ order of distributions and then of files.
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import traceback
 from collections.abc import Iterable
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.plugins.contracts import API, KINDS
+
+if TYPE_CHECKING:
+    import ast
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
@@ -176,6 +177,8 @@ def _module_of(path: Path) -> Any:
 
 
 def _of_distributions() -> Iterable[Found]:
+    from importlib.metadata import entry_points  # here, because it takes longer than all of the built-in plugins
+
     for kind in KINDS:
         for entry in sorted(entry_points(group=f"pulsarbox.{kind}"), key=lambda each: (each.name, each.value)):
             of = entry.dist
@@ -194,6 +197,8 @@ def _of_files(directory: Path | None) -> Iterable[Found]:
 
 def _of_file(path: Path) -> Found:
     """What a file says of its plugin: read, not run."""
+    import ast
+
     said: dict[str, Any] = {}
     problem = "there is no class Plugin in it"
     try:
@@ -211,6 +216,8 @@ def _of_file(path: Path) -> Found:
 
 
 def _said(node: ast.ClassDef) -> dict[str, Any]:
+    import ast
+
     said = {}
     for each in node.body:
         targets: list[ast.expr] = []

@@ -1,16 +1,17 @@
 """``pulsarbox produce``: messages from the command line or from stdin."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import click
 
 from pulsarbox.cli import completing
 from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.target import Target, service_options
+from pulsarbox.cli.plugin_options import PLUGINS_DIR
+from pulsarbox.cli.target import Target, service_and_late_admin_options
 from pulsarbox.cli.times import DURATION, MOMENT
 from pulsarbox.client.compression import CODECS
 from pulsarbox.client.places import TIMEOUT_SECONDS
-from pulsarbox.client.routing import HASHES
 
 STDIN: Final = "-"
 
@@ -75,13 +76,32 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
 @click.option("--batch/--no-batch", default=True, show_default=True, help="Whether messages share entries.")
 @click.option("--mix-keys", is_flag=True, help="Let batches hold several keys: faster, but wrong with Key_Shared.")
 @click.option(
+    "--route",
+    metavar="NAME",
+    default="round-robin",
+    show_default=True,
+    shell_complete=completing.plugins("routing"),
+    help="How a partition is chosen: round-robin, single, key, consistent, least-backlog, property, or a plugin.",
+)
+@click.option(
+    "--route-option",
+    "route_options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_pair,
+    help="What the route is told, such as property=region; may be given again and again.",
+)
+@click.option(
     "--hash",
     "hashing",
-    type=click.Choice(list(HASHES)),
+    metavar="NAME",
     default="java",
     show_default=True,
-    help="How a key chooses its partition; java is what Java clients do.",
+    shell_complete=completing.plugins("hashing"),
+    help="How a key is hashed: java (as Java clients), boost (as Python clients), murmur3, java-cpp, xxhash, crc32c, "
+    "or a plugin.",
 )
+@PLUGINS_DIR
 @click.option("--name", help="Name of the producer. Else the broker makes one.")
 @click.option("--keep", is_flag=True, help="Of envelopes, use publish time, sequence id and schema version too.")
 @click.option("--ids", is_flag=True, help="Print the id of each message once it is stored, in the order of the input.")
@@ -95,13 +115,14 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
 )
 @click.option("--no-progress", is_flag=True, help="No line that says how far it is.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing where all goes well.")
-@service_options
-def produce(service: Target, topic: str, **options: Any) -> None:
+@service_and_late_admin_options
+def produce(service: Target, admin: Callable[[], Target], topic: str, **options: Any) -> None:
     """Send messages to TOPIC: PAYLOAD, or what comes in on stdin. Ends when the broker has stored all of them.
 
     TOPIC is a name such as orders or persistent://public/default/orders. Without PAYLOAD, or with "-", each line of
-    stdin is a message. Messages without a key go to partitions in turn. After a lost connection it goes on where it
-    was; what had no receipt yet may then be stored twice, unless the broker deduplicates.
+    stdin is a message. Messages without a key go to partitions in turn, others by their key; --route changes that.
+    After a lost connection it goes on where it was; what had no receipt yet may then be stored twice, unless the broker
+    deduplicates.
 
     \b
     Exit codes:
@@ -119,13 +140,14 @@ def produce(service: Target, topic: str, **options: Any) -> None:
       seq 1000000 | pulsarbox produce orders --compress zstd
       pulsarbox produce orders --template -n 100 --rate 10 '{"id": "{{uuid}}", "n": {{random 1 9}}}'
       pulsarbox produce orders -f '%k\\t%v' < keyed.tsv
+      pulsarbox produce orders --route property --route-option property=region -p region=north 'hello'
       pulsarbox produce reminders --after 10m 'tea is ready'
       pulsarbox consume orders --until end -o ndjson | pulsarbox produce copy -i ndjson
     """
     _check(options)
     from pulsarbox.cli.producing import produce_messages
 
-    produce_messages(service, topic, options)
+    produce_messages(service, admin, topic, options)
 
 
 def _check(options: dict[str, Any]) -> None:

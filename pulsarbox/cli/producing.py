@@ -12,10 +12,15 @@ from pulsarbox.cli.progress import Progress, messages
 from pulsarbox.cli.stdin import Stdin
 from pulsarbox.cli.target import Target
 from pulsarbox.cli.text import say
+from pulsarbox.client.admin import Admin
+from pulsarbox.client.backlogs import ANSWER_SECONDS, PartitionBacklogs
 from pulsarbox.client.client import Client
 from pulsarbox.client.compression import CODECS, codec
 from pulsarbox.client.producer import Options, Producer
+from pulsarbox.client.routing import Route
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.plugins.guard import Trouble
+from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.outgoing import Outgoing
 
 _LINES_MAX: Final = 1000
@@ -193,21 +198,47 @@ class Sending:
             self._print()
 
 
-def produce_messages(service: Target, topic: str, options: dict[str, Any]) -> None:
-    """Send what the options say. Raises the ending of the command where not everything is stored."""
+def produce_messages(service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> None:
+    """Send what the options say. Raises the ending of the command where not everything is stored.
+
+    ``admin`` is called by routers that want to know of backlogs.
+    """
     client = Client(service.hosts, options["timeout"])
     try:
         with Interruption(client.loop) as interruption:
-            _produce(client, interruption, topic, options)
+            _produce(client, interruption, topic, options, _route(admin, topic, options))
     finally:
         client.close()
 
 
-def _produce(client: Client, interruption: Interruption, topic: str, options: dict[str, Any]) -> None:
+def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> Route:
+    """How partitions are chosen. Raises Misused where there is no such plugin, or it cannot be used."""
+
+    def connected() -> Admin:
+        target = admin()
+        return Admin(target.hosts, ANSWER_SECONDS, secure=target.url.startswith("https"))
+
+    def failed(trouble: Trouble) -> None:
+        say(f"warning: {trouble}")
+        for line in trouble.trace.splitlines():
+            say(line)
+
+    backlogs = PartitionBacklogs(connected, topic, lambda text: say(f"warning: {text}"))
+    route = Route(
+        options["route"], dict(options["route_options"]), options["hashing"], options["plugins_dir"], backlogs, failed
+    )
+    try:
+        route.open(topic)
+    except PluginError as error:
+        raise Misused(str(error)) from None
+    return route
+
+
+def _produce(client: Client, interruption: Interruption, topic: str, options: dict[str, Any], route: Route) -> None:
     number = CODECS[options["compress"]]
     if number:
         codec(number)  # what is missing is told before anything is sent
-    how = Options(options["name"], number, options["batch"], options["mix_keys"], options["hashing"])
+    how = Options(options["name"], number, options["batch"], options["mix_keys"], route)
     try:
         making = Making(options)
     except ValueError as error:

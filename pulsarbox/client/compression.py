@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pulsarbox.client.errors import Unusable
 from pulsarbox.plugins.compression import wire as compression
-from pulsarbox.plugins.compression.wire import CODECS, UNCOMPRESSED_MAX, Codec
+from pulsarbox.plugins.compression.wire import CODECS, UNCOMPRESSED_MAX
+from pulsarbox.plugins.contracts import Codec
 
 __all__ = ["CODECS", "UNCOMPRESSED_MAX", "codec", "compress", "decompress"]
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.routing import Router
 from pulsarbox.client.topic_producer import Options, Stored, TopicProducer
 from pulsarbox.names import parse_topic
-from pulsarbox.protocol.outgoing import Outgoing
+from pulsarbox.plugins.contracts import Unrouted
+from pulsarbox.protocol.outgoing import Outgoing, encoded
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
+
+_NO_PROPERTIES: Final[Mapping[str, str]] = {}
 
 __all__ = ["Options", "Producer", "Stored"]
 
@@ -20,7 +22,8 @@ class Producer:
     """Sends messages in order, to each partition on its own. Partitions are opened when something goes there."""
 
     def __init__(self, client: Client, topic: str, options: Options, stored: Stored) -> None:
-        """Opens the topic, or the first of its partitions. Raises what the broker tells, NotConnected, NoAnswer.
+        """Opens the topic, or the first of its partitions. Raises what the broker tells, NotConnected, NoAnswer;
+        PluginError where a message cannot be routed as ``options`` say.
 
         ``stored`` is called, inside of the other calls, for what the broker has stored.
         """
@@ -28,38 +31,55 @@ class Producer:
         self._name = parse_topic(topic)
         self._options = options
         self._stored = stored
-        partitions = client.partitions(str(self._name), create=True)
-        self._partitioned = partitions > 0
-        self._router = Router(max(1, partitions), options.hashing)
+        self._choose = options.route.open(str(self._name))
+        self._partitions = client.partitions(str(self._name), create=True)
+        self._partitioned = self._partitions > 0
+        self._sequence = 0
+        self._batch = 0
         self._open: dict[int, TopicProducer] = {}
         self._of(0)
 
     def send(self, message: Outgoing, token: Any = None) -> None:
         """Take a message; waits while too much is on its way. ``token`` is given to ``stored`` with its id."""
-        router = self._router
-        keyed = message.key is not None and not message.null_key and router.partitions > 1
-        producer = self._of(router.of_key(message.key or "") if keyed else router.current)
+        producer = self._of(self._partition_of(message))
         producer.add(message, token)
-        if not keyed and not producer.batch_is_open:
-            router.next()
+        if not producer.batch_is_open:
+            self._batch += 1
         self._wait_for_room(producer)
 
     def send_plain(self, payloads: Sequence[bytes]) -> None:
         """Take messages that are nothing but payloads."""
+        if self._partitions > 1 and not self._options.route.by_batch:
+            for payload in payloads:
+                self.send(Outgoing(payload))
+            return
         at = 0
         while at < len(payloads):
-            producer = self._of(self._router.current)
-            at += producer.add_plain(payloads, at)
+            producer = self._of(self._partition_of(Outgoing(payloads[at])))
+            taken = producer.add_plain(payloads, at)
+            at += taken
+            self._sequence += taken - 1
             if not producer.batch_is_open:
-                self._router.next()
+                self._batch += 1
             self._wait_for_room(producer)
+
+    def _partition_of(self, message: Outgoing) -> int:
+        sequence = self._sequence
+        self._sequence = sequence + 1
+        if self._partitions <= 1:
+            return 0
+        key = None if message.key is None or message.null_key else encoded(message.key)
+        properties = dict(message.properties) if message.properties else _NO_PROPERTIES
+        return self._choose(
+            Unrouted(key, properties, len(message.payload or b""), sequence, self._batch), self._partitions
+        )
 
     def send_batches(self) -> None:
         """Send what waits in batches; for when nothing more is there to fill them."""
         for each in self._open.values():
             if each.batch_is_open:
                 each.send_batch()
-                self._router.next()
+                self._batch += 1
         self._client.turn()
         self._check()
 

@@ -1,52 +1,127 @@
-"""Which partition a message goes to: by its key as Java clients choose, else in turn."""
+"""Which partition a message goes to: a routing plugin with a hashing plugin, in our client and in the official one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import itertools
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.plugins.contracts import Backlogs, Choose, Producing, Unrouted
+from pulsarbox.plugins.guard import Guard, Tell, Trouble
+from pulsarbox.plugins.registry import PluginError, built_in, get
+
+ROUTE: Final = "round-robin"
+HASHING: Final = "java"
+"""What Java clients do by default."""
+
+_BY_BATCH: Final = frozenset(("round-robin", "single", "key", "consistent"))
+"""Built-in routes for which messages of one batch that have neither key nor properties go to one partition."""
+
+log = logging.getLogger(__name__)
 
 
-def java_string(key: str) -> int:
-    """``String.hashCode`` without its sign: the default of Java clients (JavaStringHash). Over UTF-16 code units."""
-    if key.isascii():
-        units: bytes | list[int] = key.encode()
-    else:
-        wide = key.encode("utf-16-be", "surrogatepass")
-        units = [(high << 8) | low for high, low in zip(wide[::2], wide[1::2], strict=True)]
-    number = 0
-    for unit in units:
-        number = (31 * number + unit) & 0xFFFFFFFF
-    return number & 0x7FFFFFFF
+def _none_known() -> Sequence[int]:
+    return ()
 
 
-def murmur3(key: str) -> int:
-    """Murmur3 of the key's UTF-8 without its sign (Murmur3_32Hash)."""
-    import mmh3
-
-    return mmh3.hash(key.encode("utf-8", "surrogateescape"), 0, signed=False) & 0x7FFFFFFF
+def _logged(trouble: Trouble) -> None:
+    log.warning("%s%s", trouble, f"\n{trouble.trace}" if trouble.trace else "")
 
 
-HASHES: Final[dict[str, Callable[[str], int]]] = {"java": java_string, "murmur3": murmur3}
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How a producer chooses partitions."""
 
-
-class Router:
-    """Chooses partitions for one producer."""
-
-    def __init__(self, partitions: int, hashing: str = "java") -> None:
-        """``partitions``: at least 1. ``hashing``: a name of ``HASHES``."""
-        self.partitions = partitions
-        self._hash = HASHES[hashing]
-        self._turn = 0
-
-    def of_key(self, key: str) -> int:
-        """The partition of all messages with this key."""
-        return self._hash(key) % self.partitions
+    name: str = ROUTE
+    options: Mapping[str, str] = field(default_factory=dict)
+    hashing: str = HASHING
+    directory: Path | None = None
+    """Where files with plugins are."""
+    backlogs: Backlogs = _none_known
+    tell: Tell = _logged
+    """Told where a plugin fails."""
 
     @property
-    def current(self) -> int:
-        """The partition of messages without a key, until ``next``."""
-        return self._turn
+    def by_batch(self) -> bool:
+        """Whether a batch of messages that are payloads only may be routed as one."""
+        return self.name in _BY_BATCH
 
-    def next(self) -> None:
-        """Go to the next partition: after a message that went alone, or after a batch."""
-        self._turn = (self._turn + 1) % self.partitions
+    def open(self, topic: str) -> Choose:
+        """What chooses for a producer of that topic. Raises PluginError where a plugin or an option cannot be used."""
+        hash32 = self._hash32()
+        plugin = get("routing", self.name, self.directory)
+        choose = self._opened(plugin, topic, hash32)
+        if self.name in built_in("routing"):
+            return choose
+        round_robin = self._opened(get("routing", ROUTE), topic, hash32)
+        return Guard("routing", self.name, time.perf_counter_ns, self.tell).partitions(choose, round_robin)
+
+    def _hash32(self) -> Callable[[bytes], int]:
+        hash32: Callable[[bytes], int] = get("hashing", self.hashing, self.directory).hash32
+        if self.hashing in built_in("hashing"):
+            return hash32
+        murmur3 = get("hashing", "murmur3").hash32
+        return Guard("hashing", self.hashing, time.perf_counter_ns, self.tell).hashing(hash32, murmur3)
+
+    def _opened(self, plugin: Any, topic: str, hash32: Callable[[bytes], int]) -> Choose:
+        if not hasattr(plugin, "open"):
+            raise PluginError(f"{self.name!r} chooses among consumers, not among partitions")
+        try:
+            choose: Choose = plugin.open(Producing(topic, hash32, self.backlogs, self.options))
+        except ValueError as error:
+            raise PluginError(f"the route {self.name!r} cannot be opened: {error}") from None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise PluginError(f"the route {self.name!r} cannot be opened: {type(error).__name__}: {error}") from None
+        return choose
+
+
+def made_router(
+    name: str,
+    topic: str,
+    hashing: str,
+    options: Mapping[str, str],
+    directory: Path | None,
+    admin_url: str,
+    batch_messages: int,
+) -> Callable[[Any, int], int]:
+    """See ``pulsarbox.client.router``."""
+    if batch_messages < 1:
+        raise ValueError(f"batch_messages is at least 1, not {batch_messages}")
+    if admin_url and not topic:
+        raise ValueError("backlogs are those of a topic: name it with topic=")
+    backlogs = _backlogs(admin_url, topic) if admin_url else _none_known
+    return message_router(Route(name, options, hashing, directory, backlogs), topic, batch_messages)
+
+
+def _backlogs(admin_url: str, topic: str) -> Backlogs:
+    from urllib.parse import urlsplit
+
+    from pulsarbox.client.admin import Admin
+    from pulsarbox.client.backlogs import ANSWER_SECONDS, PartitionBacklogs
+
+    parts = urlsplit(admin_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"admin_url is like http://localhost:8080, not {admin_url!r}")
+    secure = parts.scheme == "https"
+    address = (parts.hostname, parts.port or (443 if secure else 80))
+    return PartitionBacklogs(lambda: Admin([address], ANSWER_SECONDS, secure=secure), topic, log.warning)
+
+
+def message_router(route: Route, topic: str, batch_messages: int) -> Callable[[Any, int], int]:
+    """``route`` as the official Python client wants it: a function of its message and the number of partitions."""
+    choose = route.open(topic)
+    numbers = itertools.count()  # next() is one step: several threads may send
+
+    def chosen(message: Any, partitions: int) -> int:
+        number = next(numbers)
+        key = message.partition_key().encode() or None  # the client tells no key from an empty one
+        data = message.data()
+        return choose(Unrouted(key, message.properties(), len(data), number, number // batch_messages), partitions)
+
+    return chosen

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.client.attached import Comeback
 from pulsarbox.client.compression import compress
 from pulsarbox.client.errors import NoAnswer, NotConnected, passes, told
+from pulsarbox.client.routing import Route
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import encode_frame
@@ -49,7 +50,7 @@ class Options:
     batching: bool = True
     mix_keys: bool = False
     """Whether a batch may hold messages of several keys: Key_Shared then gives all of them to one consumer."""
-    hashing: str = "java"
+    route: Route = field(default_factory=Route)
 
 
 class _Sent(NamedTuple):

@@ -12,35 +12,11 @@ from hypothesis import strategies as st
 from pulsarbox.client.compression import CODECS, UNCOMPRESSED_MAX, codec, compress, decompress
 from pulsarbox.client.errors import Unusable
 from pulsarbox.client.incoming import Entry, ack_words, unpack
-from pulsarbox.client.routing import HASHES, Router, java_string, murmur3
 from pulsarbox.protocol.outgoing import Outgoing, in_batch
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
 
 NUMBERS = [number for number in CODECS.values() if number]
-
-
-def test_hashes_are_those_of_java_clients() -> None:
-    # The vectors are those that Pulsar's clients test themselves with, and one that only UTF-16 gives.
-    assert [java_string(key) for key in ("keykeykeykeykey1", "keykeykey2", "é")] == [434058482, 42978643, 233]
-    vectors = {"k1": 2110152746, "k2": 1479966664, "key1": 462881061, "key2": 1936800180, "key01": 39696932}
-    assert {key: murmur3(key) for key in vectors} == vectors
-
-
-@given(st.text(max_size=20), st.integers(1, 50), st.sampled_from(sorted(HASHES)))
-def test_a_key_has_one_partition(key: str, partitions: int, hashing: str) -> None:
-    router = Router(partitions, hashing)
-    assert 0 <= router.of_key(key) < partitions
-    assert router.of_key(key) == Router(partitions, hashing).of_key(key)
-
-
-def test_messages_without_a_key_go_round() -> None:
-    router = Router(3)
-    seen = []
-    for _ in range(6):
-        seen.append(router.current)
-        router.next()
-    assert seen == [0, 1, 2, 0, 1, 2]
 
 
 @pytest.mark.parametrize("number", NUMBERS)

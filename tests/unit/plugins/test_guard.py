@@ -126,8 +126,9 @@ def test_a_codec_has_no_substitute() -> None:
     assert told.guard.bytes_of(lambda data, size: data)(b"x", 1) == b"x"
     with pytest.raises(PluginFailed, match="the compression plugin 'it' failed: ValueError: no"):
         told.guard.bytes_of(raises(ValueError("no")))(b"x", 1)
+    not_bytes: Callable[..., Any] = bytearray
     with pytest.raises(PluginFailed, match="it gave bytearray, not bytes"):
-        told.guard.bytes_of(bytearray)(b"x")
+        told.guard.bytes_of(not_bytes)(b"x")
 
 
 def test_one_call_of_many_is_timed() -> None:
