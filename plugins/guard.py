@@ -123,8 +123,8 @@ class Guard:
                 busy = False
                 raise
             except BaseException as error:
+                busy = False
                 failed(error)
-            busy = False
             return instead(key)
 
         self._looks.append(lambda: (SAMPLE - left, busy))
@@ -155,8 +155,8 @@ class Guard:
                 busy = False
                 raise
             except BaseException as error:
+                busy = False
                 failed(error, trips=True)
-            busy = False
             return instead(message, partitions)
 
         self._looks.append(lambda: (SAMPLE - left, busy))
@@ -192,8 +192,8 @@ class Guard:
                 busy = False
                 raise
             except BaseException as error:
+                busy = False
                 failed(error, trips=True)
-            busy = False
             return instead(ready)
 
         self._looks.append(lambda: (SAMPLE - left, busy))

@@ -122,12 +122,17 @@ def get(kind: str, name: str, directory: Path | None = None) -> Any:
     target = _BUILT_IN[kind].get(name)
     if target is not None:
         return load(Found(kind, name, "built-in", f"pulsarbox.plugins.{kind}.{target}"))
-    of_kind = [each for each in find(directory) if each.kind == kind]
+    return load(choose(find(directory), kind, name))
+
+
+def choose(found: Iterable[Found], kind: str, name: str) -> Found:
+    """The one of that kind and name. Raises PluginError; where there is none, the text names those that there are."""
+    of_kind = [each for each in found if each.kind == kind]
     named = [each for each in of_kind if each.name == name]
     if not named:
         names = ", ".join(each.name for each in of_kind)
         raise PluginError(f"there is no plugin {name!r} for {kind}: there are {names}")
-    return load(next((each for each in named if not each.problem), named[0]))
+    return next((each for each in named if not each.problem), named[0])
 
 
 def misfit(kind: str, plugin: object) -> str:

@@ -21,6 +21,7 @@ from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
+from pulsarbox.broker.plugins import Plugins
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
@@ -42,19 +43,23 @@ _ROUNDS_MAX = 100
 class Broker:
     """The pure core of the box."""
 
-    def __init__(self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now) -> None:
+    def __init__(
+        self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now, plugins: Plugins | None = None
+    ) -> None:
         """``now`` is real time: what the virtual clock adds stands with the data.
 
-        Raises PersistenceError where the data is ahead of the real time and the clock is not virtual.
+        Raises PersistenceError where the data is ahead of the real time and the clock is not virtual, or where a hash
+        is missing that subscriptions go by.
         """
         self.endpoints = endpoints
         store = Store(recovery)
         offset = offset_of(store, settings.brokerClock)
-        self.core = Core(settings, store, now.wall + offset)
+        self.core = Core(settings, store, now.wall + offset, plugins)
         self.clock = VirtualClock(self.core, offset)
         self.core.commits.times.begin(now)
         self.core.cache_use.begin(now)
         self.configuration = DynamicConfiguration(self.core)
+        self.core.plugins.check_hashes(settings, self.core.commits, self.core.catalog)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)

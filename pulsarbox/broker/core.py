@@ -10,6 +10,7 @@ from pulsarbox.broker.dispatch.bounds import Bounds
 from pulsarbox.broker.dispatch.unacked import BrokerUnacked
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.limits.box_limits import BoxLimits
+from pulsarbox.broker.plugins import Plugins
 from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.quarantine import Quarantine
 from pulsarbox.broker.reads import Reads
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 class Core:
     """The shared parts of one broker."""
 
-    def __init__(self, settings: Settings, store: Store, started: int = 0) -> None:
+    def __init__(self, settings: Settings, store: Store, started: int = 0, plugins: Plugins | None = None) -> None:
         self.settings = settings
+        self.plugins = plugins or Plugins()
         self.bounds = Bounds(settings)
         self.started = started
         """When the box was started, in milliseconds since 1970."""
@@ -64,6 +66,7 @@ class Core:
         if now is not None:
             self.walks.settings_changed(settings, now)
         self.bounds.take(settings)
+        self.plugins.take(settings)
         self.commits.tail_cache.limit = settings.managedLedgerCacheSizeMB << 20
 
     def put_resource_group(self, name: str, row: Row | None, now: Now) -> None:

@@ -12,6 +12,7 @@ from pulsarbox.broker.dispatch.direct import (
     has_room,
 )
 from pulsarbox.broker.dispatch.selectors.choice import make_selector
+from pulsarbox.broker.dispatch.selectors.selector import key_hash
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PulsarBoxError
 from pulsarbox.names import TopicName
@@ -67,7 +68,8 @@ class NonPersistentSubscription:
         if sub_type == CommandSubscribe.Shared:
             return DirectRoundRobin()
         if sub_type == CommandSubscribe.Key_Shared:
-            return DirectKeyShared(make_selector(consumer.key_shared.mode, settings))
+            hash32 = self.topic.core.plugins.key_hash(settings.keySharedHashing)
+            return DirectKeyShared(make_selector(consumer.key_shared.mode, settings), hash32 or key_hash)
         return DirectSingleActive(
             self.topic.name,
             failover=sub_type == CommandSubscribe.Failover,

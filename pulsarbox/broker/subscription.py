@@ -22,6 +22,7 @@ from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
+from pulsarbox.broker.plugins import key_hash_of
 from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
@@ -196,14 +197,17 @@ class Subscription:
         core = self.topic.core
         self._set_delayed(sub_type)
         if sub_type == CommandSubscribe.Shared:
-            choose = choice_of(core.settings.sharedConsumerSelection, self.properties)
+            choose = choice_of(core.settings.sharedConsumerSelection, self.properties, core.plugins)
             shared = SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
             shared.dead_letters = self.dead_letters
             return shared
         if sub_type == CommandSubscribe.Key_Shared:
             selector = make_selector(asked.mode, core.settings)
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
-            by_key = KeySharedDispatcher(self.cursor, self.source, core, self.throttle, selector, draining=draining)
+            hash32 = key_hash_of(self, core.plugins, core.settings.keySharedHashing)
+            by_key = KeySharedDispatcher(
+                self.cursor, self.source, core, self.throttle, selector, draining=draining, hash32=hash32
+            )
             by_key.dead_letters = self.dead_letters
             return by_key
         failover = sub_type == CommandSubscribe.Failover

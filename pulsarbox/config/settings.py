@@ -339,10 +339,39 @@ class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, Clie
     sharedConsumerSelection: str = setting(
         "roundRobin",
         "Own setting. Which consumer of a shared subscription gets the next entries: roundRobin (whose turn was "
-        "longest ago), leastUnacked (who has the fewest messages unacknowledged) or mostPermits (who has asked for "
-        "most). A subscription's property of this name goes before it.",
+        "longest ago), leastUnacked (who has the fewest messages unacknowledged), mostPermits (who has asked for "
+        "most), or the name of a routing plugin; where there is none of that name they take turns, and the log says "
+        "so. A subscription's property of this name goes before it.",
         table="dispatcher",
-        choices=("roundRobin", "leastUnacked", "mostPermits"),
+        minimum=1,
+    )
+    keySharedHashing: str = setting(
+        "murmur3",
+        "Own setting. The hash by which key-shared subscriptions give keys to consumers: murmur3 as Pulsar does, or "
+        "the name of a hashing plugin. Consumers that choose ranges themselves have to know it. A subscription's "
+        "property of this name goes before it.",
+        table="plugins",
+        minimum=1,
+    )
+    keySharedHashingMissing: str = setting(
+        "refuse",
+        "Own setting. What the box does where a hash cannot be had that key-shared subscriptions go by: refuse to "
+        "start, or let them go by murmur3, which gives keys to other consumers.",
+        table="plugins",
+        choices=("refuse", "murmur3"),
+    )
+    pluginsDirectory: str = setting(
+        "",
+        "Own setting. Directory with files that are plugins, each with a class Plugin; empty for none. Plugins that "
+        "are installed as packages are found without it.",
+        table="plugins",
+    )
+    pluginsDisabled: str = setting(
+        "",
+        "Own setting. Plugins that are not to be used, such as routing/zone, hashing/fnv: kind and name, with commas "
+        "between. A hash that subscriptions go by is used as long as they do. `pulsarbox plugins disable` sets it.",
+        table="plugins",
+        dynamic=True,
     )
     keySharedLookAheadMsgInReplayThresholdPerConsumer: int = setting(
         2000,

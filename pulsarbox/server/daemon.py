@@ -19,6 +19,7 @@ from pulsarbox.server.disk_speed import slow, sync_times
 from pulsarbox.server.limits import FILES_MIN, raise_file_limit, too_few
 from pulsarbox.server.listening import PortTaken
 from pulsarbox.server.logs import log_file_of, set_up
+from pulsarbox.server.plugins import Watch
 from pulsarbox.server.processes import described
 from pulsarbox.server.running import Report, Running, write
 from pulsarbox.server.serving import Serving, lmdb_engine, new_loop
@@ -115,6 +116,8 @@ async def _serve(
     serving = Serving(settings, engine, memory=memory)
     running = await serving.open()
     serving.broker.on_shutdown = ending.ask
+    watch = Watch(serving.broker.core.plugins)
+    watch.begin()
     log.info("serving %s after %.0f ms", running.broker_url, (time.monotonic() - began) * 1000)
     await serving.open_http()
     settle_memory()
@@ -135,6 +138,7 @@ async def _serve(
     log.info("stopping (%s): no new connections, finishing what is under way", reason)
     asked = time.monotonic()
     await serving.close()
+    watch.stop()
     if entry is not None:
         entry.close()
     now = time.monotonic()

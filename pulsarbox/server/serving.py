@@ -23,6 +23,7 @@ from pulsarbox.server.beside import beside
 from pulsarbox.server.connection import Connection
 from pulsarbox.server.listening import listen
 from pulsarbox.server.loop_shell import LoopShell
+from pulsarbox.server.plugins import plugins_of
 from pulsarbox.server.running import Running, remove, write
 from pulsarbox.storage.directory import is_made
 from pulsarbox.storage.engine import Engine
@@ -107,7 +108,7 @@ class Serving:
             endpoints = endpoints_of(settings, _reachable(settings.bindAddress), port, web_port)
             recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
-            self.broker = Broker(settings, recovery, endpoints, now)
+            self.broker = Broker(settings, recovery, endpoints, now, plugins_of(settings))
         except BaseException:
             for each in self.sockets:
                 each.close()

@@ -4,6 +4,7 @@ As the dispatchers of Pulsar 4.2 in service.nonpersistent.
 """
 
 from bisect import insort
+from collections.abc import Callable
 from typing import Protocol
 
 from pulsarbox.broker.consumer import Consumer
@@ -114,8 +115,9 @@ class DirectRoundRobin:
 class DirectKeyShared:
     """Key_Shared: the owner of the key's slot, whether it has room or not."""
 
-    def __init__(self, selector: StickyKeySelector[Consumer]) -> None:
+    def __init__(self, selector: StickyKeySelector[Consumer], hash32: Callable[[bytes], int] = key_hash) -> None:
         self.selector = selector
+        self._hash = hash32
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See DirectDispatcher.add."""
@@ -127,4 +129,4 @@ class DirectKeyShared:
 
     def choose(self, metadata: MessageMetadata) -> Consumer | None:
         """See DirectDispatcher.choose."""
-        return self.selector.select(self.selector.slot(key_hash(dispatch_key(metadata))))
+        return self.selector.select(self.selector.slot(self._hash(dispatch_key(metadata))))

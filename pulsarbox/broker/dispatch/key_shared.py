@@ -10,7 +10,7 @@ consumer gets nothing of it until they are acknowledged, given back, or their ho
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ from pulsarbox.broker.dispatch.replay import KEPT_READS, At
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.dispatch.sticky_hash import KEY, sticky_hash
+from pulsarbox.broker.dispatch.sticky_hash import KEY, key_of, sticky_hash
 from pulsarbox.broker.limits.dispatch import ALL, ANY, Grant, Throttle
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
@@ -84,11 +84,14 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         selector: StickyKeySelector[Consumer],
         *,
         draining: bool,
+        hash32: Callable[[bytes], int] | None = None,
     ) -> None:
+        """``hash32``: the hash of keys, where it is not Murmur3."""
         super().__init__(cursor, source, core, throttle)
         settings = core.settings
         self.selector = selector
         self._draining = draining
+        self._hash = hash32
         self._per_consumer = settings.keySharedLookAheadMsgInReplayThresholdPerConsumer
         self._per_subscription = settings.keySharedLookAheadMsgInReplayThresholdPerSubscription
         self._owners: dict[int, Consumer | None] = {}
@@ -170,6 +173,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def _slot_of(self, entry: Entry) -> int:
         """See MultipleConsumersDispatcher."""
+        if self._hash is not None:
+            return self.selector.slot(self._hash(key_of(entry)))
         return self.selector.slot(entry[6] if entry[2] & KEY else sticky_hash(entry))
 
     def _drains(self, slot: int, owner: Consumer) -> bool:
@@ -352,8 +357,12 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """Give each of the entries to the consumer of its key, or let it wait."""
         parcels: dict[Consumer, Parcel] = {}
         counts, holders, owners, slot_of = self._counts, self._holders, self._owners, self.selector.slot
+        hash32 = self._hash
         for entry in entries:
-            slot = slot_of(entry[6] if entry[2] & KEY else sticky_hash(entry))  # as _slot_of
+            if hash32 is None:  # as _slot_of
+                slot = slot_of(entry[6] if entry[2] & KEY else sticky_hash(entry))
+            else:
+                slot = slot_of(hash32(key_of(entry)))
             owner = owners[slot] if slot in owners else self._owner(slot)
             if owner is not None and slot not in counts:
                 holder = holders.get(slot)

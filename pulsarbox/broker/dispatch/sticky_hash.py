@@ -15,4 +15,9 @@ def sticky_hash(entry: Entry) -> int:
     """
     if entry[2] & KEY:
         return entry[6]
-    return key_hash(dispatch_key(parse_entry(entry[11]).metadata))
+    return key_hash(key_of(entry))
+
+
+def key_of(entry: Entry) -> bytes:
+    """The entry's ordering or partition key; where it has none, what stands for one (``dispatch_key``)."""
+    return dispatch_key(parse_entry(entry[11]).metadata)

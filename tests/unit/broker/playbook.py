@@ -6,6 +6,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.housekeeping import carry_out
 from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.plugins import Plugins
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError
@@ -30,7 +31,13 @@ class Box:
     """A broker over a store in memory. With ``auto`` every turn ends with its commit and its reads done."""
 
     def __init__(
-        self, disk: MemoryDisk | None = None, *, auto: bool = True, wall: int = 1_700_000_000_000, **settings: Any
+        self,
+        disk: MemoryDisk | None = None,
+        *,
+        auto: bool = True,
+        wall: int = 1_700_000_000_000,
+        plugins: Plugins | None = None,
+        **settings: Any,
     ) -> None:
         self.disk = disk or MemoryDisk()
         self.engine = MemoryEngine(self.disk)
@@ -40,7 +47,8 @@ class Box:
         self.time = 1000.0
         self.wall = wall
         recovery, start = self.engine.recover(), Now(self.time, self.wall)
-        self.broker = Broker(Settings(**settings), recovery, Endpoints("pulsar://h:6650", "http://h:8080"), start)
+        endpoints = Endpoints("pulsar://h:6650", "http://h:8080")
+        self.broker = Broker(Settings(**settings), recovery, endpoints, start, plugins)
         self.outboxes: dict[Outbox, Client] = {}
         self.turn()
 

@@ -93,6 +93,7 @@ TOLD = {
     ("broker/limits/box_limits.py", "__init__"),  # and ``take`` behind it
     ("broker/limits/box_limits.py", "take"),
     ("broker/limits/dispatch.py", "take"),
+    ("broker/plugins.py", "take"),
     ("broker/walks.py", "settings_changed"),
 }
 HANDED = "broker/policies/"

@@ -86,6 +86,7 @@ PERMISSIONS = {
     "DELETE /pulsarbox/v1/dead-letter-policy/{domain}/{tenant}/{namespace}/{topic}/{subscription}": "TENANT_ADMIN",
     "GET /pulsarbox/v1/dead-letters/{tenant}/{namespace}": "NAMESPACE_USER",
     "GET /pulsarbox/v1/clock": "ANYONE",
+    "GET /pulsarbox/v1/plugins": "SUPERUSER",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",
     "GET /pulsarbox/v1/faults": "SUPERUSER",

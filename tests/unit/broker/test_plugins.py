@@ -1,0 +1,232 @@
+"""Plugins in the broker: hashes that subscriptions go by, choices among consumers, and what is missing."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.dispatch.selectors.selector import key_hash
+from pulsarbox.broker.plugins import HASHING, Plugins, rows
+from pulsarbox.errors import PersistenceError
+from pulsarbox.plugins.guard import ERRORS_MAX
+from pulsarbox.plugins.registry import PluginError
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, KeyValue
+from tests.unit.broker.playbook import TOPIC, Box, Client
+
+KEY_SHARED, SHARED = CommandSubscribe.Key_Shared, CommandSubscribe.Shared
+
+
+class Hashed:
+    """A hashing plugin."""
+
+    def __init__(self, hash32: Callable[[bytes], int]) -> None:
+        self.hash32 = hash32
+
+
+class Chosen:
+    """A routing plugin of the second form."""
+
+    def __init__(self, choose: Callable[[Sequence[Any]], Any]) -> None:
+        self.choose = choose
+
+
+def plugins(**there: Any) -> Plugins:
+    def load(kind: str, name: str) -> Any:
+        if name not in there:
+            raise PluginError(f"there is no plugin {name!r} for {kind}")
+        return there[name]
+
+    return Plugins(load)
+
+
+def by_number(key: bytes) -> int:
+    """Of keys that are numbers: half of them in the lower half of the slots."""
+    return int(key)
+
+
+def properties(**those: str) -> list[KeyValue]:
+    return [KeyValue(key=name, value=value) for name, value in those.items()]
+
+
+def join(box: Box, name: str, sub_type: int, permits: int = 1000, **fields: Any) -> Client:
+    client = box.client()
+    reply = client.subscribe("s", consumer_name=name, subType=sub_type, **fields)
+    assert not hasattr(reply, "error"), reply
+    client.flow(permits)
+    return client
+
+
+def publish(box: Box, *keys: str) -> None:
+    producer = box.client()
+    producer.producer(1)
+    for sequence, key in enumerate(keys):
+        producer.send(sequence, partition_key=key)
+
+
+def entries_of(client: Client) -> list[int]:
+    return [entry for _, entry in client.received()]
+
+
+RANGES: dict[str, Any] = {"subscriptionKeySharedUseConsistentHashing": False}
+"""Who comes second has the lower half of the slots."""
+
+
+@pytest.mark.parametrize("by_property", [True, False])
+def test_keys_go_by_the_hash_of_a_plugin(by_property: bool) -> None:
+    given: dict[str, Any] = {} if by_property else {"keySharedHashing": "number"}
+    fields: dict[str, Any] = {"subscription_properties": properties(keySharedHashing="number")} if by_property else {}
+    box = Box(plugins=plugins(number=Hashed(by_number)), **RANGES, **given)
+    high, low = (join(box, name, KEY_SHARED, **fields) for name in ("high", "low"))
+    publish(box, "1", "40000", "2", "40001", "65537")
+    assert (entries_of(high), entries_of(low)) == ([1, 3], [0, 2, 4])
+    cost = box.broker.core.plugins.guards["hashing", "number"].cost()
+    assert (cost.calls >= 5, cost.errors) == (True, 0)
+
+
+def test_what_is_given_back_goes_by_it_too() -> None:
+    box = Box(plugins=plugins(number=Hashed(by_number)), keySharedHashing="number", **RANGES)
+    first = join(box, "first", KEY_SHARED)
+    publish(box, "1", "40000")
+    assert entries_of(first) == [0, 1]
+    join(box, "low", KEY_SHARED)
+    third = join(box, "third", KEY_SHARED)
+    first.request("close_consumer", consumer_id=1)
+    assert len(entries_of(third)) == 1  # the range above or below: one of them is a neighbour's
+
+
+def test_a_key_whose_hash_fails_goes_by_murmur3() -> None:
+    box = Box(plugins=plugins(number=Hashed(by_number)), keySharedHashing="number", **RANGES)
+    high, low = join(box, "high", KEY_SHARED), join(box, "low", KEY_SHARED)
+    publish(box, "no number")
+    expected = [low, high][key_hash(b"no number") % 65536 > 32768]
+    assert entries_of(expected) == [0]
+    assert "invalid literal" in box.broker.core.plugins.guards["hashing", "number"].last
+
+
+def test_a_hash_that_nobody_has_refuses_the_consumer_and_says_so() -> None:
+    box = Box()
+    reply = box.client().subscribe("s", subType=KEY_SHARED, subscription_properties=properties(keySharedHashing="x"))
+    assert "The hashing plugin 'x' cannot be used: there is no plugin 'x'" in reply.message
+    join(box, "other", SHARED)  # other types do not ask for it
+
+
+def hashed_box(**settings: Any) -> Box:
+    """A box with a subscription that goes by the hash ``number``."""
+    own = settings.pop("own", False)
+    named: dict[str, Any] = {} if own else {"keySharedHashing": "number"}
+    box = Box(plugins=plugins(number=Hashed(by_number)), **settings, **named)
+    join(box, "one", KEY_SHARED, subscription_properties=properties(keySharedHashing="number") if own else [])
+    return box
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_box_does_not_start_without_the_hash_of_its_subscriptions(own: bool) -> None:
+    box = hashed_box(own=own)
+    settings: dict[str, Any] = {} if own else {"keySharedHashing": "number"}
+    with pytest.raises(PersistenceError) as refused:
+        Box(box.disk, **settings)
+    said = str(refused.value)
+    assert "the hashing plugin 'number' cannot be used" in said
+    assert f"Key_Shared subscriptions go by it: {TOPIC} (s)" in said
+    assert "keySharedHashingMissing" in said
+    Box(box.disk, plugins=plugins(number=Hashed(by_number)), **settings)
+
+
+def test_a_setting_that_names_no_hash() -> None:
+    with pytest.raises(PersistenceError, match=f"'nothing' cannot be used.*; {HASHING} names it"):
+        Box(keySharedHashing="nothing")
+
+
+def test_the_operator_may_go_on_without_it() -> None:
+    box = hashed_box()
+    other = Box(box.disk, keySharedHashing="number", keySharedHashingMissing="murmur3")
+    join(other, "one", KEY_SHARED)
+
+
+def test_another_hash_in_the_settings_is_the_operators_choice() -> None:
+    box = hashed_box()
+    other = Box(box.disk)
+    assert rows(other.broker.core.catalog) == []
+    join(other, "one", KEY_SHARED)
+
+
+def test_a_subscription_that_is_gone_needs_no_hash() -> None:
+    box = hashed_box(own=True)
+    assert len(rows(box.broker.core.catalog)) == 1
+    (subscribed,) = box.outboxes.values()
+    assert hasattr(subscribed.request("unsubscribe", consumer_id=1), "request_id")
+    other = Box(box.disk)
+    assert rows(other.broker.core.catalog) == []
+
+
+def test_a_choice_of_a_plugin_and_what_it_costs() -> None:
+    box = Box(
+        plugins=plugins(last=Chosen(lambda ready: ready[-1])),
+        sharedConsumerSelection="last",
+        dispatcherMaxRoundRobinBatchSize=1,
+    )
+    one, two = join(box, "one", SHARED, permits=1), join(box, "two", SHARED, permits=10)
+    publish(box, *"abc")
+    assert len(entries_of(one)) + len(entries_of(two)) == 3
+    cost = box.broker.core.plugins.guards["routing", "last"].cost()
+    assert (cost.calls >= 3, cost.errors) == (True, 0)
+
+
+def test_a_choice_that_fails_is_not_asked_any_more() -> None:
+    box = Box(
+        plugins=plugins(bad=Chosen(lambda ready: None)),
+        sharedConsumerSelection="bad",
+        dispatcherMaxRoundRobinBatchSize=1,
+    )
+    one, two = join(box, "one", SHARED), join(box, "two", SHARED)
+    publish(box, *"abcdefghijklmnop")
+    assert (len(entries_of(one)), len(entries_of(two))) == (8, 8)
+    guard = box.broker.core.plugins.guards["routing", "bad"]
+    assert (guard.tripped, guard.calls) == (True, ERRORS_MAX)
+
+
+def test_a_choice_that_is_missing_is_taken_in_turn(caplog: pytest.LogCaptureFixture) -> None:
+    box = Box(sharedConsumerSelection="nothing", dispatcherMaxRoundRobinBatchSize=1)
+    one, two = join(box, "one", SHARED), join(box, "two", SHARED)
+    publish(box, *"abcd")
+    assert (entries_of(one), entries_of(two)) == ([0, 2], [1, 3])
+    assert caplog.text.count("the routing plugin 'nothing' cannot be used, consumers take turns instead") == 1
+
+
+def test_what_is_disabled_is_not_asked_until_it_is_enabled() -> None:
+    box = Box(
+        plugins=plugins(last=Chosen(lambda ready: ready[-1])),
+        sharedConsumerSelection="last",
+        dispatcherMaxRoundRobinBatchSize=1,
+    )
+    join(box, "one", SHARED)
+
+    def guard_calls() -> int:
+        return box.broker.core.plugins.guards["routing", "last"].calls
+
+    box.broker.configuration.update("pluginsDisabled", "routing/last, hashing/x", box.now)
+    before = guard_calls()
+    publish(box, "a", "b")
+    assert guard_calls() == before
+    reply = box.client().subscribe("k", subType=KEY_SHARED, subscription_properties=properties(keySharedHashing="x"))
+    assert "pulsarbox plugins enable x" in reply.message
+    box.broker.configuration.update("pluginsDisabled", "", box.now)
+    publish(box, "c")
+    assert guard_calls() > before
+
+
+def test_the_hash_of_topics_that_are_not_persistent() -> None:
+    box = Box(plugins=plugins(number=Hashed(by_number)), keySharedHashing="number", **RANGES)
+    topic = "non-persistent://public/default/t"
+    clients = []
+    for name in ("high", "low"):
+        client = box.client()
+        client.subscribe("s", topic=topic, consumer_name=name, subType=KEY_SHARED)
+        client.flow(100)
+        clients.append(client)
+    producer = box.client()
+    producer.producer(1, topic=topic)
+    producer.send(0, partition_key="1")
+    producer.send(1, partition_key="40000")
+    assert [len(client.received()) for client in clients] == [1, 1]
+    assert box.broker.core.plugins.guards["hashing", "number"].calls == 2

@@ -1,0 +1,45 @@
+"""The plugins of a box over HTTP: what they cost and who goes by them."""
+
+from pulsarbox.broker.plugins import Plugins
+from pulsarbox.config import Settings
+from pulsarbox.plugins.registry import get
+from pulsarbox.server.metrics.exposition import text_of
+from pulsarbox.server.metrics.plugins import costs
+from tests.unit.server.http.harness import Box, with_box
+
+PLUGINS = "/pulsarbox/v1/plugins"
+
+
+def test_a_box_without_plugins() -> None:
+    async def scenario(box: Box) -> None:
+        assert (await box.ask("GET", PLUGINS)).value == []
+        assert not list(costs(box.broker.core.plugins, ""))
+
+    with_box(scenario)
+
+
+def test_what_is_disabled_or_missing() -> None:
+    async def scenario(box: Box) -> None:
+        core = box.broker.core
+        assert core.plugins.choice("gone") is None
+        shown = {each["name"]: each for each in (await box.ask("GET", PLUGINS)).value}
+        assert shown["off"]["state"] == "disabled"
+        assert (shown["gone"]["kind"], shown["gone"]["state"]) == ("routing", "missing")
+        assert "there is no plugin 'gone'" in shown["gone"]["lastError"]
+
+    with_box(scenario, Settings(pluginsDisabled="routing/off"))
+
+
+def test_what_a_plugin_costs_is_a_metric() -> None:
+    ticks = iter(range(0, 1_000_000, 500))
+    plugins = Plugins(get, lambda: next(ticks))
+    hash32 = plugins.key_hash("xxhash")
+    assert hash32 is not None
+    for _ in range(256):
+        hash32(b"k")
+    text = b"".join(text_of(costs(plugins, 'cluster="c"'))).decode()
+    of = 'cluster="c",kind="hashing",plugin="xxhash"'
+    assert f"pulsarbox_plugin_calls_total{{{of}}} 256" in text
+    assert f"pulsarbox_plugin_errors_total{{{of}}} 0" in text
+    assert f"pulsarbox_plugin_tripped{{{of}}} 0" in text
+    assert f'pulsarbox_plugin_seconds{{{of},quantile="0.99"}} 5e-07' in text
