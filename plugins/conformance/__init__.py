@@ -19,6 +19,13 @@ CHECKS: Final[dict[str, dict[str, Any]]] = {
 """By kind and respect: a function that gives what is wrong there."""
 
 
+def digest(kind: str, plugin: Any) -> str:
+    """What a plugin decides, as one text: the same in each process. Empty for codecs, whose bytes may differ."""
+    if kind == "hashing":
+        return hashing.digest(plugin)
+    return routing.digest(plugin) if hasattr(plugin, "open") and kind == "routing" else ""
+
+
 def problems(kind: str, plugin: Any) -> list[str]:
     """Everything that is wrong with a plugin; nothing it raises comes out of here but KeyboardInterrupt."""
     found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any, Final
 
 from pulsarbox.plugins.conformance.examples import ODD_KEYS, PLAIN_KEYS, side_by_side
@@ -49,6 +50,11 @@ def _threads(plugin: Hashing) -> Iterator[str]:
         if found != known:
             yield "two threads that ask at the same time get other answers"
             return
+
+
+def digest(plugin: Hashing) -> str:
+    """Of all keys."""
+    return sha256(b"".join(b"%d " % plugin.hash32(key) for key in (*ODD_KEYS, *PLAIN_KEYS))).hexdigest()
 
 
 def _shown(key: bytes) -> str:

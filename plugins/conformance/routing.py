@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -29,7 +30,8 @@ def _options(plugin: Any) -> Mapping[str, str]:
     return MappingProxyType(dict(found))
 
 
-def _opened(plugin: Any, waiting: tuple[int, ...] = ()) -> Choose:
+def opened(plugin: Any, waiting: tuple[int, ...] = ()) -> Choose:
+    """As for a producer with the options that it names as an example."""
     hash32 = Murmur3().hash32
     topic = "persistent://public/default/orders"
     choose: Choose = plugin.open(Producing(topic, hash32, lambda: waiting, _options(plugin)))
@@ -46,7 +48,7 @@ def _messages() -> list[Unrouted]:
 
 def _partition_range(plugin: Any) -> Iterator[str]:
     for partitions in _PARTITIONS:
-        choose = _opened(plugin)
+        choose = opened(plugin)
         for message in _messages():
             found: Any = choose(message, partitions)
             if type(found) is not int or not 0 <= found < partitions:
@@ -55,7 +57,7 @@ def _partition_range(plugin: Any) -> Iterator[str]:
 
 
 def _partition_growth(plugin: Any) -> Iterator[str]:
-    choose = _opened(plugin)
+    choose = opened(plugin)
     for partitions in _PARTITIONS:
         for message in _messages()[:300]:
             found = choose(message, partitions)
@@ -65,15 +67,21 @@ def _partition_growth(plugin: Any) -> Iterator[str]:
 
 
 def _partition_repeats(plugin: Any) -> Iterator[str]:
-    first, other = _opened(plugin), _opened(type(plugin)())
+    first, other = opened(plugin), opened(type(plugin)())
     for message in _messages():
         if first(message, 16) != other(message, 16):
             yield f"two producers that send the same choose differently, first for the key {message.key!r}"
             return
 
 
+def digest(plugin: Any) -> str:
+    """Of all choices."""
+    choose = opened(plugin)
+    return sha256(b"".join(b"%d " % choose(message, 16) for message in _messages())).hexdigest()
+
+
 def _partition_share(plugin: Any) -> Iterator[str]:
-    choose = _opened(plugin)
+    choose = opened(plugin)
     counts = [0] * 4
     for i, key in enumerate(PLAIN_KEYS):
         counts[choose(Unrouted(key, {"region": f"r{i}"}, 100, i, i), 4)] += 1
@@ -83,7 +91,7 @@ def _partition_share(plugin: Any) -> Iterator[str]:
 
 def _partition_threads(plugin: Any) -> Iterator[str]:
     def all_of_them() -> list[int]:
-        choose = _opened(plugin)
+        choose = opened(plugin)
         return [choose(message, 16) for message in _messages()]
 
     one, two = side_by_side(all_of_them)

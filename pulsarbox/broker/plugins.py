@@ -194,7 +194,7 @@ def rows(catalog: Catalog) -> list[tuple[str, Row]]:
 def named(text: str) -> Iterable[tuple[str, str]]:
     """What ``pluginsDisabled`` names, as kind and name."""
     for each in text.split(","):
-        kind, _, name = each.strip().partition("/")
+        kind, _, name = each.strip().partition(":")
         if name:
             yield kind, name
 

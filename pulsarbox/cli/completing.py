@@ -128,13 +128,13 @@ BY_NAME: Final[Mapping[str, Complete]] = {
 """What a parameter of pulsar-admin is completed with, by what it is called."""
 
 
-def plugins(kind: str) -> Complete:
-    """The names of plugins of a kind. Nothing of them is imported, and no broker is asked."""
+def plugins(kind: str | None = None) -> Complete:
+    """The names of plugins, those of a kind. Nothing of them is imported, and no broker is asked."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         from pulsarbox.plugins.registry import find
 
         found = find(context.params.get("plugins_dir"))
-        return [each.name for each in found if each.kind == kind and each.name.startswith(incomplete)]
+        return [each.name for each in found if kind in (None, each.kind) and each.name.startswith(incomplete)]
 
     return complete

@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "context": LazyCommand("pulsarbox.cli.context:context", "Brokers by name, and which of them commands talk to."),
     "dlq": LazyCommand("pulsarbox.cli.dlq:dlq", "Look at the topics that dead letters are in."),
     "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),
+    "plugins": LazyCommand("pulsarbox.cli.plugins:plugins", "Plugins: list, check, measure, write, switch off."),
     "consume": LazyCommand("pulsarbox.cli.consume:consume", "Write the messages of topics to stdout."),
     "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),
     "tap": LazyCommand("pulsarbox.cli.tap:tap", "Show messages as they are published."),

@@ -78,6 +78,11 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _with_directory(_ADMIN_URL(_called_with(command, service=False, admin=True)))
 
 
+def late_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As ``admin_options``; ``admin`` is a call that finds its ``Target`` when needed."""
+    return _with_directory(_ADMIN_URL(_called_with(command, service=False, admin=True, late=True)))
+
+
 def service_and_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command both, with --data-dir and --config; it is called with ``service`` and ``admin``."""
     return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True))))

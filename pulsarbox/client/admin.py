@@ -142,6 +142,11 @@ class Admin:
         """Stop the compaction of a topic that is not partitioned. Of a box only."""
         self._ask("DELETE", f"/pulsarbox/v1/compaction{path_of(topic)}")
 
+    def plugins(self) -> list[dict[str, Any]]:
+        """The plugins that a box has been asked for, what they cost and who goes by them. Of a box only."""
+        found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/plugins")
+        return found
+
     # Statistics
 
     def stats(self, topic: TopicName, partitions: int, *, each: bool = False) -> dict[str, Any]:

@@ -84,3 +84,23 @@ def test_a_hash_that_is_missed_refuses_the_start_by_its_name_and_the_topics(own_
     said = own_box.log.read_text()
     assert "the hashing plugin 'slots' cannot be used: there is no plugin 'slots' for hashing" in said
     assert "Key_Shared subscriptions go by it: persistent://public/default/t (s)" in said
+
+
+def test_a_plugin_is_shown_disabled_and_enabled_again(own_box: Box, folder: Path) -> None:
+    (folder / "last.py").write_text(LAST)
+    (folder / "slots.py").write_text(SLOTS)
+    configured(own_box, keySharedHashing="slots")
+    own_box.start()
+    client = connect(own_box.url)
+    client.subscribe("t", "s", pulsar.ConsumerType.KeyShared)
+    where = ["--admin-url", own_box.web_url, "--plugins-dir", str(folder)]
+    (shown,) = json.loads(run("plugins", "info", "slots", *where, "-o", "json").stdout)
+    assert (shown["state"], shown["source"]) == ("in use", str(folder / "slots.py"))
+    refused = run("plugins", "disable", "slots", *where, code=4)
+    assert b"Key_Shared subscriptions go by 'slots': persistent://public/default/t (s)" in refused.stderr
+    run("plugins", "disable", "last", *where)
+    assert used(own_box)["last"]["state"] == "disabled"
+    run("plugins", "enable", "last", *where)
+    assert "last" not in used(own_box)
+    run("plugins", "disable", "nobody", *where, code=3)
+    client.close()

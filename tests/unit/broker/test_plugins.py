@@ -204,7 +204,7 @@ def test_what_is_disabled_is_not_asked_until_it_is_enabled() -> None:
     def guard_calls() -> int:
         return box.broker.core.plugins.guards["routing", "last"].calls
 
-    box.broker.configuration.update("pluginsDisabled", "routing/last, hashing/x", box.now)
+    box.broker.configuration.update("pluginsDisabled", "routing:last, hashing:x", box.now)
     before = guard_calls()
     publish(box, "a", "b")
     assert guard_calls() == before

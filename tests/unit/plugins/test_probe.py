@@ -42,4 +42,10 @@ def test_a_bad_plugin(tmp_path: Path, source: str, usable: bool, says: str) -> N
 
 def test_a_good_plugin(tmp_path: Path) -> None:
     source = "from zlib import crc32\n" + bad.HASH.format("print('talk'); return crc32(key) & 0x7FFFFFFF")
-    assert probe(written(tmp_path, source)) == (True, [], "")
+    assert probe(written(tmp_path, source))[:3] == (True, [], "")
+
+
+def test_a_plugin_that_is_another_one_in_each_process(tmp_path: Path) -> None:
+    report = probe(written(tmp_path, bad.HASH.format("return hash(key) & 0x7FFFFFFF")))
+    assert report.usable
+    assert [problem.partition(":")[0] for problem in report.problems] == ["processes"]

@@ -27,7 +27,7 @@ def test_what_is_disabled_or_missing() -> None:
         assert (shown["gone"]["kind"], shown["gone"]["state"]) == ("routing", "missing")
         assert "there is no plugin 'gone'" in shown["gone"]["lastError"]
 
-    with_box(scenario, Settings(pluginsDisabled="routing/off"))
+    with_box(scenario, Settings(pluginsDisabled="routing:off"))
 
 
 def test_what_a_plugin_costs_is_a_metric() -> None:
