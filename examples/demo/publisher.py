@@ -2,6 +2,7 @@
 
 import threading
 import time
+from pathlib import Path
 from typing import Any, Final
 
 import pulsar
@@ -9,8 +10,10 @@ import pulsar
 from examples.demo.books import Books
 from examples.demo.box import PATIENCE_SECONDS
 from examples.demo.readings import made, measure
+from pulsarbox.client import router
 
 ROUNDS_A_SECOND: Final = 20
+PLUGINS: Final = Path(__file__).parents[1] / "plugins"
 
 
 class Publisher(threading.Thread):
@@ -31,6 +34,8 @@ class Publisher(threading.Thread):
             batching_max_publish_delay_ms=5,
             block_if_queue_full=True,
             send_timeout_millis=0,
+            # As it is asked for each message, all of a batch of a key go to one partition.
+            message_router=router("consistent", topic=topic, hashing="hash-tag", plugins_dir=PLUGINS),
         )
 
     def run(self) -> None:

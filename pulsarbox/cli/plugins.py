@@ -187,7 +187,7 @@ def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: str) ->
         click.echo(json.dumps(rows, indent=2))
         return
     for row in rows:
-        click.echo(f"{row['what']:<28}{row['plugin']:<20}{row['value']:>12,.1f} {row['unit']}")
+        click.echo(f"{row['what']:<34}{row['plugin']:<16}{row['value']:>12,.1f} {row['unit']}")
 
 
 @plugins.command()

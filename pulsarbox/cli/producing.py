@@ -4,7 +4,7 @@ import heapq
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.cli.exits import Failed, Misused, Partly, abandon_stdout
 from pulsarbox.cli.interruption import Interruption
@@ -12,7 +12,6 @@ from pulsarbox.cli.progress import Progress, messages
 from pulsarbox.cli.stdin import Stdin
 from pulsarbox.cli.target import Target
 from pulsarbox.cli.text import say
-from pulsarbox.client.admin import Admin
 from pulsarbox.client.backlogs import ANSWER_SECONDS, PartitionBacklogs
 from pulsarbox.client.client import Client
 from pulsarbox.client.compression import CODECS, codec
@@ -22,6 +21,9 @@ from pulsarbox.errors import PulsarBoxError
 from pulsarbox.plugins.guard import Trouble
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.outgoing import Outgoing
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
 
 _LINES_MAX: Final = 1000
 """Ids that are kept until they are printed."""
@@ -214,7 +216,9 @@ def produce_messages(service: Target, admin: Callable[[], Target], topic: str, o
 def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> Route:
     """How partitions are chosen. Raises Misused where there is no such plugin, or it cannot be used."""
 
-    def connected() -> Admin:
+    def connected() -> "Admin":
+        from pulsarbox.client.admin import Admin
+
         target = admin()
         return Admin(target.hosts, ANSWER_SECONDS, secure=target.url.startswith("https"))
 

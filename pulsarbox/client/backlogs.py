@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.admin import Admin
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin  # HTTP takes longer to import than all the rest
 
 ASKED_EVERY_SECONDS: Final = 1.0
 AFTER_AN_ERROR_SECONDS: Final = 10.0

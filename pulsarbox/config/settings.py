@@ -369,7 +369,8 @@ class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, Clie
     pluginsDisabled: str = setting(
         "",
         "Own setting. Plugins that are not to be used, such as routing:zone,hashing:fnv: kind and name, with commas "
-        "between. A hash that subscriptions go by is used as long as they do. `pulsarbox plugins disable NAME` sets it.",
+        "between. A hash that subscriptions go by is used as long as they do. `pulsarbox plugins disable NAME` sets "
+        "it.",
         table="plugins",
         dynamic=True,
     )
