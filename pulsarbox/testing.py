@@ -49,28 +49,32 @@ class _PluginTests:
         assert list(CHECKS[self.kind][respect](self.plugin())) == []
 
 
-class HashingTests(_PluginTests):
-    """Tests of a hashing plugin."""
-
-    kind: ClassVar[str] = "hashing"
-    vectors: ClassVar[Mapping[bytes, int]] = {}
-    """Keys with the hashes that they have elsewhere: of the algorithm's definition, or of another client."""
+class _DecidingTests(_PluginTests):
+    """What hashes and routers have in common."""
 
     def test_range(self) -> None:
-        """Numbers from 0 to 2147483647, of odd keys too."""
+        """Numbers from 0 to 2147483647, of odd keys too; partitions that there are."""
         self._assert("range")
 
     def test_repeatable(self) -> None:
-        """The same key has the same hash, whenever it is asked."""
+        """The same answer whenever it is asked; two producers that send the same choose the same."""
         self._assert("repeatable")
 
     def test_distribution(self) -> None:
-        """Keys spread over partitions."""
+        """Keys spread over partitions, and none of these is left out."""
         self._assert("distribution")
 
     def test_threads(self) -> None:
         """Two threads do not disturb each other."""
         self._assert("threads")
+
+
+class HashingTests(_DecidingTests):
+    """Tests of a hashing plugin."""
+
+    kind: ClassVar[str] = "hashing"
+    vectors: ClassVar[Mapping[bytes, int]] = {}
+    """Keys with the hashes that they have elsewhere: of the algorithm's definition, or of another client."""
 
     def test_vectors(self) -> None:
         """The hashes are those of others."""
@@ -78,30 +82,14 @@ class HashingTests(_PluginTests):
         assert {key: plugin.hash32(key) for key in self.vectors} == dict(self.vectors)
 
 
-class RoutingTests(_PluginTests):
+class RoutingTests(_DecidingTests):
     """Tests of a routing plugin of either form; those that are about the other one have nothing to ask."""
 
     kind: ClassVar[str] = "routing"
 
-    def test_range(self) -> None:
-        """Partitions that there are."""
-        self._assert("range")
-
     def test_growth(self) -> None:
         """Partitions that were added."""
         self._assert("growth")
-
-    def test_repeatable(self) -> None:
-        """Two producers that send the same choose the same."""
-        self._assert("repeatable")
-
-    def test_distribution(self) -> None:
-        """No partition is left out."""
-        self._assert("distribution")
-
-    def test_threads(self) -> None:
-        """Producers in two threads do not disturb each other."""
-        self._assert("threads")
 
     def test_choice(self) -> None:
         """Consumers that are there."""
