@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pulsarbox.errors import PreconditionFailed
@@ -10,6 +11,8 @@ Value = bool | int | float | str
 DeclaredT = TypeVar("DeclaredT", bool, int, float, str)
 
 METADATA_KEY: Final = "setting"
+MASK: Final = "..."
+"""Stands for what is not shown."""
 
 
 class ConfigError(PreconditionFailed):
@@ -33,6 +36,8 @@ class Facts:
     maximum: float | None
     choices: tuple[str, ...]
     dynamic: bool
+    secret: bool = False
+    """What it holds may be a secret itself: it is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,12 @@ class Setting:
     @property
     def dynamic(self) -> bool:
         return self.facts.dynamic
+
+    def shown(self, value: Value) -> Value:
+        """The value as it may be shown: of a secret only the place where it is, if it names one."""
+        if not self.facts.secret or not isinstance(value, str) or not value or _is_a_place(value):
+            return value
+        return MASK
 
     def expected(self) -> str:
         """The values it takes, in words."""
@@ -129,6 +140,13 @@ def setting(
     return field(default=default, metadata={METADATA_KEY: facts})
 
 
+def secret_setting(meaning: str, *, table: str) -> str:
+    """Declares a field of ``Settings`` whose text may be a secret, or names the place where it is."""
+    facts = Facts(meaning, table, "", None, None, (), dynamic=False, secret=True)
+    declared: str = field(default="", metadata={METADATA_KEY: facts})
+    return declared
+
+
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """``; did you mean x?`` for the known name nearest to ``name``, or nothing if none is near. Case does not count.
 
@@ -139,6 +157,13 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     by_folded = {candidate.lower(): candidate for candidate in known}
     nearest = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=cutoff)
     return f"; did you mean {by_folded[nearest[0]]}?" if nearest else ""
+
+
+def _is_a_place(value: str) -> bool:
+    try:
+        return value.startswith(("file:", "env:")) or Path(value).exists()
+    except (OSError, ValueError):  # too long for a path
+        return False
 
 
 def _range_in_words(facts: Facts) -> str:
