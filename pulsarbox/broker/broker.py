@@ -22,6 +22,9 @@ from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.security.authentication import Authentication
+from pulsarbox.broker.security.configured import authentication_of
+from pulsarbox.broker.security.proof import look_again
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
@@ -42,11 +45,21 @@ _ROUNDS_MAX = 100
 class Broker:
     """The pure core of the box."""
 
-    def __init__(self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        recovery: Recovery,
+        endpoints: Endpoints,
+        now: Now,
+        authentication: Authentication | None = None,
+    ) -> None:
         """``now`` is real time: what the virtual clock adds stands with the data.
 
-        Raises PersistenceError where the data is ahead of the real time and the clock is not virtual.
+        ``authentication``: where it has been made already, of these settings. Raises PersistenceError where the data is
+        ahead of the real time and the clock is not virtual, ConfigError where authentication cannot work.
         """
+        self.authentication = authentication or authentication_of(settings)
+        """Who clients are; None where authentication is off, and nobody is anybody."""
         self.endpoints = endpoints
         store = Store(recovery)
         offset = offset_of(store, settings.brokerClock)
@@ -61,6 +74,8 @@ class Broker:
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
         drop_leftovers(self.core, now)
+        if self.authentication is not None:
+            look_again(self.authentication, self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
         self.command_table: dict[int, CommandRow] = command_table()
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well

@@ -28,6 +28,7 @@ from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
+    from pulsarbox.broker.security.proof import Proof
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,11 @@ CONNECTED = State.CONNECTED
 class ServerCnx:
     """The broker's side of one connection."""
 
+    secure = False
+    """Whether it is over TLS."""
+    certificate = ""
+    """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
+
     def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         self.broker = broker
         self.outbox = outbox
@@ -62,12 +68,12 @@ class ServerCnx:
         """``host:port`` of this machine to which the client has connected; empty where that is not known."""
         self.listener = ""
         """The listener whose own port that is (bindAddresses); empty for the port of all."""
-        self.secure = False
-        """Whether it is over TLS."""
-        self.certificate = ""
-        """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
         self.principal: Principal | None = None
         """Who the client has proved to be; None while it has not, and where authentication is off."""
+        self.original: Principal | None = None
+        """Behind a proxy, on whose behalf it asks, beside ``principal``, the proxy itself; None without a proxy."""
+        self.proof: Proof | None = None
+        """What the client has shown to prove that, and what is done when it ends; None where nothing ends."""
         self.state = State.START
         self.client_version = ""
         self.protocol_version = 0
@@ -186,6 +192,9 @@ class ServerCnx:
         if self._check is not None:
             self._check.cancel()
             self._check = None
+        if self.proof is not None:
+            self.proof.end()
+            self.proof = None
         # Those that wait first, so that none of them is given the place of another that goes too.
         producers = [*self.coming.values(), *self.producers.values()]
         self.coming.clear()
@@ -210,8 +219,12 @@ class ServerCnx:
             level = logging.DEBUG if self.state is State.START else logging.WARNING
             who = self.client_version or "no name"
             log.log(level, "closing the connection of %s (%s): %s", self.address, who, reason)
-            self.state = State.CLOSED
-            self.outbox.close(reason)
+            self.turn_away(reason)
+
+    def turn_away(self, reason: str) -> None:
+        """Close the connection for a reason that the log need not tell, or tells already."""
+        self.state = State.CLOSED
+        self.outbox.close(reason)
 
     # Keep-alive
 

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.handlers import connection, consume, lookup, produce, schema, subscribe, transactions
+from pulsarbox.broker.handlers import (
+    authenticating,
+    connection,
+    consume,
+    lookup,
+    produce,
+    schema,
+    subscribe,
+    transactions,
+)
 from pulsarbox.clock import Now
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
 
@@ -37,7 +46,7 @@ _ROWS = (
     (BaseCommand.CONNECT, START, ANYONE, connection.connect),
     (BaseCommand.PING, CONNECTED, ANYONE, connection.ping),
     (BaseCommand.PONG, CONNECTED, ANYONE, connection.pong),
-    (BaseCommand.AUTH_RESPONSE, CONNECTED, ANYONE, connection.auth_response),
+    (BaseCommand.AUTH_RESPONSE, CONNECTED, ANYONE, authenticating.auth_response),
     (BaseCommand.LOOKUP, CONNECTED, LOOKUP, lookup.lookup),
     (BaseCommand.PARTITIONED_METADATA, CONNECTED, LOOKUP, lookup.partitioned_metadata),
     (BaseCommand.GET_TOPICS_OF_NAMESPACE, CONNECTED, LOOKUP, lookup.get_topics_of_namespace),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pulsarbox.errors import PreconditionFailed
@@ -10,6 +11,8 @@ Value = bool | int | float | str
 DeclaredT = TypeVar("DeclaredT", bool, int, float, str)
 
 METADATA_KEY: Final = "setting"
+MASK: Final = "..."
+"""Stands for what is not shown."""
 
 OFF: Final = -1
 """A port that is not listened on. In files and variables it is the empty text, as in Pulsar's."""
@@ -38,6 +41,8 @@ class Facts:
     dynamic: bool
     empty: int | None = None
     """What a number is where the text is empty; None where it must be a number."""
+    secret: bool = False
+    """What it holds may be a secret itself: it is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,14 @@ class Setting:
     def dynamic(self) -> bool:
         return self.facts.dynamic
 
+    def shown(self, value: Value) -> Value:
+        """The value as it may be shown, and as a file has it; of a secret the place where it is, if it names one."""
+        if self.facts.empty is not None and value == self.facts.empty:
+            return ""
+        if not self.facts.secret or not isinstance(value, str) or not value or _is_a_place(value):
+            return value
+        return MASK
+
     def expected(self) -> str:
         """The values it takes, in words."""
         if self.facts.choices:
@@ -91,10 +104,6 @@ class Setting:
     def parse(self, text: str) -> Value:
         """The value that a text of a properties file or an environment variable stands for; ``ValueError`` as above."""
         return self.check(self._read(text.strip()))
-
-    def written(self, value: Value) -> Value:
-        """The value as a file has it."""
-        return "" if self.facts.empty is not None and value == self.facts.empty else value
 
     def _takes(self, value: Value) -> bool:
         if self.facts.choices:
@@ -147,6 +156,13 @@ def port_setting(default: int, meaning: str, table: str) -> int:
     return field(default=default, metadata={METADATA_KEY: facts})
 
 
+def secret_setting(meaning: str, *, table: str) -> str:
+    """Declares a field of ``Settings`` whose text may be a secret, or names the place where it is."""
+    facts = Facts(meaning, table, "", None, None, (), dynamic=False, secret=True)
+    declared: str = field(default="", metadata={METADATA_KEY: facts})
+    return declared
+
+
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """``; did you mean x?`` for the known name nearest to ``name``, or nothing if none is near. Case does not count.
 
@@ -157,6 +173,13 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     by_folded = {candidate.lower(): candidate for candidate in known}
     nearest = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=cutoff)
     return f"; did you mean {by_folded[nearest[0]]}?" if nearest else ""
+
+
+def _is_a_place(value: str) -> bool:
+    try:
+        return value.startswith(("file:", "env:")) or Path(value).exists()
+    except (OSError, ValueError):  # too long for a path
+        return False
 
 
 def _range_in_words(facts: Facts) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
+from pulsarbox.config.authentication_settings import AuthenticationSettings
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.keep_settings import KeepSettings
 from pulsarbox.config.policy_settings import PolicySettings
@@ -24,7 +25,15 @@ MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, ClientPolicySettings, TlsSettings):
+class Settings(
+    WebSettings,
+    PolicySettings,
+    KeepSettings,
+    ThrottleSettings,
+    ClientPolicySettings,
+    AuthenticationSettings,
+    TlsSettings,
+):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network

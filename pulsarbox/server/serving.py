@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.endpoints import Ports, endpoints_of
+from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.config.listeners import Address, bound
@@ -101,13 +102,14 @@ class Serving:
     async def open(self) -> Running:
         """Serve the binary port; who comes to the other one waits in its backlog. Where that is.
 
-        Raises PersistenceError or OSError where it cannot; then nothing is left open.
+        Raises ConfigError, PersistenceError or OSError where it cannot; then nothing is left open.
         """
+        settings = self._settings
+        authentication = authentication_of(settings)
         # Another process may have a data directory: that is said first. One that is not there is made once the ports
         # are ours, so that a start which fails leaves none behind.
         made = self._data is None or is_made(self._data)
         recovery = self._engine.recover() if made else None
-        settings = self._settings
         if uses_tls(settings):
             self._certificates = _certificates(settings)
         try:
@@ -120,7 +122,7 @@ class Serving:
             endpoints = endpoints_of(settings, _reachable(settings.bindAddress), ports)
             recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
-            self.broker = Broker(settings, recovery, endpoints, now)
+            self.broker = Broker(settings, recovery, endpoints, now, authentication)
         except BaseException:
             for each in self.sockets:
                 each.close()

@@ -86,9 +86,9 @@ def delete_dynamic(call: Call) -> Answer:
 
 
 def runtime(call: Call) -> Answer:
-    """Every setting as it is now, as texts."""
+    """Every setting as it is now, as texts; no secrets."""
     settings = call.broker.core.settings
-    return answer({row.name: _text(getattr(settings, row.name)) for row in settings_table()})
+    return answer({row.name: _text(row.shown(getattr(settings, row.name))) for row in settings_table()})
 
 
 def _text(value: object) -> str:
