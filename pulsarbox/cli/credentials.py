@@ -9,7 +9,7 @@ from typing import Any, Final
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.target import current_context
 from pulsarbox.cli.text import clean
-from pulsarbox.client.web import Credentials
+from pulsarbox.client.credentials import Credentials
 
 TOKEN_VARIABLE: Final = "PULSARBOX_TOKEN"
 
@@ -19,18 +19,20 @@ _BASIC_PLUGINS: Final = ("basic", "org.apache.pulsar.client.impl.auth.Authentica
 
 
 def credentials_for(options: dict[str, Any], file: dict[str, str]) -> Credentials:
-    """What the options of pulsar-admin say, else PULSARBOX_TOKEN, else the context in use, else client.conf."""
+    """What the options say, else variables, else the context in use, else client.conf. Raises Misused."""
     context = current_context() or {}
-    plugin = options.get("auth_plugin") or context.get("auth_plugin") or file.get("authPlugin") or ""
-    params = options.get("auth_params") or context.get("auth_params") or file.get("authParams") or ""
+
+    def said(name: str, key: str) -> str:
+        """The option, the variable, the context's word or client.conf's, whichever is first."""
+        variable = os.environ.get(f"PULSARBOX_{name.upper()}")
+        return str(options.get(name) or variable or context.get(name) or file.get(key) or "")
+
+    plugin, params = said("auth_plugin", "authPlugin"), said("auth_params", "authParams")
     token = options.get("token") or os.environ.get(TOKEN_VARIABLE) or _token_of_file(context.get("token_file"))
     made = Credentials(
-        trusted=options.get("tls_trust_cert_path")
-        or context.get("tls_trust_cert_path")
-        or file.get("tlsTrustCertsFilePath")
-        or None,
-        insecure=bool(options.get("tls_allow_insecure")) or _yes(file, "tlsAllowInsecureConnection"),
-        check_host=bool(options.get("tls_enable_hostname_verification")) or _yes(file, "tlsEnableHostnameVerification"),
+        trusted=said("tls_trust_cert_path", "tlsTrustCertsFilePath") or None,
+        insecure=_yes(said("tls_allow_insecure", "tlsAllowInsecureConnection")),
+        check_host=_yes(said("tls_enable_hostname_verification", "tlsEnableHostnameVerification")),
     )
     if token:
         return replace(made, token=read_token(token))
@@ -85,5 +87,5 @@ def _token_of_file(path: str | None) -> str | None:
         raise Misused(f"the token of {path} cannot be read: {error}") from None
 
 
-def _yes(file: dict[str, str], key: str) -> bool:
-    return file.get(key, "").lower() == "true"
+def _yes(text: str) -> bool:
+    return text.lower() == "true"

@@ -9,9 +9,10 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pulsarbox import __version__
+from pulsarbox.client.credentials import Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected, told
 from pulsarbox.client.loop import READ, WRITE, Loop
 from pulsarbox.errors import PulsarBoxError
@@ -30,6 +31,9 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 )
 from pulsarbox.protocol.violations import ProtocolError
 
+if TYPE_CHECKING:
+    import ssl
+
 Address = tuple[str, int]
 
 CONNECT_SECONDS: Final = 10.0
@@ -40,7 +44,7 @@ _SEND_SIZE: Final = 256 * 1024
 
 _OTHERS: Final = {
     b"HT": "what answers there is HTTP: it may be the port of the Admin API",
-    b"\x15\x03": "what answers there is TLS, which is not supported yet",
+    b"\x15\x03": "what answers there is TLS: name it with pulsar+ssl://",
 }
 """What is no Pulsar protocol, by the first two bytes of its answer: the size of a frame begins with zeros."""
 _MESSAGE_START = b"\x08\x09\x4a"
@@ -67,13 +71,17 @@ class Attached(Protocol):
 class Connection:
     """A socket that has shaken hands. Made by ``connect``."""
 
-    def __init__(self, loop: Loop, sock: socket.socket, address: Address) -> None:
+    def __init__(
+        self, loop: Loop, sock: socket.socket, address: Address, held: Callable[[], int] | None = None
+    ) -> None:
+        """``held``: the bytes that TLS has taken from the socket already, of which epoll knows nothing."""
         self.address = address
         self.producers: dict[int, Attached] = {}
         self.consumers: dict[int, Attached] = {}
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self.closed = ""
         """Why it is closed; empty while it is open."""
+        self._held = held
         self._loop = loop
         self._socket = sock
         self._decoder = FrameDecoder(max_frame_size(DEFAULT_MAX_MESSAGE_SIZE))
@@ -112,11 +120,11 @@ class Connection:
         data = b"".join(self._out) if len(self._out) > 1 else self._out[0]
         try:
             sent = self._socket.send(data)
-        except BlockingIOError:
-            sent = 0
         except OSError as error:
-            self.close(error.strerror or str(error))
-            return
+            if not _waits(error):
+                self.close(in_words(error))
+                return
+            sent = 0
         self._out_size = len(data) - sent
         self._out = [data[sent:]] if self._out_size else []
         if bool(self._out) != self._writing:
@@ -163,16 +171,17 @@ class Connection:
             self.flush()
         if mask & READ and not self.closed:
             self._read()
+            while self._held is not None and self._held() and not self.closed:
+                self._read()
 
     def _read(self) -> None:
         decoder = self._decoder
         space = decoder.get_buffer()
         try:
             size = self._socket.recv_into(space)
-        except BlockingIOError:
-            return
         except OSError as error:
-            self.close(error.strerror or str(error))
+            if not _waits(error):
+                self.close(in_words(error))
             return
         if not size:
             self.close("the broker closed the connection")
@@ -278,13 +287,18 @@ class Connection:
         for each in attached:
             each.lost(self.closed)
 
-    def shake_hands(self, proxy_to: str, seconds: float) -> None:
-        """CONNECT, and wait for CONNECTED. ``proxy_to``: the broker behind a proxy, as host:port; empty for none."""
+    def shake_hands(self, proxy_to: str, proof: tuple[str, bytes], seconds: float) -> None:
+        """CONNECT, and wait for CONNECTED. ``proxy_to``: the broker behind a proxy, as host:port; empty for none.
+
+        ``proof``: the method and data of authentication.
+        """
         connect = CommandConnect(
             client_version=f"pulsarbox-{__version__}",
             protocol_version=PROTOCOL_VERSION,
             feature_flags=FeatureFlags(supports_auth_refresh=False, supports_partial_producer=False),
         )
+        if proof[0]:
+            connect.auth_method_name, connect.auth_data = proof
         if proxy_to:
             connect.proxy_to_broker_url = proxy_to
         self.send(encode_frame(BaseCommand(type=BaseCommand.CONNECT, connect=connect)))
@@ -327,7 +341,29 @@ _HANDLERS: Final[dict[int, Callable[[Connection, BaseCommand, bytes], None]]] = 
 """PONG says what any bytes say, that the broker is there; ACTIVE_CONSUMER_CHANGE tells us nothing that we act on."""
 
 
-def connect(loop: Loop, address: Address, proxy_to: str = "", seconds: float = CONNECT_SECONDS) -> Connection:
+class Wire(NamedTuple):
+    """How the brokers of a service URL are talked to."""
+
+    tls: ssl.SSLContext | None = None
+    """What a handshake goes by; None without TLS."""
+    proof: tuple[str, bytes] = ("", b"")
+    """The method and data of authentication."""
+
+
+PLAIN: Final = Wire()
+
+
+def wire_of(credentials: Credentials, secure: bool) -> Wire:
+    """How brokers are talked to with these credentials. Raises NotConnected for files that cannot be used."""
+    try:
+        return Wire(credentials.tls() if secure else None, credentials.proof())
+    except OSError as error:
+        raise NotConnected(f"the certificates cannot be used: {error}") from error
+
+
+def connect(
+    loop: Loop, address: Address, wire: Wire = PLAIN, proxy_to: str = "", seconds: float = CONNECT_SECONDS
+) -> Connection:
     """A connection that can be used. Raises NotConnected."""
     try:
         sock = socket.create_connection(address, timeout=seconds)
@@ -336,10 +372,38 @@ def connect(loop: Loop, address: Address, proxy_to: str = "", seconds: float = C
     except OSError as error:
         raise NotConnected(error.strerror or str(error)) from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection = Connection(loop, sock, address)
+    held: Callable[[], int] | None = None
+    if wire.tls is not None:
+        sock = wrapped = _wrapped(sock, wire.tls, address[0], seconds)
+        held = wrapped.pending
+    connection = Connection(loop, sock, address, held)
     try:
-        connection.shake_hands(proxy_to, seconds)
+        connection.shake_hands(proxy_to, wire.proof, seconds)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _wrapped(sock: socket.socket, context: ssl.SSLContext, host: str, seconds: float) -> ssl.SSLSocket:
+    """The socket with TLS around it. Raises NotConnected where the handshake does not come about."""
+    try:
+        return context.wrap_socket(sock, server_hostname=host)
+    except OSError as error:
+        sock.close()
+        if isinstance(error, TimeoutError):
+            raise NotConnected(f"no TLS handshake within {seconds:g} s: is this a port with TLS?") from None
+        raise NotConnected(f"no TLS handshake: {in_words(error)}") from error
+
+
+def in_words(error: OSError) -> str:
+    """An error of a socket or of TLS, without the place in OpenSSL's source where it came up."""
+    found = getattr(error, "verify_message", "") or getattr(error, "reason", "")
+    if found == "WRONG_VERSION_NUMBER":
+        return "what answers is not TLS: name it with pulsar://"
+    return str(found).replace("_", " ").lower() if found else error.strerror or str(error)
+
+
+def _waits(error: OSError) -> bool:
+    """Whether it only says that the socket, or TLS around it, has to be waited for."""
+    return isinstance(error, BlockingIOError) or type(error).__name__ in ("SSLWantReadError", "SSLWantWriteError")
