@@ -67,10 +67,8 @@ class ServerCnx:
         """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
         self.principal: Principal | None = None
         """Who the client has proved to be; None while it has not, and where authentication is off."""
-        self.original: Principal | None = None
-        """Behind a proxy, on whose behalf it asks, beside ``principal``, the proxy itself; None without a proxy."""
         self.proof: Proof | None = None
-        """What the client has shown to prove that, and what is done when it ends; None where nothing ends."""
+        """What the client has proved that with, and what is done when that ends; None where nothing can end."""
         self.state = State.START
         self.client_version = ""
         self.protocol_version = 0

@@ -217,10 +217,11 @@ def _unread(request: web.BaseRequest, given: Answer) -> web.Response:
 def _tell(request: web.BaseRequest, given: Answer, principal: Principal | None) -> None:
     """One line for an administrator's action: who, what, and how it ended. Messages that come by HTTP are none."""
     address, path = request.remote or "?", _printable(request.raw_path)
-    who = address if principal is None else f"{principal.role} at {address}"
+    who = address if principal is None else f"{principal} at {address}"
     reason = "" if given.status < 400 else _reason(given)
     fields = {"who": address, "method": request.method, "path": path, "status": given.status}
-    fields |= {"role": principal.role} if principal is not None else {}
+    if principal is not None:
+        fields |= {"role": principal.role} | ({"original": principal.original} if principal.original else {})
     log.log(
         logging.WARNING if given.status in (401, 403) or given.status >= 500 else logging.INFO,
         "%s: %s %s: %s",

@@ -117,7 +117,7 @@ def test_an_action_is_told_with_the_role(caplog: pytest.LogCaptureFixture) -> No
 
     with_box(scenario, guarded(superUserRoles="ann") if _HAS_ROLES else guarded())
     (line,) = [each for each in caplog.records if "PUT" in each.getMessage()]
-    assert line.getMessage() == "ann at 127.0.0.1: PUT /admin/v2/tenants/t?token=...: done (204)"
+    assert line.getMessage() == "'ann' at 127.0.0.1: PUT /admin/v2/tenants/t?token=...: done (204)"
     assert line.__dict__["fields"]["role"] == "ann"
 
 
@@ -151,7 +151,7 @@ def test_a_principal_is_what_handlers_are_given() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(http_server.HttpServer, "_match", replaced)
             await box.ask("GET", ADMIN + "/tenants", headers=bearer(exp=NOW + 5))
-            await box.ask("GET", ADMIN + "/tenants", headers={"Authorization": BASIC})
+            await box.ask("GET", ADMIN + "/tenants", headers={"Authorization": BASIC, "X-Original-Principal": "bob"})
 
     with_box(scenario, guarded(superUserRoles="ann,admin") if _HAS_ROLES else guarded())
-    assert given == [Principal("ann", "token", (NOW + 5) * 1000), Principal("admin", "basic")]
+    assert given == [Principal("ann", "token", (NOW + 5) * 1000), Principal("admin", "basic", original="bob")]
