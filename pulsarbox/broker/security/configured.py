@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pulsarbox.broker.security.authentication import Authentication
+from pulsarbox.broker.security.operator import OperatorProvider
 from pulsarbox.broker.security.provider import Provider
 from pulsarbox.config import ConfigError, Settings
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.security.token import TokenProvider
 
 T = TypeVar("T")
 _JAVA: Final = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
@@ -14,8 +18,10 @@ PROVIDERS: Final = {"token": "Token", "basic": "Basic", "tls": "Tls"}
 """The words of authenticationProviders, and how Pulsar's classes of them end."""
 
 
-def authentication_of(settings: Settings) -> Authentication | None:
+def authentication_of(settings: Settings, operator: str = "") -> Authentication | None:
     """None where authentication is off. Raises ConfigError where the settings cannot work.
+
+    ``operator``: the secret of an OperatorProvider, empty for none.
 
     What a provider stands on (JWT, hashes of passwords) is imported only where that provider is asked for.
     """
@@ -26,8 +32,11 @@ def authentication_of(settings: Settings) -> Authentication | None:
         raise ConfigError(
             "", "authenticationProviders", "authenticationEnabled is true, and there is no provider: token, basic, tls"
         )
-    made: dict[str, Callable[[Settings], Provider]] = {"token": _token, "basic": _basic, "tls": _tls}
-    return Authentication([made[word](settings) for word in words], settings.anonymousUserRole.strip())
+    made: dict[str, Callable[[Settings], Provider]] = {"token": token_provider, "basic": _basic, "tls": _tls}
+    providers = [made[word](settings) for word in words]
+    if operator:
+        providers.append(OperatorProvider(operator, _operator_role(settings)))
+    return Authentication(providers, settings.anonymousUserRole.strip())
 
 
 def providers_of(settings: Settings) -> list[str]:
@@ -43,7 +52,8 @@ def providers_of(settings: Settings) -> list[str]:
     return list(found)
 
 
-def _token(settings: Settings) -> Provider:
+def token_provider(settings: Settings) -> "TokenProvider":
+    """What checks tokens. Raises ConfigError where the settings cannot work."""
     from pulsarbox.broker.security.token import Claims, Key, TokenProvider, key_set, public, secret
     from pulsarbox.broker.security.watched_file import WatchedFile
 
@@ -72,6 +82,12 @@ def _token(settings: Settings) -> Provider:
         skew=settings.tokenAllowedClockSkewSeconds,
     )
     return TokenProvider(tuple(keys), claims, watched)
+
+
+def _operator_role(settings: Settings) -> str:
+    """The first superuser, so that it may do everything where something has to be allowed."""
+    superusers = filter(None, map(str.strip, str(getattr(settings, "superUserRoles", "")).split(",")))
+    return next(superusers, OperatorProvider.method)
 
 
 def _issuers(settings: Settings) -> frozenset[str]:

@@ -209,8 +209,9 @@ def _unread(request: web.BaseRequest, given: Answer) -> web.Response:
     headers = {**SERVER, "Content-Type": given.content_type}
     response = web.Response(status=given.status, body=given.body, headers={**headers, **given.headers})
     response.force_close()
-    path = _printable(request.raw_path)
-    log.info("%s: %s %s: refused with %d", request.remote, request.method, path, given.status)
+    if given.status != 401:  # of which the log has been told
+        path = _printable(request.raw_path)
+        log.info("%s: %s %s: refused with %d", request.remote, request.method, path, given.status)
     return response
 
 
