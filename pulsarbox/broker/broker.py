@@ -100,10 +100,24 @@ class Broker:
         """An outbox for a connection to come."""
         return self._outbox_of(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
 
-    def connected(self, outbox: Outbox, address: str, now: Now, *, reached: str = "", listener: str = "") -> ServerCnx:
-        """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port."""
+    def connected(
+        self,
+        outbox: Outbox,
+        address: str,
+        now: Now,
+        *,
+        reached: str = "",
+        listener: str = "",
+        secure: bool = False,
+        certificate: str = "",
+    ) -> ServerCnx:
+        """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port.
+
+        ``secure``: over TLS. ``certificate``: the common name of the certificate that it has shown, if one.
+        """
         cnx = self._cnx_of(self, outbox, address, now)
         cnx.reached, cnx.listener = reached, listener
+        cnx.secure, cnx.certificate = secure, certificate
         self.connections_made += 1
         self.cnxs[cnx] = None
         return cnx

@@ -63,6 +63,8 @@ class ServerCnx:
         """``host:port`` of this machine to which the client has connected; empty where that is not known."""
         self.listener = ""
         """The listener whose own port that is (bindAddresses); empty for the port of all."""
+        self.secure = False
+        """Whether it is over TLS."""
         self.certificate = ""
         """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
         self.principal: Principal | None = None
@@ -210,7 +212,10 @@ class ServerCnx:
     def abort(self, reason: str) -> None:
         """Close the connection because of what the client did."""
         if self.state is not State.CLOSED:
-            log.warning("closing the connection of %s (%s): %s", self.address, self.client_version or "no name", reason)
+            # Who has not said CONNECT yet may be anybody, any number of times: the shell tells of these, sparingly.
+            level = logging.DEBUG if self.state is State.START else logging.WARNING
+            who = self.client_version or "no name"
+            log.log(level, "closing the connection of %s (%s): %s", self.address, who, reason)
             self.turn_away(reason)
 
     def turn_away(self, reason: str) -> None:
