@@ -22,6 +22,7 @@ from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
@@ -62,7 +63,9 @@ class Broker:
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
         drop_leftovers(self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
-        self.command_table: dict[int, CommandRow] = command_table()
+        self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
+        self.refusals = Refusals()
+        """What clients were refused, for the log."""
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
         self.on_shutdown: Callable[[str], None] | None = None

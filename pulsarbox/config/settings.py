@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
+from pulsarbox.config.authorization_settings import AuthorizationSettings
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.keep_settings import KeepSettings
 from pulsarbox.config.policy_settings import PolicySettings
@@ -23,7 +24,9 @@ MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, ClientPolicySettings):
+class Settings(
+    WebSettings, PolicySettings, KeepSettings, ThrottleSettings, ClientPolicySettings, AuthorizationSettings
+):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network

@@ -11,6 +11,7 @@ TABLES: Final = {
     "dispatcher": "How messages go to consumers",
     "managedLedger": "How a topic's messages are cut into ledgers, and the cache in front of them",
     "journal": "The log on disk",
+    "authorization": "What clients may do who have proved who they are",
     "admin": "The Admin REST API",
     "metrics": "What is told at /metrics and /status.html",
     "logging": "What the broker says about itself",

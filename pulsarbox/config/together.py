@@ -27,6 +27,12 @@ def check_together(settings: "Settings") -> None:
             "looks at the messages in it: set one of them to false"
         )
         raise ConfigError("", "preciseDispatcherFlowControl", problem)
+    if settings.authorizationEnabled and not settings.authenticationEnabled:
+        problem = (
+            "needs authenticationEnabled = true: what a client may do cannot be asked of one that has no name; set "
+            "both, or neither"
+        )
+        raise ConfigError("", "authorizationEnabled", problem)
     _check_listeners(settings)
     for name in settings.subscriptionTypesEnabled.split(","):
         if name.strip() not in SUBSCRIPTION_TYPES:
