@@ -25,6 +25,7 @@ from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.broker.security.proof import look_again
+from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
@@ -77,7 +78,9 @@ class Broker:
         if self.authentication is not None:
             look_again(self.authentication, self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
-        self.command_table: dict[int, CommandRow] = command_table()
+        self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
+        self.refusals = Refusals()
+        """What clients were refused, for the log."""
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
         self.on_shutdown: Callable[[str], None] | None = None

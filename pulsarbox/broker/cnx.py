@@ -16,7 +16,7 @@ from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
-from pulsarbox.errors import PersistenceError, PulsarBoxError
+from pulsarbox.errors import AuthorizationError, PersistenceError, PulsarBoxError
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
@@ -28,6 +28,7 @@ from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
+    from pulsarbox.broker.command_table import CommandRow
     from pulsarbox.broker.security.proof import Proof
 
 log = logging.getLogger(__name__)
@@ -129,12 +130,28 @@ class ServerCnx:
             self.abort(f"{COMMANDS[command.type].name} is not accepted in state {self.state.value}")
             return
         body = getattr(command, COMMANDS[command.type].field)
+        if row.rule is not None and not self._may(row, body, now):
+            return
         try:
             row.handler(self, body, now)
         except ProtocolError as error:
             self.abort(str(error))
         except PulsarBoxError as error:
             self._refuse(body, error)
+
+    def _may(self, row: "CommandRow", body: Any, now: Now) -> bool:
+        """Whether the client may send a command. If not, it is told, and nothing of the command is carried out."""
+        assert row.rule is not None
+        try:
+            row.rule(self.broker.core.authorization, self.principal, body)
+        except PulsarBoxError as error:
+            text = str(error)
+            if isinstance(error, AuthorizationError):
+                text = f"Client is not authorized to {row.words}: {text}"
+            self.broker.refusals.tell(self.principal, self.address, COMMANDS[row.type].name, str(error), now)
+            self.outbox.send(row.refusal(body.request_id, error.server_error, text))
+            return False
+        return True
 
     def _send(self, send: CommandSend, payload: bytes, now: Now) -> None:
         producer = self.producers.get(send.producer_id)

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final, cast
 
 from pulsarbox.config.authentication_settings import AuthenticationSettings
+from pulsarbox.config.authorization_settings import AuthorizationSettings
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.keep_settings import KeepSettings
 from pulsarbox.config.policy_settings import PolicySettings
@@ -33,6 +34,7 @@ class Settings(
     ClientPolicySettings,
     AuthenticationSettings,
     TlsSettings,
+    AuthorizationSettings,
 ):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 

@@ -150,6 +150,6 @@ ROUTES = (
     Route("GET", "/admin/v2/brokers/internal-configuration", Permission.SUPERUSER, internal),
     Route("GET", "/admin/v2/brokers", Permission.SUPERUSER, brokers),
     Route("GET", "/admin/v2/brokers/{cluster}", Permission.SUPERUSER, brokers),
-    Route("GET", "/admin/v2/clusters", Permission.ANYONE, clusters),
+    Route("GET", "/admin/v2/clusters", Permission.NAMED, clusters),
     Route("GET", "/admin/v2/clusters/{cluster}", Permission.SUPERUSER, cluster),
 )

@@ -21,6 +21,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
 from pulsarbox.server.http.http_connections import HttpConnection, Server
+from pulsarbox.server.http.permitting import permit
 from pulsarbox.server.http.routes import Match, Permission, split_path
 from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
@@ -160,6 +161,7 @@ class HttpServer:
                 who,
                 request.protocol.secure,
             )
+            permit(call, match.route.permission)
             return match.route.handler(call)
         except PulsarBoxError as error:
             return refusal(error.http_status, str(error))
