@@ -1,7 +1,8 @@
 """The box that the suite runs against: the settings of its own file, its ports, and what its scripts prepare.
 
-The suite's ``build-support/start-test-service-inside-container.sh`` does the same with a Pulsar broker: a secret key and
-two tokens made with it, the passwords of ``test-conf/.htpasswd``, tenants and namespaces and who may do what in them.
+The suite's ``build-support/start-test-service-inside-container.sh`` does the same with a Pulsar broker: a secret key
+and two tokens made with it, the passwords of ``test-conf/.htpasswd``, tenants and namespaces and who may do what in
+them.
 """
 
 import json

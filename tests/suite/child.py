@@ -1,8 +1,8 @@
 """Runs tests of one file of the suite and tells of each when it starts and how it ends: a line of JSON each.
 
-``python child.py FILE REPORT [NAME ...]``: the tests of these names, all without one. ``NAME`` is ``--list``: nothing is
-run, they are only told. It is started in the suite's folder and imports nothing of this project, so that the tests have
-the process to themselves: some of them count its threads.
+``python child.py FILE REPORT [NAME ...]``: the tests of these names, all without one. ``NAME`` is ``--list``: nothing
+is run, they are only told. It is started in the suite's folder and imports nothing of this project, so that the tests
+have the process to themselves: some of them count its threads.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Runs the official Python client's own suite against a box that has the suite's own settings.
 
-``make suite SUITE_DIR=DIR``, where DIR is a checkout of github.com/apache/pulsar-client-python; nothing of it is part of
-this project. Tests that pass where nothing listens need no broker and say nothing about one: they are found by running
-all tests once without, which is kept for as long as the suite's files are the same. Progress on stderr, the count on
-stdout; ends with 1 if a test failed, with 2 if the suite cannot be run.
+``make suite SUITE_DIR=DIR``, where DIR is a checkout of github.com/apache/pulsar-client-python; nothing of it is part
+of this project. Tests that pass where nothing listens need no broker and say nothing about one: they are found by
+running all tests once without, which is kept for as long as the suite's files are the same. Progress on stderr, the
+count on stdout; ends with 1 if a test failed, with 2 if the suite cannot be run.
 """
 
 import argparse
