@@ -17,13 +17,14 @@ from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, 
 from pulsarbox.config.tables import TABLES
 from pulsarbox.config.throttle_settings import ThrottleSettings
 from pulsarbox.config.together import check_together
+from pulsarbox.config.topic_list_settings import TopicListSettings
 from pulsarbox.config.web_settings import WebSettings
 
 MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, ClientPolicySettings):
+class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, ClientPolicySettings, TopicListSettings):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network
