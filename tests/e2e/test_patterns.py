@@ -1,4 +1,4 @@
-"""Pattern subscriptions and topics that grow, with the official clients; the watch of lists of topics as Java uses it."""
+"""Pattern subscriptions and topics that grow, with official clients; the watch of lists of topics as Java uses it."""
 
 from collections.abc import Callable
 from typing import Any
