@@ -25,6 +25,7 @@ from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.broker.security.proof import look_again
+from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
@@ -77,7 +78,9 @@ class Broker:
         if self.authentication is not None:
             look_again(self.authentication, self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
-        self.command_table: dict[int, CommandRow] = command_table()
+        self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
+        self.refusals = Refusals()
+        """What clients were refused, for the log."""
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
         self.on_shutdown: Callable[[str], None] | None = None
@@ -100,10 +103,24 @@ class Broker:
         """An outbox for a connection to come."""
         return self._outbox_of(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
 
-    def connected(self, outbox: Outbox, address: str, now: Now, *, reached: str = "", listener: str = "") -> ServerCnx:
-        """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port."""
+    def connected(
+        self,
+        outbox: Outbox,
+        address: str,
+        now: Now,
+        *,
+        reached: str = "",
+        listener: str = "",
+        secure: bool = False,
+        certificate: str = "",
+    ) -> ServerCnx:
+        """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port.
+
+        ``secure``: over TLS. ``certificate``: the common name of the certificate that it has shown, if one.
+        """
         cnx = self._cnx_of(self, outbox, address, now)
         cnx.reached, cnx.listener = reached, listener
+        cnx.secure, cnx.certificate = secure, certificate
         self.connections_made += 1
         self.cnxs[cnx] = None
         return cnx

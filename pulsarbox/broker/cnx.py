@@ -16,7 +16,7 @@ from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
-from pulsarbox.errors import PersistenceError, PulsarBoxError
+from pulsarbox.errors import AuthorizationError, PersistenceError, PulsarBoxError
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.frames import Frame
@@ -28,7 +28,9 @@ from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
+    from pulsarbox.broker.command_table import CommandRow
     from pulsarbox.broker.security.proof import Proof
+    from pulsarbox.broker.topic_lists import TopicList
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,11 @@ CONNECTED = State.CONNECTED
 class ServerCnx:
     """The broker's side of one connection."""
 
+    secure = False
+    """Whether it is over TLS."""
+    certificate = ""
+    """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
+
     def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         self.broker = broker
         self.outbox = outbox
@@ -63,8 +70,6 @@ class ServerCnx:
         """``host:port`` of this machine to which the client has connected; empty where that is not known."""
         self.listener = ""
         """The listener whose own port that is (bindAddresses); empty for the port of all."""
-        self.certificate = ""
-        """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
         self.principal: Principal | None = None
         """Who the client has proved to be; None while it has not, and where authentication is off."""
         self.proof: Proof | None = None
@@ -82,6 +87,8 @@ class ServerCnx:
         """Producers that are not open yet: what they need is not durable, or they wait for the topic or their name."""
         self.opening: dict[tuple[str, int], int] = {}
         """Consumers whose topic or subscription is not durable yet, and the request that opens each."""
+        self.watched: dict[int, TopicList] = {}
+        """The lists of topics that it watches, by the watcher's id."""
         self.pending_sends = 0
         """Entries of all its producers that are not stored yet."""
         self.held_bytes = 0
@@ -127,12 +134,28 @@ class ServerCnx:
             self.abort(f"{COMMANDS[command.type].name} is not accepted in state {self.state.value}")
             return
         body = getattr(command, COMMANDS[command.type].field)
+        if row.rule is not None and not self._may(row, body, now):
+            return
         try:
             row.handler(self, body, now)
         except ProtocolError as error:
             self.abort(str(error))
         except PulsarBoxError as error:
             self._refuse(body, error)
+
+    def _may(self, row: "CommandRow", body: Any, now: Now) -> bool:
+        """Whether the client may send a command. If not, it is told, and nothing of the command is carried out."""
+        assert row.rule is not None
+        try:
+            row.rule(self.broker.core.authorization, self.principal, body)
+        except PulsarBoxError as error:
+            text = str(error)
+            if isinstance(error, AuthorizationError):
+                text = f"Client is not authorized to {row.words}: {text}"
+            self.broker.refusals.tell(self.principal, self.address, COMMANDS[row.type].name, str(error), now)
+            self.outbox.send(row.refusal(body.request_id, error.server_error, text))
+            return False
+        return True
 
     def _send(self, send: CommandSend, payload: bytes, now: Now) -> None:
         producer = self.producers.get(send.producer_id)
@@ -204,13 +227,18 @@ class ServerCnx:
             consumer.closed = True  # all of them first: none gets what another one held, and has it counted again
         for consumer in consumers:
             consumer.subscription.remove_consumer(consumer, now, lost=True)
+        for watcher_id in list(self.watched):
+            self.broker.topics.lists.leave(self, watcher_id)
         self.broker.cnxs.pop(self, None)
         self._tell_alive(False, now)
 
     def abort(self, reason: str) -> None:
         """Close the connection because of what the client did."""
         if self.state is not State.CLOSED:
-            log.warning("closing the connection of %s (%s): %s", self.address, self.client_version or "no name", reason)
+            # Who has not said CONNECT yet may be anybody, any number of times: the shell tells of these, sparingly.
+            level = logging.DEBUG if self.state is State.START else logging.WARNING
+            who = self.client_version or "no name"
+            log.log(level, "closing the connection of %s (%s): %s", self.address, who, reason)
             self.turn_away(reason)
 
     def turn_away(self, reason: str) -> None:

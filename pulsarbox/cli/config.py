@@ -51,7 +51,7 @@ def show(config_file: Path | None, origin: bool, output: str, **options: Any) ->
     from pulsarbox.config import settings_table
     from pulsarbox.config.document import toml_value
 
-    values = {row.name: row.shown(getattr(loaded.settings, row.name)) for row in settings_table()}
+    values = {row.name: row.written(row.shown(getattr(loaded.settings, row.name))) for row in settings_table()}
     if output == "json":
         document = {name: {"value": value, "origin": loaded.origins[name]} for name, value in values.items()}
         click.echo(json.dumps(document, indent=2))

@@ -139,7 +139,7 @@ def _own_key() -> Path:
 def _make_where_missing(named: str) -> None:
     """A secret key, where a file is named that is not there."""
     from pulsarbox.cli.token_files import write
-    from pulsarbox.protocol.secret_places import path_of
+    from pulsarbox.config.secret_places import path_of
     from pulsarbox.protocol.tokens import SECRET_SIZES
 
     path = path_of(named)
@@ -158,7 +158,7 @@ def _make_where_missing(named: str) -> None:
 
 
 def _is_base64(named: str) -> bool:
-    from pulsarbox.protocol.secret_places import read_from
+    from pulsarbox.config.secret_places import read_from
 
     try:
         return len(read_from(named)) >= 32

@@ -14,6 +14,9 @@ METADATA_KEY: Final = "setting"
 MASK: Final = "..."
 """Stands for what is not shown."""
 
+OFF: Final = -1
+"""A port that is not listened on. In files and variables it is the empty text, as in Pulsar's."""
+
 
 class ConfigError(PreconditionFailed):
     """A configuration cannot be used. Says where (file and line, variable or option), which key and what is wrong."""
@@ -38,6 +41,8 @@ class Facts:
     dynamic: bool
     secret: bool = False
     """What it holds may be a secret itself: it is not shown."""
+    empty: int | None = None
+    """What a number is where the text is empty; None where it must be a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +85,15 @@ class Setting:
         if self.type is str:
             return "text that is not empty" if self.facts.minimum else "text"
         kind = "a whole number" if self.type is int else "a number"
-        return " ".join(part for part in (kind, _range_in_words(self.facts)) if part)
+        words = " ".join(part for part in (kind, _range_in_words(self.facts)) if part)
+        return words if self.facts.empty is None else f'{words}, or "" for none'
 
     def check(self, value: object) -> Value:
         """The value in the setting's own type. Raises ``ValueError``, in words, if the setting does not take it."""
         if self.type is float and type(value) is int:
             value = float(value)
+        if self.facts.empty is not None and value in ("", self.facts.empty):
+            return self.facts.empty
         # `type() is`, because True is an int to isinstance.
         if type(value) is self.type and self._takes(value):
             return value
@@ -94,6 +102,10 @@ class Setting:
     def parse(self, text: str) -> Value:
         """The value that a text of a properties file or an environment variable stands for; ``ValueError`` as above."""
         return self.check(self._read(text.strip()))
+
+    def written(self, value: Value) -> Value:
+        """The value as a file has it."""
+        return "" if self.facts.empty is not None and value == self.facts.empty else value
 
     def _takes(self, value: Value) -> bool:
         if self.facts.choices:
@@ -145,6 +157,12 @@ def secret_setting(meaning: str, *, table: str) -> str:
     facts = Facts(meaning, table, "", None, None, (), dynamic=False, secret=True)
     declared: str = field(default="", metadata={METADATA_KEY: facts})
     return declared
+
+
+def port_setting(default: int, meaning: str, table: str) -> int:
+    """Declares a field that is a port: an empty text stands for OFF."""
+    facts = Facts(meaning, table, "", 0, 65535, (), dynamic=False, empty=OFF)
+    return field(default=default, metadata={METADATA_KEY: facts})
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:

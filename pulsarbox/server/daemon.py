@@ -119,15 +119,15 @@ async def _serve(
     serving = Serving(settings, engine, memory=memory)
     running = await serving.open()
     serving.broker.on_shutdown = ending.ask
-    log.info("serving %s after %.0f ms", running.broker_url, (time.monotonic() - began) * 1000)
+    log.info("serving %s after %.0f ms", running.broker_urls, (time.monotonic() - began) * 1000)
     await serving.open_http()
     settle_memory()
     log.info(
         # Programs that start a Pulsar wait for its words: "messaging service is ready".
         "messaging service is ready: pulsarbox %s, %s, %s, data in %s, ready after %.0f ms",
         __version__,
-        running.broker_url,
-        running.web_url,
+        running.broker_urls,
+        running.web_urls,
         "memory only" if memory else settings.dataDirectory,
         (time.monotonic() - began) * 1000,
     )

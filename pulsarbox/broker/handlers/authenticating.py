@@ -1,18 +1,22 @@
 """Who has connected: what CONNECT shows, what a proxy hands on, and AUTH_RESPONSE, which renews it."""
 
+import logging
+
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.security.authentication import ANONYMOUS, Authentication
+from pulsarbox.broker.security.authorization import WEBSOCKET
+from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.proof import Proof
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.clock import Now
-from pulsarbox.errors import AuthenticationError
+from pulsarbox.errors import AuthenticationError, AuthorizationError
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import AuthMethod, CommandAuthResponse, CommandConnect
 
+log = logging.getLogger(__name__)
+
 FAILED = "Failed to authenticate"
 """All that a client is told; the log says why."""
-WEBSOCKET = "__websocket_dummy_original_principle"
-"""On whose behalf Pulsar's WebSocket proxy asks: nobody's but its own."""
 
 
 def authenticate(cnx: ServerCnx, authentication: Authentication, command: CommandConnect, now: Now) -> bool:
@@ -32,9 +36,26 @@ def authenticate(cnx: ServerCnx, authentication: Authentication, command: Comman
         _fail(cnx)
         return False
     cnx.principal = own._replace(original=original, expires=proved.expires)
+    if not _is_fit(cnx, cnx.principal):
+        return False
     if proved.method != ANONYMOUS:
         can_refresh = command.feature_flags.supports_auth_refresh
         cnx.proof = Proof(cnx, proved, now, is_handed_on=is_handed_on, can_refresh=can_refresh)
+    return True
+
+
+def _is_fit(cnx: ServerCnx, principal: Principal) -> bool:
+    """Whether a proxy says for whom it asks, and nobody else does, where anything is asked. If not, it is told."""
+    authorization = cnx.broker.core.authorization
+    if not authorization.enabled:
+        return True
+    try:
+        authorization.check_proxy(principal)
+    except AuthorizationError as error:
+        log.warning("closing the connection of %s: %s", cnx.address, error)
+        cnx.outbox.send(replies.error(replies.NO_REQUEST, error.server_error, "Invalid roles."))
+        cnx.turn_away(str(error))
+        return False
     return True
 
 

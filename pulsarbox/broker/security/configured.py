@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pulsarbox.broker.security.authentication import Authentication
+from pulsarbox.broker.security.authorization import roles_of
 from pulsarbox.broker.security.operator import OperatorProvider
 from pulsarbox.broker.security.provider import Provider
 from pulsarbox.config import ConfigError, Settings
@@ -21,9 +22,8 @@ PROVIDERS: Final = {"token": "Token", "basic": "Basic", "tls": "Tls"}
 def authentication_of(settings: Settings, operator: str = "") -> Authentication | None:
     """None where authentication is off. Raises ConfigError where the settings cannot work.
 
-    ``operator``: the secret of an OperatorProvider, empty for none.
-
-    What a provider stands on (JWT, hashes of passwords) is imported only where that provider is asked for.
+    ``operator``: the secret of an OperatorProvider, empty for none. What a provider stands on (JWT, hashes of
+    passwords) is imported only where that provider is asked for.
     """
     if not settings.authenticationEnabled:
         return None
@@ -71,7 +71,7 @@ def token_provider(settings: Settings) -> "TokenProvider":
             "",
             "tokenSecretKey",
             "the provider token has no key: set tokenSecretKey, tokenPublicKey or tokenJwksFile "
-            "(`pulsarbox token create` makes a secret key)",
+            "(`pulsarbox token create ROLE` makes a secret key)",
         )
     if settings.tokenAudienceClaim.strip() and not settings.tokenAudience.strip():
         raise ConfigError("", "tokenAudience", "tokenAudienceClaim is set, and what this box is called there is not")
@@ -85,9 +85,10 @@ def token_provider(settings: Settings) -> "TokenProvider":
 
 
 def _operator_role(settings: Settings) -> str:
-    """The first superuser, so that it may do everything where something has to be allowed."""
-    superusers = filter(None, map(str.strip, str(getattr(settings, "superUserRoles", "")).split(",")))
-    return next(superusers, OperatorProvider.method)
+    """The first superuser that is no proxy, so that it may do everything where something has to be allowed."""
+    proxies = roles_of(settings.proxyRoles)
+    superusers = filter(None, map(str.strip, settings.superUserRoles.split(",")))
+    return next((role for role in superusers if role not in proxies), OperatorProvider.method)
 
 
 def _issuers(settings: Settings) -> frozenset[str]:

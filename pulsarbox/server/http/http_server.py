@@ -9,8 +9,9 @@ import json
 import logging
 import re
 import socket
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -19,13 +20,18 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
-from pulsarbox.server.http.http_connections import Server
+from pulsarbox.server.http.http_connections import HttpConnection, Server
+from pulsarbox.server.http.permitting import permit
 from pulsarbox.server.http.routes import Match, Permission, split_path
 from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
 from pulsarbox.server.http.who import who_asks
 from pulsarbox.server.sampling import Sampling
 from pulsarbox.server.shell import Shell
+
+if TYPE_CHECKING:
+    from pulsarbox.server.certificates import Certificates
+    from pulsarbox.server.tls_port import TlsPort
 
 log = logging.getLogger(__name__)
 
@@ -50,27 +56,42 @@ class HttpServer:
         self._shell = shell
         self._routes = all_routes()
         self._runner: web.ServerRunner | None = None
+        self._tls: TlsPort | None = None
         self._body_seconds = 0.0
         """How long a body may take to come."""
         self._body_max = 0
         self._sampling = Sampling(shell)
 
-    async def start(self, sockets: list[socket.socket]) -> None:
-        """Serve on sockets that listen."""
+    async def start(
+        self,
+        sockets: list[socket.socket],
+        tls_sockets: Sequence[socket.socket] = (),
+        certificates: "Certificates | None" = None,
+    ) -> None:
+        """Serve on sockets that listen; on ``tls_sockets`` over TLS."""
         # The library's own access log is off: what is worth a line is a change, and `_serve` writes it.
         settings = self._shell.broker.core.settings
-        server = Server(self._serve, settings)
+        server = Server(self._serve, settings, self._shell.gate, self._shell.doors)
         self._body_seconds = server.idle_seconds
         self._body_max = settings.httpMaxRequestSize
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS_MAX)
         await self._runner.setup()
         for each in sockets:
             await web.SockSite(self._runner, each, backlog=BACKLOG).start()
+        if certificates is not None:
+            from pulsarbox.server.tls_port import TlsPort
+
+            seconds = settings.tlsHandshakeTimeoutSeconds
+            shell = self._shell
+            self._tls = TlsPort(tls_sockets, server, certificates, shell.gate, shell.doors, web=True, seconds=seconds)
+            self._tls.start()
         self._sampling.start()
 
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
         self._sampling.stop()
+        if self._tls is not None:
+            self._tls.stop()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -128,6 +149,7 @@ class HttpServer:
             match = self._match(request.method, request.rel_url.raw_path)
             if isinstance(match, Answer):
                 return match
+            assert isinstance(request.protocol, HttpConnection)
             call = Call(
                 self._shell.broker,
                 self._shell.now(),
@@ -137,7 +159,9 @@ class HttpServer:
                 request.headers.get("Host", ""),
                 request.headers.get("X-Pulsar-ListenerName", "").strip(),
                 who,
+                request.protocol.secure,
             )
+            permit(call, match.route.permission)
             return match.route.handler(call)
         except PulsarBoxError as error:
             return refusal(error.http_status, str(error))

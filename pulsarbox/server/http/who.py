@@ -8,6 +8,7 @@ from aiohttp import web
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.server.http.call import Answer, refusal
+from pulsarbox.server.http.http_connections import HttpConnection
 from pulsarbox.server.http.routes import Permission
 from pulsarbox.server.shell import Shell
 
@@ -40,7 +41,8 @@ def who_asks(request: web.BaseRequest, shell: Shell, permission: Permission | No
 
 def certificate_of(request: web.BaseRequest) -> str:
     """The common name in the certificate that the client has shown; empty where there was none."""
-    return ""
+    connection = request.protocol
+    return connection.certificate if isinstance(connection, HttpConnection) else ""
 
 
 def unauthenticated(reason: str, challenges: str) -> Answer:

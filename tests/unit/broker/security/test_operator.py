@@ -31,6 +31,16 @@ def test_the_secret_and_nothing_else() -> None:
     assert "operator" not in found.challenges.lower()
 
 
+@pytest.mark.parametrize(
+    ("roles", "role"),
+    [({}, "operator"), ({"superUserRoles": " , root,b"}, "root"), ({"superUserRoles": "p,b", "proxyRoles": "p"}, "b")],
+)
+def test_it_is_a_superuser(roles: dict[str, str], role: str) -> None:
+    found = authentication_of(Settings(**(GUARDED | roles)), "secret")
+    assert found is not None
+    assert found.of_connection("operator", b"secret", "", "here", BEGINNING).role == role
+
+
 def test_a_box_without_it_knows_no_operator() -> None:
     found = authentication_of(Settings(**GUARDED))
     assert found is not None and not found.knows(OperatorProvider.method)
