@@ -29,6 +29,7 @@ from pulsarbox.storage.record import Entry
 if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
     from pulsarbox.broker.command_table import CommandRow
+    from pulsarbox.broker.security.proof import Proof
 
 log = logging.getLogger(__name__)
 
@@ -63,10 +64,14 @@ class ServerCnx:
         """``host:port`` of this machine to which the client has connected; empty where that is not known."""
         self.listener = ""
         """The listener whose own port that is (bindAddresses); empty for the port of all."""
+        self.secure = False
+        """Whether it is over TLS."""
         self.certificate = ""
         """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
         self.principal: Principal | None = None
         """Who the client has proved to be; None while it has not, and where authentication is off."""
+        self.proof: Proof | None = None
+        """What the client has proved that with, and what is done when that ends; None where nothing can end."""
         self.state = State.START
         self.client_version = ""
         self.protocol_version = 0
@@ -201,6 +206,9 @@ class ServerCnx:
         if self._check is not None:
             self._check.cancel()
             self._check = None
+        if self.proof is not None:
+            self.proof.end()
+            self.proof = None
         # Those that wait first, so that none of them is given the place of another that goes too.
         producers = [*self.coming.values(), *self.producers.values()]
         self.coming.clear()
@@ -221,9 +229,16 @@ class ServerCnx:
     def abort(self, reason: str) -> None:
         """Close the connection because of what the client did."""
         if self.state is not State.CLOSED:
-            log.warning("closing the connection of %s (%s): %s", self.address, self.client_version or "no name", reason)
-            self.state = State.CLOSED
-            self.outbox.close(reason)
+            # Who has not said CONNECT yet may be anybody, any number of times: the shell tells of these, sparingly.
+            level = logging.DEBUG if self.state is State.START else logging.WARNING
+            who = self.client_version or "no name"
+            log.log(level, "closing the connection of %s (%s): %s", self.address, who, reason)
+            self.turn_away(reason)
+
+    def turn_away(self, reason: str) -> None:
+        """Close the connection for a reason that the log need not tell, or tells already."""
+        self.state = State.CLOSED
+        self.outbox.close(reason)
 
     # Keep-alive
 

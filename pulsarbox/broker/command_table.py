@@ -8,7 +8,16 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.handlers import connection, consume, lookup, produce, schema, subscribe, transactions
+from pulsarbox.broker.handlers import (
+    authenticating,
+    connection,
+    consume,
+    lookup,
+    produce,
+    schema,
+    subscribe,
+    transactions,
+)
 from pulsarbox.broker.security.authorization import Authorization
 from pulsarbox.broker.security.command_rules import RULES, Needs, Rule
 from pulsarbox.clock import Now
@@ -41,7 +50,7 @@ _ROWS: Final = (
     (BaseCommand.CONNECT, START, Needs.NOTHING, connection.connect),
     (BaseCommand.PING, CONNECTED, Needs.NOTHING, connection.ping),
     (BaseCommand.PONG, CONNECTED, Needs.NOTHING, connection.pong),
-    (BaseCommand.AUTH_RESPONSE, CONNECTED, Needs.NOTHING, connection.auth_response),
+    (BaseCommand.AUTH_RESPONSE, CONNECTED, Needs.NOTHING, authenticating.auth_response),
     (BaseCommand.LOOKUP, CONNECTED, Needs.LOOKUP, lookup.lookup, "Lookup", replies.lookup_failed),
     (
         BaseCommand.PARTITIONED_METADATA,

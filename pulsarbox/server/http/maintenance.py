@@ -141,7 +141,7 @@ def offline_backlog(call: Call) -> Answer:
 def _offline(name: TopicName, call: Call) -> dict[str, Any]:
     return {
         "topicName": f"{name.namespace}/{name.domain}/{name.local}",
-        "brokerName": call.broker.endpoints.web_url.partition("://")[2].rpartition(":")[0],
+        "brokerName": call.broker.endpoints.host,
         "storageSize": 0,
         "totalMessages": 0,
         "messageBacklog": 0,
