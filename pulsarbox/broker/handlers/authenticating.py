@@ -1,7 +1,5 @@
 """Who has connected: what CONNECT shows, what a proxy hands on, and AUTH_RESPONSE, which renews it."""
 
-import logging
-
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.security.authentication import ANONYMOUS, Authentication
 from pulsarbox.broker.security.authorization import WEBSOCKET
@@ -12,8 +10,6 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import AuthenticationError, AuthorizationError
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import AuthMethod, CommandAuthResponse, CommandConnect
-
-log = logging.getLogger(__name__)
 
 FAILED = "Failed to authenticate"
 """All that a client is told; the log says why."""
@@ -36,7 +32,7 @@ def authenticate(cnx: ServerCnx, authentication: Authentication, command: Comman
         _fail(cnx)
         return False
     cnx.principal = own._replace(original=original, expires=proved.expires)
-    if not _is_fit(cnx, cnx.principal):
+    if not _may_speak(cnx, cnx.principal, command):
         return False
     if proved.method != ANONYMOUS:
         can_refresh = command.feature_flags.supports_auth_refresh
@@ -44,17 +40,18 @@ def authenticate(cnx: ServerCnx, authentication: Authentication, command: Comman
     return True
 
 
-def _is_fit(cnx: ServerCnx, principal: Principal) -> bool:
-    """Whether a proxy says for whom it asks, and nobody else does, where anything is asked. If not, it is told."""
+def _may_speak(cnx: ServerCnx, principal: Principal, command: CommandConnect) -> bool:
+    """Whether one speaks for another as it is meant. Where not, the connection is told and closed."""
     authorization = cnx.broker.core.authorization
     if not authorization.enabled:
         return True
     try:
         authorization.check_proxy(principal)
+        if command.HasField("proxy_version") and not authorization.is_proxy(principal.role):
+            raise AuthorizationError(f"Must not set proxyVersion: {principal.role!r} is no proxy (proxyRoles)")
     except AuthorizationError as error:
-        log.warning("closing the connection of %s: %s", cnx.address, error)
-        cnx.outbox.send(replies.error(replies.NO_REQUEST, error.server_error, "Invalid roles."))
-        cnx.turn_away(str(error))
+        cnx.outbox.send(replies.error(replies.NO_REQUEST, AuthorizationError.server_error, f"Invalid roles. {error}"))
+        cnx.abort(str(error))
         return False
     return True
 
