@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
     from pulsarbox.broker.command_table import CommandRow
     from pulsarbox.broker.security.proof import Proof
+    from pulsarbox.broker.topic_lists import TopicList
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,11 @@ CONNECTED = State.CONNECTED
 class ServerCnx:
     """The broker's side of one connection."""
 
+    secure = False
+    """Whether it is over TLS."""
+    certificate = ""
+    """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
+
     def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         self.broker = broker
         self.outbox = outbox
@@ -64,10 +70,6 @@ class ServerCnx:
         """``host:port`` of this machine to which the client has connected; empty where that is not known."""
         self.listener = ""
         """The listener whose own port that is (bindAddresses); empty for the port of all."""
-        self.secure = False
-        """Whether it is over TLS."""
-        self.certificate = ""
-        """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
         self.principal: Principal | None = None
         """Who the client has proved to be; None while it has not, and where authentication is off."""
         self.proof: Proof | None = None
@@ -85,6 +87,8 @@ class ServerCnx:
         """Producers that are not open yet: what they need is not durable, or they wait for the topic or their name."""
         self.opening: dict[tuple[str, int], int] = {}
         """Consumers whose topic or subscription is not durable yet, and the request that opens each."""
+        self.watched: dict[int, TopicList] = {}
+        """The lists of topics that it watches, by the watcher's id."""
         self.pending_sends = 0
         """Entries of all its producers that are not stored yet."""
         self.held_bytes = 0
@@ -223,6 +227,8 @@ class ServerCnx:
             consumer.closed = True  # all of them first: none gets what another one held, and has it counted again
         for consumer in consumers:
             consumer.subscription.remove_consumer(consumer, now, lost=True)
+        for watcher_id in list(self.watched):
+            self.broker.topics.lists.leave(self, watcher_id)
         self.broker.cnxs.pop(self, None)
         self._tell_alive(False, now)
 

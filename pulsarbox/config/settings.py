@@ -20,6 +20,7 @@ from pulsarbox.config.tables import TABLES
 from pulsarbox.config.throttle_settings import ThrottleSettings
 from pulsarbox.config.tls_settings import TlsSettings
 from pulsarbox.config.together import check_together
+from pulsarbox.config.topic_list_settings import TopicListSettings
 from pulsarbox.config.web_settings import WebSettings
 
 MIB: Final = 1024 * 1024
@@ -35,6 +36,7 @@ class Settings(
     AuthenticationSettings,
     AuthorizationSettings,
     TlsSettings,
+    TopicListSettings,
 ):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 

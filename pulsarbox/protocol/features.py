@@ -61,8 +61,9 @@ def broker_features(
 ) -> FeatureFlags:
     """The flags for CONNECTED: what the broker can do, so that clients ask for no more.
 
-    Without ``topic_watchers`` the Java client polls the list of topics every minute, as the other clients always do.
-    Apache Pulsar 4.2.4 sets all four.
+    Without ``topic_watchers`` the Java client polls the list of topics every minute, as the other clients always do;
+    with ``topic_watcher_reconcile`` it asks its watcher whether it has missed anything. Apache Pulsar 4.2.4 sets all
+    four.
     """
     flags = FeatureFlags()
     if topic_watchers:
