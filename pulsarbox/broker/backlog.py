@@ -136,6 +136,11 @@ class Backlog:
             self._topic.expiry.look(now)  # how old is the oldest now? Then comes ``aged``
         self._judge(now)
 
+    def acknowledged(self, now: Now, *, moved: bool) -> None:
+        """Something was acknowledged while producers are kept away; whether a durable mark-delete has moved by it."""
+        if moved or (self.blocked is self.age and self._topic.expiry.has_passed):
+            self.moved(now)
+
     def aged(self, now: Now) -> None:
         """It is known how old the oldest message is."""
         self._judge(now)
@@ -242,8 +247,8 @@ class Backlog:
     def _is_old(self, now: Now) -> bool:
         expiry = self._topic.expiry
         if not expiry.under_way:  # else it is as it was, until ``aged`` says more
-            old_at = too_old_at(self.age, expiry.oldest.begins) if expiry.oldest is not None else 0
-            self._was_old = bool(old_at) and now.wall >= old_at and expiry.is_current
+            old_at = too_old_at(self.age, expiry.quota_begins)
+            self._was_old = bool(old_at) and now.wall >= old_at
         return self._was_old
 
     def _block(self, quota: Quota | None, now: Now) -> None:

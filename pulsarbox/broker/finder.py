@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pulsarbox.clock import Now
+from pulsarbox.storage.compacted import View, unpack_compacted
 from pulsarbox.storage.record import Entry, Position
 
 if TYPE_CHECKING:
@@ -13,13 +14,80 @@ Found = Callable[[Position, Now], None]
 Failed = Callable[[Exception], None]
 
 
-def find_first_since(topic: "PersistentTopic", publish_time: int, found: Found, failed: Failed, now: Now) -> None:
+def find_first_since(
+    topic: "PersistentTopic",
+    publish_time: int,
+    found: Found,
+    failed: Failed,
+    now: Now,
+    *,
+    compacted: bool = False,
+) -> None:
     """The first entry published at ``publish_time`` (ms since 1970) or later; behind the last one where none was.
 
     Publish times are the clients' own and need not rise from entry to entry: like Pulsar, the search takes them as if
-    they did.
+    they did. ``compacted``: entries are looked at too that only the compacted view has, because they were trimmed from
+    the log.
     """
-    find_first(topic, Position(-1, -1), lambda entry: entry.publish_time >= publish_time, found, failed, now)
+
+    def is_it(entry: Entry) -> bool:
+        return entry.publish_time >= publish_time
+
+    def in_log(when: Now) -> None:
+        find_first(topic, Position(-1, -1), is_it, found, failed, when)
+
+    view = topic.compaction.view
+    if compacted and view is not None and view.entries:
+        _InView(topic, view, is_it).find(found, in_log, failed, now)
+    else:
+        in_log(now)
+
+
+class _InView:
+    """A search of what the view has and the log has not; the view stays meanwhile, whatever is compacted."""
+
+    def __init__(self, topic: "PersistentTopic", view: View, is_it: Callable[[Entry], bool]) -> None:
+        self._topic = topic
+        self._view = view
+        self._is_it = is_it
+        self._found: Position | None = None
+        """The first that it is, so far."""
+
+    def find(self, found: Found, not_found: Callable[[Now], None], failed: Failed, now: Now) -> None:
+        """The first entry in front of the log that it is, or ``not_found``."""
+        compaction, view = self._topic.compaction, self._view
+        compaction.pin(view, self)
+
+        def step(low: int, high: int, when: Now) -> None:
+            if low == high:
+                compaction.unpin(view, self)
+                found(self._found, when) if self._found is not None else not_found(when)
+                return
+            middle = (low + high) // 2
+
+            def read(entries: list[Entry], error: Exception | None, at: Now) -> None:
+                if error is not None:
+                    compaction.unpin(view, self)
+                    failed(error)
+                elif self._is_before(entries[0]):
+                    step(middle + 1, high, at)
+                else:
+                    step(low, middle, at)
+
+            self._topic.core.reads.ask(view.ledger_id, middle, middle, 1, read)
+
+        step(0, view.entries, now)
+
+    def _is_before(self, stored: Entry) -> bool:
+        """Whether what is looked for stands behind an entry of the view."""
+        entry = unpack_compacted(stored).entry
+        position = Position(entry.ledger_id, entry.entry_id)
+        if position >= self._topic.ledger.first_position():
+            return False  # what the log has is looked for there
+        if self._is_it(entry):
+            self._found = position
+            return False
+        return True
 
 
 def find_first(

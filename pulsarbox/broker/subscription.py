@@ -309,7 +309,7 @@ class Subscription:
         if self.fenced:
             raise PersistenceError("Failed to fence subscription")
         self.fenced = True
-        compacted = self.source.compacted
+        reading = self._reading_of_seek()
         self._acks.begin_reset()
         for consumer in list(self.consumers):
             self.remove_consumer(consumer, now)
@@ -318,9 +318,9 @@ class Subscription:
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
             self.cursor.reset(mark, messages, size)
             self.dead_letters.forget()
-            if self.source.compactable is not None:
-                self.source.compactable.start_at(position if compacted is not None else mark, mark)
-                self.source.compactable.keep(when)
+            if reading is not None:
+                reading.start_at(position, mark)
+                reading.keep(when)
             self.source.rewind()
             self.dispatcher.rewind()
             self.fenced = False
@@ -356,7 +356,14 @@ class Subscription:
             except PersistenceError as error:
                 failed(error)
 
-        find_first_since(self.topic, publish_time, found, failed, now)
+        compacted = self._reading_of_seek() is not None
+        find_first_since(self.topic, publish_time, found, failed, now, compacted=compacted)
+
+    def _reading_of_seek(self) -> CompactedReading | None:
+        """How the view is read by whoever comes: of one whose consumers nobody knows yet, they may ask for that."""
+        if self.source.compactable is None and not self.served and self.topic.compaction.view is not None:
+            return self.compacted_reading()
+        return self.source.compactable
 
     def _seek_into_batch(self, position: Position, ack_set: list[int], now: Now) -> None:
         def found(held: Held | None, when: Now) -> None:

@@ -16,8 +16,8 @@ def banner(running: Running, settings: Settings, source: str) -> str:
     connections = str(settings.brokerMaxConnections) if settings.brokerMaxConnections else "not limited"
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     rows = {
-        "pulsar": running.broker_url,
-        "http": running.web_url,
+        "pulsar": running.broker_urls,
+        "http": running.web_urls,
         "data": running.data or "in memory: nothing is written to disk, and all is gone when this process ends",
         "limits": f"connections {connections}, open files {files},"
         f" message {megabytes(settings.maxMessageSize)} (maxMessageSize)",

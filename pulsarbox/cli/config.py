@@ -38,8 +38,8 @@ def show(config_file: Path | None, origin: bool, output: str, **options: Any) ->
     """Show the settings that `pulsarbox start` with the same options would use.
 
     The text is a configuration file; with --origin each line ends in a comment: default, file and line, environment
-    variable, or command line. JSON has value and origin of each setting. Exit code 2 where the configuration cannot be
-    used.
+    variable, or command line. JSON has value and origin of each setting. A secret is shown as "...", its place as
+    itself. Exit code 2 where the configuration cannot be used.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def show(config_file: Path | None, origin: bool, output: str, **options: Any) ->
     from pulsarbox.config import settings_table
     from pulsarbox.config.document import toml_value
 
-    values = {row.name: getattr(loaded.settings, row.name) for row in settings_table()}
+    values = {row.name: row.written(row.shown(getattr(loaded.settings, row.name))) for row in settings_table()}
     if output == "json":
         document = {name: {"value": value, "origin": loaded.origins[name]} for name, value in values.items()}
         click.echo(json.dumps(document, indent=2))

@@ -1,7 +1,6 @@
 """A box for this program: ``with PulsarBox() as box: pulsar.Client(box.service_url)``."""
 
 import asyncio
-import dataclasses
 import os
 import weakref
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from pulsarbox.embed.box_clock import BoxClock
 from pulsarbox.embed.box_faults import BoxFaults
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.messages import Message, messages_of
+from pulsarbox.embed.ports import on_its_ports
 from pulsarbox.embed.process_runner import ProcessRunner, said
 from pulsarbox.embed.snapshot import Snapshot, scratch_directory
 from pulsarbox.embed.testing import WITHIN_SECONDS, Seen, wait_until_as_expected
@@ -278,9 +278,7 @@ class PulsarBox:
 
     def _serves(self, running: Running) -> None:
         self._running = running
-        self._settings = dataclasses.replace(
-            self._settings, brokerServicePort=running.port, webServicePort=running.web_port
-        )
+        self._settings = on_its_ports(self._settings, running)
 
 
 def _end(runner: ThreadRunner | ProcessRunner, pid: int) -> None:

@@ -26,6 +26,7 @@ class Running:
     host: str
     """Where this machine reaches it, whatever clients are told."""
     port: int
+    """-1 where there is TLS only; so with the other one."""
     web_port: int
     data: str
     """The data directory, an absolute path; empty where nothing is kept."""
@@ -35,6 +36,23 @@ class Running:
     """Whether faults may be injected."""
     embedded: bool = False
     """Whether the process is another program, in which the box is."""
+    broker_url_tls: str = ""
+    """Empty where there is no TLS; so with the other one."""
+    web_url_tls: str = ""
+    tls_port: int = -1
+    web_tls_port: int = -1
+    certificate: str = ""
+    """The file of the box's own certificate, an absolute path: who may read it knows whom to expect."""
+
+    @property
+    def broker_urls(self) -> str:
+        """Those that there are."""
+        return ", ".join(url for url in (self.broker_url, self.broker_url_tls) if url)
+
+    @property
+    def web_urls(self) -> str:
+        """Those that there are."""
+        return ", ".join(url for url in (self.web_url, self.web_url_tls) if url)
 
 
 class Report(Protocol):

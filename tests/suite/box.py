@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.config.settings import settings_by_name
 from pulsarbox.protocol.tokens import create
 from tests.suite.running import SuiteError
 from tests.tools.box import Box
@@ -71,7 +70,7 @@ class SuiteBox:
             "basicAuthConf": str(CONF.parent / ".htpasswd"),
             "bindAddress": "localhost",
         }
-        environ = [f"PULSARBOX_{name}={value}" for name, value in given.items() if name in settings_by_name()]
+        environ = [f"PULSARBOX_{name}={value}" for name, value in given.items()]
         words = ["start", "--config", str(CONF), "--data-dir", "{data}", "--log-level", "info"]
         return ["env", *environ, sys.executable, "-m", "pulsarbox", *words]
 

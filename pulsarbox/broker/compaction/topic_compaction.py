@@ -17,7 +17,6 @@ from pulsarbox.storage.catalog import COMPACTING, compacted_key, compacting_key
 from pulsarbox.storage.compacted import View
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.compaction.reading import CompactedReading
     from pulsarbox.broker.core import Core
     from pulsarbox.broker.subscription import Subscription
     from pulsarbox.broker.topic import PersistentTopic
@@ -49,7 +48,7 @@ class TopicCompaction:
         self._looked_at = 0
         self.due_at = NEVER
         """When the topic's bytes so far come to this, it is to be looked at."""
-        self._readers: dict[int, set[CompactedReading]] = {}
+        self._readers: dict[int, set[object]] = {}
         """Who is in the middle of a compacted ledger."""
         self._retired: set[int] = set()
         """Compacted ledgers that only these still read."""
@@ -164,11 +163,11 @@ class TopicCompaction:
 
     # Reading
 
-    def pin(self, view: View, reader: "CompactedReading") -> None:
+    def pin(self, view: View, reader: object) -> None:
         """Somebody begins to read a view: it stays until they have done."""
         self._readers.setdefault(view.ledger_id, set()).add(reader)
 
-    def unpin(self, view: View, reader: "CompactedReading") -> None:
+    def unpin(self, view: View, reader: object) -> None:
         """They have done with it."""
         readers = self._readers.get(view.ledger_id, set())
         readers.discard(reader)

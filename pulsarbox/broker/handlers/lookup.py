@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.endpoints import Place
 from pulsarbox.clock import Now
 from pulsarbox.errors import InvalidTopicName, NotAllowed, PreconditionFailed, PulsarBoxError
 from pulsarbox.names import parse_namespace, parse_topic
@@ -32,8 +33,22 @@ def lookup(cnx: ServerCnx, command: CommandLookupTopic, now: Now) -> None:
         url, url_tls, through = place.url, place.url_tls, place.through_service_url
     else:
         # The client stays with the address that has worked; the URL is for those that do not know this flag.
-        url, url_tls, through = f"pulsar://{cnx.reached}" if cnx.reached else place.url, "", True
-    cnx.outbox.send(replies.lookup_connect(command.request_id, url, url_tls or None, proxy_through_service_url=through))
+        url, url_tls, through = *_reached(cnx, place), True
+    cnx.outbox.send(
+        replies.lookup_connect(command.request_id, url or None, url_tls or None, proxy_through_service_url=through)
+    )
+
+
+def _reached(cnx: ServerCnx, place: Place) -> tuple[str, str]:
+    """The URLs by which the client has come, without and with TLS: its own, and the other port of the same host."""
+    if not cnx.reached:
+        return place.url, place.url_tls
+    host = cnx.reached.rpartition(":")[0]
+    other = place.url if cnx.secure else place.url_tls
+    other = f"{host}:{other.rpartition(':')[2]}" if other else ""
+    if cnx.secure:
+        return f"pulsar://{other}" if other else "", f"pulsar+ssl://{cnx.reached}"
+    return f"pulsar://{cnx.reached}", f"pulsar+ssl://{other}" if other else ""
 
 
 def partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopicMetadata, now: Now) -> None:

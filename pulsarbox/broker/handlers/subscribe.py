@@ -199,6 +199,8 @@ def _join(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription,
         log.warning("subscription %s of %s is not set back: %s", subscription.name, subscription.topic.name, error)
         set_back(now)  # as Pulsar does
 
+    if command.read_compacted:
+        subscription.compacted_reading()
     subscription.seek_to_time(now.wall - 1000 * seconds, set_back, as_it_is, now)
 
 

@@ -114,7 +114,7 @@ def create(
         more = dict(map(pair, headers))
         if _one_of(secret, private, "--private-key"):
             key = jwt.key_bytes(secret or "")
-            algorithm = jwt.secret_algorithm(key)
+            algorithm = jwt.secret_algorithms(key)[-1]
         else:
             key = jwt.private_key(jwt.key_bytes(private or ""))
         click.echo(jwt.create(claims, key, algorithm, more))
@@ -166,9 +166,11 @@ def validate(
     key: Any
     try:
         if _one_of(secret, public, "--public-key"):
-            key, algorithms = jwt.key_bytes(secret or ""), list(jwt.SECRET_SIZES)
+            key = jwt.key_bytes(secret or "")
+            algorithms = jwt.secret_algorithms(key)
         else:
-            key, algorithms = jwt.public_key(jwt.key_bytes(public or "")), [algorithm]
+            key = jwt.public_key(jwt.key_bytes(public or ""))
+            algorithms = [algorithm]
     except ValueError as error:
         raise Misused(str(error)) from None
     try:

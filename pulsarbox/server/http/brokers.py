@@ -21,7 +21,8 @@ def health(call: Call) -> Answer:
 
 def leader(call: Call) -> Answer:
     """The broker that leads the others: the one there is."""
-    return answer({"serviceUrl": call.broker.endpoints.web_url, "brokerId": _broker_id(call)})
+    endpoints = call.broker.endpoints
+    return answer({"serviceUrl": endpoints.web_url or endpoints.web_url_tls, "brokerId": _broker_id(call)})
 
 
 def owned(call: Call) -> Answer:
@@ -38,7 +39,7 @@ OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_activ
 
 
 def _broker_id(call: Call) -> str:
-    return call.broker.endpoints.web_url.partition("://")[2]
+    return call.broker.endpoints.broker_id
 
 
 def shut_down(call: Call) -> Answer:
@@ -85,9 +86,9 @@ def delete_dynamic(call: Call) -> Answer:
 
 
 def runtime(call: Call) -> Answer:
-    """Every setting as it is now, as texts."""
+    """Every setting as it is now, as texts; no secrets."""
     settings = call.broker.core.settings
-    return answer({row.name: _text(getattr(settings, row.name)) for row in settings_table()})
+    return answer({row.name: _text(row.shown(getattr(settings, row.name))) for row in settings_table()})
 
 
 def _text(value: object) -> str:
@@ -120,8 +121,10 @@ def cluster(call: Call) -> Answer:
     """Where the cluster is."""
     if call.path["cluster"] != call.broker.core.settings.clusterName:
         raise NotFound("Cluster does not exist")
-    endpoints = call.broker.endpoints
-    return answer({"serviceUrl": endpoints.web_url, "brokerServiceUrl": endpoints.broker_url} | PLAIN_CLUSTER)
+    found = call.broker.endpoints
+    urls = {"serviceUrl": found.web_url, "serviceUrlTls": found.web_url_tls}
+    urls |= {"brokerServiceUrl": found.broker_url, "brokerServiceUrlTls": found.broker_url_tls}
+    return answer({name: url for name, url in urls.items() if url} | PLAIN_CLUSTER)
 
 
 PLAIN_CLUSTER: dict[str, Any] = {
@@ -130,7 +133,7 @@ PLAIN_CLUSTER: dict[str, Any] = {
     "brokerClientTlsEnabledWithKeyStore": False,
     "migrated": False,
 }
-"""What is left to say of a cluster without TLS."""
+"""What is left to say of a cluster whose one broker talks to no other."""
 
 ROUTES = (
     Route("GET", "/admin/v2/brokers/health", Permission.ANYONE, health),
@@ -147,6 +150,6 @@ ROUTES = (
     Route("GET", "/admin/v2/brokers/internal-configuration", Permission.SUPERUSER, internal),
     Route("GET", "/admin/v2/brokers", Permission.SUPERUSER, brokers),
     Route("GET", "/admin/v2/brokers/{cluster}", Permission.SUPERUSER, brokers),
-    Route("GET", "/admin/v2/clusters", Permission.ANYONE, clusters),
+    Route("GET", "/admin/v2/clusters", Permission.NAMED, clusters),
     Route("GET", "/admin/v2/clusters/{cluster}", Permission.SUPERUSER, cluster),
 )

@@ -7,22 +7,31 @@ been told, refusals such as "exists already" among it, is still so after a crash
 import asyncio
 import json
 import logging
+import re
 import socket
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
-from pulsarbox.server.http.http_connections import Server
-from pulsarbox.server.http.routes import Match, split_path
+from pulsarbox.server.http.http_connections import HttpConnection, Server
+from pulsarbox.server.http.permitting import permit
+from pulsarbox.server.http.routes import Match, Permission, split_path
 from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
+from pulsarbox.server.http.who import who_asks
 from pulsarbox.server.sampling import Sampling
 from pulsarbox.server.shell import Shell
+
+if TYPE_CHECKING:
+    from pulsarbox.server.certificates import Certificates
+    from pulsarbox.server.tls_port import TlsPort
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +45,7 @@ BACKLOG = 1024
 
 SERVER: Final = {"Server": "pulsarbox"}
 
+_TOKEN: Final = re.compile(r"([?&;]token=)[^&;]*", re.IGNORECASE)
 _METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
 
 
@@ -46,42 +56,61 @@ class HttpServer:
         self._shell = shell
         self._routes = all_routes()
         self._runner: web.ServerRunner | None = None
+        self._tls: TlsPort | None = None
         self._body_seconds = 0.0
         """How long a body may take to come."""
         self._body_max = 0
         self._sampling = Sampling(shell)
 
-    async def start(self, sockets: list[socket.socket]) -> None:
-        """Serve on sockets that listen."""
+    async def start(
+        self,
+        sockets: list[socket.socket],
+        tls_sockets: Sequence[socket.socket] = (),
+        certificates: "Certificates | None" = None,
+    ) -> None:
+        """Serve on sockets that listen; on ``tls_sockets`` over TLS."""
         # The library's own access log is off: what is worth a line is a change, and `_serve` writes it.
         settings = self._shell.broker.core.settings
-        server = Server(self._serve, settings)
+        server = Server(self._serve, settings, self._shell.gate, self._shell.doors)
         self._body_seconds = server.idle_seconds
         self._body_max = settings.httpMaxRequestSize
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS_MAX)
         await self._runner.setup()
         for each in sockets:
             await web.SockSite(self._runner, each, backlog=BACKLOG).start()
+        if certificates is not None:
+            from pulsarbox.server.tls_port import TlsPort
+
+            seconds = settings.tlsHandshakeTimeoutSeconds
+            shell = self._shell
+            self._tls = TlsPort(tls_sockets, server, certificates, shell.gate, shell.doors, web=True, seconds=seconds)
+            self._tls.start()
         self._sampling.start()
 
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
         self._sampling.stop()
+        if self._tls is not None:
+            self._tls.stop()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
+        # Before its body is read: who may not ask anything does not get to send one.
+        who = who_asks(request, self._shell, self._permission(request))
+        if isinstance(who, Answer):
+            return _unread(request, who)
         body = await self._body(request)
         if isinstance(body, Answer):
             return _unread(request, body)
-        found = self._given(request, body)
+        found = self._given(request, body, who)
         if isinstance(found, Pieces):
             return await stream(request, found, SERVER)
         given = await self._durable(await self._there(found))
         if request.method not in ("GET", "HEAD", "OPTIONS") and not request.raw_path.startswith("/topics/"):
-            _tell(request, given)
+            _tell(request, given, who)
         # 204 has no body, and so no type of one.
         headers = {**SERVER, **given.headers}
         if given.status != 204:
@@ -106,12 +135,21 @@ class HttpServer:
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
             return refusal(400, f"The body cannot be read: {error}")
 
-    def _given(self, request: web.BaseRequest, body: bytes) -> Answer | Later | Pieces:
+    def _permission(self, request: web.BaseRequest) -> Permission | None:
+        """What the route of a request asks for, None where there is no route."""
+        try:
+            match = self._match(request.method, request.rel_url.raw_path)
+        except PulsarBoxError:
+            return None
+        return match.route.permission if isinstance(match, Match) else None
+
+    def _given(self, request: web.BaseRequest, body: bytes, who: Principal | None) -> Answer | Later | Pieces:
         """The handler's answer, there or not yet, or what its failure means to the client."""
         try:
             match = self._match(request.method, request.rel_url.raw_path)
             if isinstance(match, Answer):
                 return match
+            assert isinstance(request.protocol, HttpConnection)
             call = Call(
                 self._shell.broker,
                 self._shell.now(),
@@ -120,7 +158,10 @@ class HttpServer:
                 body,
                 request.headers.get("Host", ""),
                 request.headers.get("X-Pulsar-ListenerName", "").strip(),
+                who,
+                request.protocol.secure,
             )
+            permit(call, match.route.permission)
             return match.route.handler(call)
         except PulsarBoxError as error:
             return refusal(error.http_status, str(error))
@@ -190,18 +231,21 @@ class HttpServer:
 def _unread(request: web.BaseRequest, given: Answer) -> web.Response:
     """The answer to a request whose body was not read to its end: after it nothing else can be read."""
     headers = {**SERVER, "Content-Type": given.content_type}
-    response = web.Response(status=given.status, body=given.body, headers=headers)
+    response = web.Response(status=given.status, body=given.body, headers={**headers, **given.headers})
     response.force_close()
     path = _printable(request.raw_path)
     log.info("%s: %s %s: refused with %d", request.remote, request.method, path, given.status)
     return response
 
 
-def _tell(request: web.BaseRequest, given: Answer) -> None:
+def _tell(request: web.BaseRequest, given: Answer, principal: Principal | None) -> None:
     """One line for an administrator's action: who, what, and how it ended. Messages that come by HTTP are none."""
-    who, path = request.remote or "?", _printable(request.raw_path)
+    address, path = request.remote or "?", _printable(request.raw_path)
+    who = address if principal is None else f"{principal} at {address}"
     reason = "" if given.status < 400 else _reason(given)
-    fields = {"who": who, "method": request.method, "path": path, "status": given.status}
+    fields = {"who": address, "method": request.method, "path": path, "status": given.status}
+    if principal is not None:
+        fields |= {"role": principal.role} | ({"original": principal.original} if principal.original else {})
     log.log(
         logging.WARNING if given.status in (401, 403) or given.status >= 500 else logging.INFO,
         "%s: %s %s: %s",
@@ -218,5 +262,5 @@ def _reason(given: Answer) -> str:
 
 
 def _printable(raw_path: str) -> str:
-    """A path as the client sent it, fit for one line of a log."""
-    return raw_path[:500].encode("ascii", "backslashreplace").decode()
+    """A path as the client sent it, fit for one line of a log; without a token, which some send there."""
+    return _TOKEN.sub(r"\1...", raw_path[:500]).encode("ascii", "backslashreplace").decode()

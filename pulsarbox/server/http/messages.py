@@ -115,17 +115,21 @@ def last(call: Call) -> Answer:
 
 
 def by_time(call: Call) -> Later:
-    """The id of the first entry that was published at an instant (ms since 1970) or later."""
+    """The id of the first entry that was published at an instant (ms since 1970) or later.
+
+    As in Pulsar that may be one which only the compacted view has any more: readers with readCompacted find it.
+    """
     at = call.now.of_client(call.number("timestamp"))
     topic = stored_topic(call, "Get message ID by timestamp")
     later = Later()
 
     def found(position: Position, now: Now) -> None:
-        ledger = topic.ledger
+        ledger, view = topic.ledger, topic.compaction.view
         first = ledger.next(*ledger.first_position())
-        later.give(answer(shown(EARLIEST if position <= first else position, topic.name.partition_index)))
+        is_first = position <= first and (view is None or not view.entries)
+        later.give(answer(shown(EARLIEST if is_first else position, topic.name.partition_index)))
 
-    find_first_since(topic, at, found, later.failed, call.now)
+    find_first_since(topic, at, found, later.failed, call.now, compacted=True)
     return later
 
 
@@ -201,9 +205,9 @@ def _expanded(payload: bytes, metadata: MessageMetadata) -> bytes:
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_USER, peek),
-    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_USER, by_id),
-    Route("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_USER, examine),
-    Route("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_USER, last),
-    Route("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_USER, by_time),
+    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_CONSUMER, peek),
+    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_CONSUMER, by_id),
+    Route("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_CONSUMER, examine),
+    Route("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_CONSUMER, last),
+    Route("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_CONSUMER, by_time),
 )

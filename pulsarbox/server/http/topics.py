@@ -117,7 +117,7 @@ ROUTES = (
     Route("GET", _NAMESPACE, Permission.NAMESPACE_USER, topics),
     Route("PUT", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, create),
     Route("DELETE", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, delete),
-    Route("GET", f"{_NAMESPACE}/{{topic}}/subscriptions", Permission.TOPIC_USER, subscriptions),
+    Route("GET", f"{_NAMESPACE}/{{topic}}/subscriptions", Permission.TOPIC_CONSUMER, subscriptions),
     Route("PUT", f"{_NAMESPACE}/{{topic}}/unload", Permission.TENANT_ADMIN, unload),
     Route("GET", f"{_NAMESPACE}/{{topic}}/properties", Permission.TOPIC_USER, get_properties),
     Route("PUT", f"{_NAMESPACE}/{{topic}}/properties", Permission.TENANT_ADMIN, put_properties),

@@ -111,7 +111,7 @@ def usage() -> dict[str, float]:
 
 def around(broker: Broker, cluster: str) -> Iterator[Told]:
     """Of versions, connections, and what load balancers look at."""
-    host = label(broker.endpoints.web_url.partition("://")[2].rpartition(":")[0])
+    host = label(broker.endpoints.host)
     version = f'{cluster},version="{COMPATIBLE_PULSAR_VERSION}",commit="pulsarbox-{__version__}"'
     yield _one("pulsar_version_info", "The Pulsar whose behaviour this is, and what it is", version, 1)
     python = f'{cluster},runtime="{sys.implementation.name}",vendor="pulsarbox",version="{platform.python_version()}"'

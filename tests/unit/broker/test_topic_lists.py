@@ -157,15 +157,19 @@ def test_a_watcher_leaves_with_its_connection_or_before() -> None:
         ({"namespace": "nonsense"}, ServerError.InvalidTopicName, "it must be tenant/namespace"),
     ],
 )
-def test_a_watch_is_refused_with_a_code_that_is_not_tried_again(fields: dict[str, str], error: int, text: str) -> None:
+def test_a_watch_is_refused_with_a_code_that_is_not_tried_again(fields: dict[str, Any], error: int, text: str) -> None:
     client = Box().client()
     refused = watch(client, **fields)
     assert refused.error == error and text in refused.message
 
 
 def test_a_watch_where_watching_is_off() -> None:
-    for name in ("enableBrokerTopicListWatcher", "enableBrokerSideSubscriptionPatternEvaluation"):
-        box = Box(**{name: False})
+    off: list[dict[str, Any]] = [
+        {"enableBrokerTopicListWatcher": False},
+        {"enableBrokerSideSubscriptionPatternEvaluation": False},
+    ]
+    for switched in off:
+        box = Box(**switched)
         client = box.client(connect=False)
         client.ask("connect", client_version="test", protocol_version=21)
         assert not client.take("connected").feature_flags.supports_topic_watchers

@@ -49,16 +49,22 @@ def compact(box: Box) -> None:
 class Sender:
     """A producer of keys with values."""
 
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: Box, pause: float = 0) -> None:
+        """``pause``: seconds before each message."""
         self.box = box
+        self.pause = pause
         self.client = box.client()
         self.client.producer(1)
         self.sent = 0
+        self.times: list[int] = []
+        """When each message was published."""
         self.known: dict[str, bytes] = {}
         """What a reader of all of it knows in the end."""
 
     def send(self, key: str, value: bytes | None) -> tuple[int, int]:
         """A message; its position."""
+        self.box.advance(self.pause)
+        self.times.append(self.box.wall)
         self.sent += 1
         empty = {"null_value": True} if value is None else {}
         self.client.send(self.sent, value or b"", partition_key=key, **empty)
@@ -113,3 +119,15 @@ def reader(box: Box, start: tuple[int, int] = (-1, -1), name: str = "r", **field
     ledger, entry = (word & (2**64 - 1) for word in start)
     message_id = MessageIdData(ledgerId=ledger, entryId=entry)
     return Taker(box, name, durable=False, start_message_id=message_id, **fields)
+
+
+def trimmed_box() -> tuple[Box, Sender, list[tuple[int, int]]]:
+    """A box whose topic has a view of three keys, of which the log has none any more; and their positions."""
+    box = box_of(trims=True)
+    sender = Sender(box, pause=1)
+    sender.rounds(8)
+    compact(box)
+    sender.send("k9", b"behind")
+    came = reader(box, name="all").take()
+    assert len(came) == 4 and came[2][0] < topic_of(box).ledger.first_position().ledger_id
+    return box, sender, came

@@ -13,7 +13,16 @@ from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSend, CommandSu
 from pulsarbox.storage.catalog import COMPACTING, compacted_key
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.record import Entry
-from tests.unit.broker.compaction.compacting import Sender, Taker, box_of, compact, compaction_of, reader, settle
+from tests.unit.broker.compaction.compacting import (
+    Sender,
+    Taker,
+    box_of,
+    compact,
+    compaction_of,
+    reader,
+    settle,
+    trimmed_box,
+)
 from tests.unit.broker.compaction.entries import batch, single
 from tests.unit.broker.delays_playbook import killed, topic_of
 from tests.unit.broker.playbook import TOPIC, Box, Client
@@ -345,18 +354,6 @@ def test_it_alone_acknowledges_on_its_subscription() -> None:
     taker = Taker(box, COMPACTION_SUBSCRIPTION, read_compacted=False)
     came = taker.take()
     assert taker.client.ack(came[0]).error == 22
-
-
-def trimmed_box() -> tuple[Box, Sender, list[tuple[int, int]]]:
-    """A box whose topic has a view of three keys, of which the log has none any more; and their positions."""
-    box = box_of(trims=True)
-    sender = Sender(box)
-    sender.rounds(8)
-    compact(box)
-    sender.send("k9", b"behind")
-    came = reader(box, name="all").take()
-    assert len(came) == 4 and came[2][0] < topic_of(box).ledger.first_position().ledger_id
-    return box, sender, came
 
 
 @pytest.mark.parametrize("durable", [True, False])

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from pulsarbox.config.settings import Settings
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
 
@@ -30,6 +31,33 @@ def test_it_is_started_and_tells_how_it_went() -> None:
         assert (await box.get(f"{PATH}/internalStats")).value["compactedLedger"]["entries"] == 0
 
     with_box(scenario)
+
+
+def test_an_id_is_found_by_time_that_the_log_has_no_more() -> None:
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        producer = client.producer(T)
+        assert (await box.put(f"{PATH}/compaction")).status == 204, "what is not compacted is held from here on"
+        for number in range(9):
+            client.send(producer, number, b"x", publish_time=1000 + number, partition_key=f"k{number % 2}")
+        await box.put(f"{PATH}/compaction")
+        await ended(box, PATH)
+        ledgers = (await box.get(f"{PATH}/internalStats")).value["ledgers"]
+        found = [(await box.get(f"{PATH}/messageid/{at}")).value for at in (0, 1007, 1008, 1009)]
+        assert ledgers[0]["ledgerId"] > found[0]["ledgerId"] >= 0, "the log has it: nothing was looked for in the view"
+        assert found[0] == found[1] and found[0]["entryId"] == 1
+        assert found[2]["ledgerId"] >= found[0]["ledgerId"] and found[2] != found[0]
+        assert found[3]["ledgerId"] == ledgers[-1]["ledgerId"]
+
+    with_box(
+        scenario,
+        Settings(
+            managedLedgerMaxEntriesPerLedger=3,
+            managedLedgerMinLedgerRolloverTimeMinutes=0,
+            defaultRetentionTimeInMinutes=0,
+            defaultRetentionSizeInMB=0,
+        ),
+    )
 
 
 def test_partitions_are_compacted_together() -> None:

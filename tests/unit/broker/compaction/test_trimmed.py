@@ -1,0 +1,100 @@
+"""What only the compacted view has any more: looked for by time, and acknowledged there."""
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.errors import EntryDamaged
+from pulsarbox.storage.engine import ReadRequest
+from pulsarbox.storage.record import Entry
+from tests.unit.broker.compaction.compacting import Taker, compact, compaction_of, reader, trimmed_box
+from tests.unit.broker.delays_playbook import killed, topic_of
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_seek_by_time_finds_what_the_log_has_no_more(durable: bool) -> None:
+    box, sender, came = trimmed_box()
+    taker = Taker(box) if durable else reader(box)
+    *_, first, second, third, behind = sender.times
+    for at, wanted in ((0, came), (first, came), (first + 1, came[1:]), (third, came[2:]), (behind + 1, [])):
+        taker.client.request("seek", consumer_id=1, message_publish_time=at)
+        taker.client.names()
+        again: dict[str, Any] = {} if durable else {"durable": False}
+        taker.client.subscribe("s" if durable else "r", read_compacted=True, **again)
+        taker.client.flow(100)
+        assert taker.take() == wanted
+    if durable:
+        taker.client.request("seek", consumer_id=1, message_publish_time=second)
+        box = killed(box)
+        assert Taker(box).take() == came[1:]
+
+
+def test_who_does_not_read_the_view_is_set_to_where_the_log_begins() -> None:
+    box, sender, came = trimmed_box()
+    taker = Taker(box, read_compacted=False)
+    taker.client.request("seek", consumer_id=1, message_publish_time=sender.times[-3])
+    taker.client.names()
+    taker.client.subscribe("s")
+    taker.client.flow(100)
+    again = taker.take()
+    assert again[-1] == came[-1] and again[0] > topic_of(box).ledger.first_position()
+
+
+def test_one_that_nobody_uses_is_set_back_by_an_operator() -> None:
+    box, sender, came = trimmed_box()
+    taker = Taker(box)
+    taker.ack(taker.take()[-1], cumulative=True)
+    for restart in (False, True):
+        box = killed(box) if restart else box
+        if not restart:
+            taker.client.request("close_consumer", consumer_id=1)
+        done: list[object] = []
+        topic_of(box).subscriptions["s"].seek_to_time(sender.times[-3], done.append, done.append, box.now)
+        box.turn()
+        assert done == [box.now]
+        taker = Taker(killed(box))
+        box = taker.client.box
+        assert taker.take() == came[1:]
+        taker.ack(came[-1], cumulative=True)
+
+
+def test_a_consumer_with_a_rollback_begins_in_the_view() -> None:
+    box, sender, came = trimmed_box()
+    seconds = (box.wall - sender.times[-3] + 999) // 1000
+    assert Taker(box, start_message_rollback_duration_sec=seconds).take() == came[1:]
+
+
+def test_it_is_found_while_the_topic_is_compacted_again() -> None:
+    box, sender, came = trimmed_box()
+    before = compaction_of(box).view
+    assert before is not None
+    found: list[object] = []
+    subscription = topic_of(box).subscribe("s", earliest=True, properties={}, now=box.now)
+    box.turn()
+    subscription.seek_to_time(sender.times[-3], found.append, found.append, box.now)
+    (read,) = box.broker.take_reads()
+    compact(box)
+    assert compaction_of(box).view != before and not found
+    box.broker.read_done(read.token, box.engine.read(read), box.now, None)
+    box.turn()
+    assert found == [box.now]
+    assert Taker(box).take() == [came[1], came[2], came[3]]
+    box.advance(1)
+    assert before.ledger_id in box.disk.dropped
+
+
+def test_a_damaged_entry_of_the_view_is_told_to_who_looks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    box, sender, _ = trimmed_box()
+    view = compaction_of(box).view
+    assert view is not None
+    read = box.engine.read
+
+    def damaged(request: ReadRequest) -> list[Entry]:
+        if request.ledger_id == view.ledger_id:
+            raise EntryDamaged(request.ledger_id, request.first, request.first, "flipped")
+        return read(request)
+
+    monkeypatch.setattr(box.engine, "read", damaged)
+    taker = Taker(box, permits=0)
+    reply = taker.client.request("seek", consumer_id=1, message_publish_time=sender.times[-3])
+    assert "flipped" in reply.message
