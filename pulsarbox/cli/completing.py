@@ -7,6 +7,7 @@ import contextlib
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,7 +59,6 @@ def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"
     """The broker. Raises where another one than that of the Admin API may be meant: its names would be wrong."""
     import os
 
-    from pulsarbox.cli.credentials import credentials_for
     from pulsarbox.cli.target import ADMIN_VARIABLE, SERVICE_VARIABLE, admin_target
     from pulsarbox.client.admin import Admin
 
@@ -68,8 +68,10 @@ def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"
         if service and not given.get("data_dir"):
             raise LookupError(f"the Admin API of {service} is not known")
     target = admin_target(url, given.get("config_file"), given.get("data_dir"))
+    who = {name: given.get(name) for name in ("token_file", "auth_plugin", "auth_params")}
+    target = replace(target, given=who)
     secure = target.url.startswith("https:")
-    with Admin(target.hosts, ANSWER_SECONDS, secure=secure, credentials=credentials_for({}, {})) as admin:
+    with Admin(target.hosts, ANSWER_SECONDS, secure=secure, credentials=target.credentials()) as admin:
         yield admin
 
 

@@ -96,6 +96,8 @@ _BY_ERROR: Final[tuple[tuple[tuple[type[errors.PulsarBoxError], ...], type[Faile
 )
 """The first row that fits, so a subclass stands before its base."""
 
+WHO: Final = "say who you are with --token-file, PULSARBOX_TOKEN, --auth-plugin or a context (docs/security.md)"
+
 _BY_STATUS: Final = {
     401: Denied,
     403: Denied,
@@ -111,12 +113,14 @@ _BY_STATUS: Final = {
 def ending(error: errors.PulsarBoxError) -> Failed:
     """What a command ends with that met this error of a broker."""
     kind = next((kind for classes, kind in _BY_ERROR if isinstance(error, classes)), Failed)
-    return kind(str(error) or type(error).__name__)
+    text = str(error) or type(error).__name__
+    return kind(f"{text}: {WHO}" if isinstance(error, errors.AuthenticationError) else text)
 
 
 def ending_of_status(status: int, message: str) -> Failed:
     """What a command ends with that was answered this HTTP status (400 and up) by the Admin API."""
-    return _BY_STATUS.get(status, Failed)(message or f"HTTP {status}")
+    text = message or f"HTTP {status}"
+    return _BY_STATUS.get(status, Failed)(f"{text}: {WHO}" if status == 401 else text)
 
 
 _T = TypeVar("_T")

@@ -126,7 +126,7 @@ def _get(admin: Target, path: str) -> dict[str, Any]:
     for host, port in admin.hosts:
         connection = http.client.HTTPConnection(host, port, timeout=_HTTP_SECONDS)
         try:
-            connection.request("GET", quote(path))
+            connection.request("GET", quote(path), headers=admin.credentials().headers())
             answer = connection.getresponse()
             body = answer.read()
         except (OSError, http.client.HTTPException) as error:

@@ -8,7 +8,7 @@ will do, a box or Apache Pulsar.
 import functools
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ import click
 
 from pulsarbox.cli.directory import CONFIG, data_directory
 from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
+from pulsarbox.client.credentials import Credentials
 from pulsarbox.client.errors import NotConnected
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
 ADMIN_VARIABLE: Final = "PULSARBOX_ADMIN_URL"
+CONTEXT_ORIGIN: Final = "the context in use"
+DEFAULT_ORIGIN: Final = "the default"
 DEFAULT_SERVICE: Final = "pulsar://localhost:6650"
 DEFAULT_ADMIN: Final = "http://localhost:8080"
 
@@ -41,6 +44,17 @@ _ADMIN_URL: Final = click.option(
 )
 
 
+_TOKEN_FILE: Final = click.option(
+    "--token-file", metavar="FILE", help="A file with the token that proves who asks. Else PULSARBOX_TOKEN."
+)
+_AUTH_PLUGIN: Final = click.option(
+    "--auth-plugin", metavar="NAME", help="How it is proved: token, basic, tls, or Pulsar's Java class of them."
+)
+_AUTH_PARAMS: Final = click.option(
+    "--auth-params", metavar="TEXT", help="What that needs; file:PATH or PULSARBOX_AUTH_PARAMS keep it off the screen."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A broker, by its URL, and where that URL comes from."""
@@ -51,6 +65,16 @@ class Target:
     """In words: ``--url``, ``PULSARBOX_SERVICE_URL``, ``the box on data``, ``the default``."""
     hosts: tuple[tuple[str, int], ...]
     """Hosts and ports of the URL, in its order."""
+    operator: str = field(default="", repr=False)
+    """What the box has written into its data directory for us; empty where it has not, or is another user's."""
+    given: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    """The options of the command that say who asks: ``token_file``, ``auth_plugin``, ``auth_params``."""
+
+    def credentials(self) -> Credentials:
+        """With what it is talked to. Raises Misused."""
+        from pulsarbox.cli.credentials import credentials_for
+
+        return credentials_for(dict(self.given), {}, self)
 
     def unreachable(self, reason: str) -> Failed:
         """The ending of a command that got no connection, or lost it: what was tried, and what to do."""
@@ -70,22 +94,28 @@ def service_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     What ends the command early ends it as ``exits.run`` says; so with the other two.
     """
-    return _with_directory(_URL(_called_with(command, service=True, admin=False)))
+    return _with_directory(_URL(_who(_called_with(command, service=True, admin=False))))
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command --admin-url, --data-dir and --config; it is called with ``admin``, a ``Target``."""
-    return _with_directory(_ADMIN_URL(_called_with(command, service=False, admin=True)))
+    return _with_directory(_ADMIN_URL(_who(_called_with(command, service=False, admin=True))))
 
 
 def service_and_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command both, with --data-dir and --config; it is called with ``service`` and ``admin``."""
-    return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True))))
+    return _with_directory(_URL(_ADMIN_URL(_who(_called_with(command, service=True, admin=True)))))
 
 
 def service_and_late_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command both, with --data-dir and --config; ``admin`` is a call that finds its ``Target`` when needed."""
-    return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True, late=True))))
+    return _with_directory(_URL(_ADMIN_URL(_who(_called_with(command, service=True, admin=True, late=True)))))
+
+
+def _who(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (_AUTH_PARAMS, _AUTH_PLUGIN, _TOKEN_FILE):
+        command = option(command)
+    return command
 
 
 def _with_directory(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,12 +130,19 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: 
         data_dir: str | None,
         url: str | None = None,
         admin_url: str | None = None,
+        token_file: str | None = None,
+        auth_plugin: str | None = None,
+        auth_params: str | None = None,
         **kwargs: Any,
     ) -> Any:
+        who = {"token_file": token_file, "auth_plugin": auth_plugin, "auth_params": auth_params}
         if service:
-            kwargs["service"] = service_target(url, config_file, data_dir)
+            kwargs["service"] = replace(service_target(url, config_file, data_dir), given=who)
         if admin:
-            find = functools.partial(admin_target, admin_url, config_file, data_dir)
+
+            def find() -> Target:
+                return replace(admin_target(admin_url, config_file, data_dir), given=who)
+
             kwargs["admin"] = find if late else find()
         return run(_placed(command, kwargs.get("service")), *args, **kwargs)
 
@@ -173,7 +210,11 @@ def _find(
         given = _of_the_context(door.field, environ)
     if given is None:
         web = door is _ADMIN
-        given = _of_the_box(config_file, data_dir, web) or _in_memory(web) or (door.default, "the default")
+        found = _of_the_box(config_file, data_dir) or _in_memory()
+        if found is not None:
+            running, origin = found
+            return replace(_target(door, _url(running, web), origin), operator=running.operator)
+        given = door.default, DEFAULT_ORIGIN
     return _target(door, *given)
 
 
@@ -208,10 +249,10 @@ def checked_urls(context: Mapping[str, str]) -> None:
 
 def _of_the_context(field: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
     context = current_context(environ) or {}
-    return (context[field], "the context in use") if context.get(field) else None
+    return (context[field], CONTEXT_ORIGIN) if context.get(field) else None
 
 
-def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tuple[str, str] | None:
+def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Running, str] | None":
     """The box that runs on the data directory. None where none does, unless that directory was named."""
     from pulsarbox.cli.holding import find
     from pulsarbox.server.running import read
@@ -225,10 +266,10 @@ def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tu
     running = read(directory, found.pid)
     if running is None:
         raise Unreachable(f"the box on {directory} (process {found.pid or 'unknown'}) does not serve yet: try again")
-    return _url(running, web), f"the box on {directory}"
+    return running, f"the box on {directory}"
 
 
-def _in_memory(web: bool) -> tuple[str, str] | None:
+def _in_memory() -> "tuple[Running, str] | None":
     """This user's box with --memory. Where several run: the one on the default port, else Misused, which names them."""
     from pulsarbox.server.memory_entry import entries, pid_of
     from pulsarbox.server.running import read
@@ -240,7 +281,7 @@ def _in_memory(web: bool) -> tuple[str, str] | None:
             told = "; ".join(f"process {each.pid}: {_url(each, False)}, {_url(each, True)}" for each in found)
             raise Misused(f"several boxes run in memory ({told}): name one with --url or --admin-url")
         found = usual
-    return (_url(found[0], web), f"the box in memory, process {found[0].pid}") if found else None
+    return (found[0], f"the box in memory, process {found[0].pid}") if found else None
 
 
 def _url(running: "Running", web: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 
 from pulsarbox.client.attached import Comeback
 from pulsarbox.client.connection import Address, Connection, connect
+from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NotConnected, told
 from pulsarbox.client.loop import Loop
 from pulsarbox.client.places import TIMEOUT_SECONDS
@@ -32,7 +33,9 @@ _CLOSE_SECONDS: Final = 2.0
 class Client:
     """Connections to the brokers of one service URL. Producers and consumers are made with it; ``close`` ends all."""
 
-    def __init__(self, hosts: Sequence[Address], timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self, hosts: Sequence[Address], timeout: float = TIMEOUT_SECONDS, credentials: Credentials = NOBODY
+    ) -> None:
         """``hosts``: those of the service URL, tried in turn. ``timeout``: seconds for any answer, and for coming back.
 
         Nothing is connected yet.
@@ -47,6 +50,7 @@ class Client:
         """Called with a text when a connection is lost and cannot be made again at once, and when it is there again."""
         self._is_away = False
         self._hosts = list(hosts)
+        self._credentials = credentials
         self._connections: dict[tuple[Address, str], Connection] = {}
 
     def turn(self, seconds: float = 0.0) -> bool:
@@ -98,7 +102,9 @@ class Client:
         """The connection to an address, made where there is none. Raises NotConnected."""
         found = self._connections.get((address, proxy_to))
         if found is None or found.closed:
-            found = self._connections[address, proxy_to] = connect(self.loop, address, proxy_to)
+            found = self._connections[address, proxy_to] = connect(
+                self.loop, address, proxy_to, credentials=self._credentials
+            )
         return found
 
     def ask(self, connection: Connection, command: BaseCommand, request_id: int) -> BaseCommand:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from pulsarbox import __version__
+from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected, told
 from pulsarbox.client.loop import READ, WRITE, Loop
 from pulsarbox.errors import PulsarBoxError
@@ -19,7 +20,9 @@ from pulsarbox.protocol.commands import encode_frame, parse_command
 from pulsarbox.protocol.features import DEFAULT_MAX_MESSAGE_SIZE, PROTOCOL_VERSION
 from pulsarbox.protocol.frames import FrameDecoder, max_frame_size
 from pulsarbox.protocol.PulsarApi_pb2 import (
+    AuthData,
     BaseCommand,
+    CommandAuthResponse,
     CommandConnect,
     CommandConnected,
     CommandMessage,
@@ -32,6 +35,7 @@ from pulsarbox.protocol.violations import ProtocolError
 
 Address = tuple[str, int]
 
+CLIENT_VERSION: Final = f"pulsarbox-{__version__}"
 CONNECT_SECONDS: Final = 10.0
 KEEP_ALIVE_SECONDS: Final = 30.0
 """Silence after which the broker is asked whether it is there; after twice as long it is not."""
@@ -67,8 +71,9 @@ class Attached(Protocol):
 class Connection:
     """A socket that has shaken hands. Made by ``connect``."""
 
-    def __init__(self, loop: Loop, sock: socket.socket, address: Address) -> None:
+    def __init__(self, loop: Loop, sock: socket.socket, address: Address, credentials: Credentials = NOBODY) -> None:
         self.address = address
+        self._credentials = credentials
         self.producers: dict[int, Attached] = {}
         self.consumers: dict[int, Attached] = {}
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
@@ -235,6 +240,16 @@ class Connection:
     def _ping(self, command: BaseCommand, rest: bytes) -> None:
         self.send(encode_frame(BaseCommand(type=BaseCommand.PONG, pong=CommandPong())))
 
+    def _challenged(self, command: BaseCommand, rest: bytes) -> None:
+        """What proved who we are has expired: show it again, as it is now."""
+        try:
+            shown = AuthData(auth_method_name=self._credentials.method, auth_data=self._credentials.proof())
+        except PulsarBoxError as error:
+            self.close(str(error))
+            return
+        answer = CommandAuthResponse(client_version=CLIENT_VERSION, response=shown, protocol_version=PROTOCOL_VERSION)
+        self.send(encode_frame(BaseCommand(type=BaseCommand.AUTH_RESPONSE, authResponse=answer)))
+
     def _hello(self, command: BaseCommand, rest: bytes) -> None:
         self._connected = command.connected
         if command.connected.max_message_size > 0:
@@ -281,10 +296,12 @@ class Connection:
     def shake_hands(self, proxy_to: str, seconds: float) -> None:
         """CONNECT, and wait for CONNECTED. ``proxy_to``: the broker behind a proxy, as host:port; empty for none."""
         connect = CommandConnect(
-            client_version=f"pulsarbox-{__version__}",
+            client_version=CLIENT_VERSION,
             protocol_version=PROTOCOL_VERSION,
-            feature_flags=FeatureFlags(supports_auth_refresh=False, supports_partial_producer=False),
+            feature_flags=FeatureFlags(supports_auth_refresh=True, supports_partial_producer=False),
         )
+        if self._credentials.method:
+            connect.auth_method_name, connect.auth_data = self._credentials.method, self._credentials.proof()
         if proxy_to:
             connect.proxy_to_broker_url = proxy_to
         self.send(encode_frame(BaseCommand(type=BaseCommand.CONNECT, connect=connect)))
@@ -316,6 +333,7 @@ _ANSWERS: Final = {
 _HANDLERS: Final[dict[int, Callable[[Connection, BaseCommand, bytes], None]]] = {
     **dict.fromkeys(_ANSWERS, Connection._answer),
     BaseCommand.CONNECTED: Connection._hello,
+    BaseCommand.AUTH_CHALLENGE: Connection._challenged,
     BaseCommand.MESSAGE: Connection._message,
     BaseCommand.SEND_RECEIPT: Connection._receipt,
     BaseCommand.SEND_ERROR: Connection._to_producer,
@@ -327,8 +345,14 @@ _HANDLERS: Final[dict[int, Callable[[Connection, BaseCommand, bytes], None]]] = 
 """PONG says what any bytes say, that the broker is there; ACTIVE_CONSUMER_CHANGE tells us nothing that we act on."""
 
 
-def connect(loop: Loop, address: Address, proxy_to: str = "", seconds: float = CONNECT_SECONDS) -> Connection:
-    """A connection that can be used. Raises NotConnected."""
+def connect(
+    loop: Loop,
+    address: Address,
+    proxy_to: str = "",
+    seconds: float = CONNECT_SECONDS,
+    credentials: Credentials = NOBODY,
+) -> Connection:
+    """A connection that can be used. Raises NotConnected, and what the broker tells."""
     try:
         sock = socket.create_connection(address, timeout=seconds)
     except TimeoutError:
@@ -336,7 +360,7 @@ def connect(loop: Loop, address: Address, proxy_to: str = "", seconds: float = C
     except OSError as error:
         raise NotConnected(error.strerror or str(error)) from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection = Connection(loop, sock, address)
+    connection = Connection(loop, sock, address, credentials)
     try:
         connection.shake_hands(proxy_to, seconds)
     except BaseException:

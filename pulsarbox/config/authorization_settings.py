@@ -9,11 +9,6 @@ from pulsarbox.config.setting import setting
 class AuthorizationSettings:
     """Those of ``Settings`` that stand in the table [authorization]."""
 
-    authenticationEnabled: bool = setting(
-        False,
-        "Whether clients have to prove who they are. If not, whoever reaches the ports may do everything.",
-        table="authorization",
-    )
     authorizationEnabled: bool = setting(
         False,
         "Whether clients may only do what they were granted. It needs authenticationEnabled. If not, whoever has "

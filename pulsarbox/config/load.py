@@ -18,6 +18,9 @@ OTHER_VARIABLES: Final = MappingProxyType(
         "PULSARBOX_CONFIG": "Configuration file, as with `--config`.",
         "PULSARBOX_SERVICE_URL": "Broker that `produce`, `consume` and their like talk to, as with `--url`.",
         "PULSARBOX_ADMIN_URL": "Broker whose Admin API commands use, as with `--admin-url`.",
+        "PULSARBOX_TOKEN": "Token that commands prove themselves with: token:eyJ... or file:///path.",
+        "PULSARBOX_AUTH_PLUGIN": "How commands prove who asks, as with `--auth-plugin`.",
+        "PULSARBOX_AUTH_PARAMS": "What that needs, as with `--auth-params`.",
         "PULSARBOX_CONTEXT": "Context that commands use, instead of the one that was chosen.",
     }
 )

@@ -34,8 +34,8 @@ class Settings(
     ThrottleSettings,
     ClientPolicySettings,
     AuthenticationSettings,
-    TlsSettings,
     AuthorizationSettings,
+    TlsSettings,
     TopicListSettings,
 ):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""

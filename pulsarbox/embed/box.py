@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from pulsarbox.client.ask import WebRefused, ask
+from pulsarbox.client.credentials import Credentials
 from pulsarbox.config import Settings, Value, load
 from pulsarbox.embed.box_clock import BoxClock
 from pulsarbox.embed.box_faults import BoxFaults
@@ -251,7 +252,7 @@ class PulsarBox:
     def _ask(self, method: str, path: str, body: object) -> Any:
         self._started()
         try:
-            return ask(f"http://{self._known().host}:{self.web_port}", method, path, body)
+            return ask(f"http://{self._known().host}:{self.web_port}", method, path, body, credentials=self._own())
         except WebRefused as error:
             raise BoxError(f"{method} {path}: {error} (HTTP {error.status})") from error
         except OSError as error:
@@ -259,7 +260,11 @@ class PulsarBox:
 
     def _messages(self, topic: str) -> list[Message]:
         self._started()
-        return messages_of(self._known().host, self.port, topic)
+        return messages_of(self._known().host, self.port, topic, self._own())
+
+    def _own(self) -> Credentials:
+        """With what the program proves to the box that it is its own."""
+        return Credentials(operator=self._known().operator or None)
 
     def _started(self) -> ThreadRunner | ProcessRunner:
         if self._runner is None:

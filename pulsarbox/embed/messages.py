@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pulsarbox.client.client import Client
 from pulsarbox.client.consumer import Consumer, Subscribing
+from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.incoming import Message as Received
 from pulsarbox.client.topic_consumer import TopicConsumer
 
@@ -43,12 +44,12 @@ class Message:
         return json.loads(self.payload)
 
 
-def messages_of(host: str, port: int, topic: str) -> list[Message]:
+def messages_of(host: str, port: int, topic: str, credentials: Credentials = NOBODY) -> list[Message]:
     """All that a topic holds now, oldest first, of a partitioned one partition by partition; nothing changes by it.
 
     Raises TopicNotFound where there is none, and what else the client raises.
     """
-    client = Client([(host, port)], READ_SECONDS_MAX)
+    client = Client([(host, port)], READ_SECONDS_MAX, credentials)
     try:
         options = Subscribing(f"pulsarbox-{uuid.uuid4().hex}", durable=False, create=False)
         consumer = Consumer(client, options)

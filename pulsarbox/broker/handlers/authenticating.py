@@ -2,17 +2,17 @@
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.security.authentication import ANONYMOUS, Authentication
+from pulsarbox.broker.security.authorization import WEBSOCKET
+from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.proof import Proof
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.clock import Now
-from pulsarbox.errors import AuthenticationError
+from pulsarbox.errors import AuthenticationError, AuthorizationError
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import AuthMethod, CommandAuthResponse, CommandConnect
 
 FAILED = "Failed to authenticate"
 """All that a client is told; the log says why."""
-WEBSOCKET = "__websocket_dummy_original_principle"
-"""On whose behalf Pulsar's WebSocket proxy asks: nobody's but its own."""
 
 
 def authenticate(cnx: ServerCnx, authentication: Authentication, command: CommandConnect, now: Now) -> bool:
@@ -32,9 +32,27 @@ def authenticate(cnx: ServerCnx, authentication: Authentication, command: Comman
         _fail(cnx)
         return False
     cnx.principal = own._replace(original=original, expires=proved.expires)
+    if not _may_speak(cnx, cnx.principal, command):
+        return False
     if proved.method != ANONYMOUS:
         can_refresh = command.feature_flags.supports_auth_refresh
         cnx.proof = Proof(cnx, proved, now, is_handed_on=is_handed_on, can_refresh=can_refresh)
+    return True
+
+
+def _may_speak(cnx: ServerCnx, principal: Principal, command: CommandConnect) -> bool:
+    """Whether one speaks for another as it is meant. Where not, the connection is told and closed."""
+    authorization = cnx.broker.core.authorization
+    if not authorization.enabled:
+        return True
+    try:
+        authorization.check_proxy(principal)
+        if command.HasField("proxy_version") and not authorization.is_proxy(principal.role):
+            raise AuthorizationError(f"Must not set proxyVersion: {principal.role!r} is no proxy (proxyRoles)")
+    except AuthorizationError as error:
+        cnx.outbox.send(replies.error(replies.NO_REQUEST, AuthorizationError.server_error, f"Invalid roles. {error}"))
+        cnx.abort(str(error))
+        return False
     return True
 
 

@@ -100,6 +100,10 @@ class Authorization:
         elif original.strip() and original not in (role, WEBSOCKET):
             raise AuthorizationError(f"{role!r} is no proxy (proxyRoles): it may not ask for {original!r}")
 
+    def is_proxy(self, role: str) -> bool:
+        """Whether a role is one of proxies."""
+        return role in self._proxies
+
     # The rules
 
     def _roles(self, principal: Principal | None) -> tuple[str, ...]:

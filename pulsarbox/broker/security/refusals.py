@@ -14,25 +14,28 @@ PERIOD: Final = 10.0
 
 
 class Refusals:
-    """Writes the lines of one broker."""
+    """Of one broker: what clients of both ports were refused."""
 
     def __init__(self) -> None:
         self._period_ends = 0.0
         self._lines = 0
         self._untold = 0
 
-    def tell(self, principal: Principal | None, address: str, what: str, reason: str, now: Now) -> None:
-        """Somebody at ``address`` was refused something."""
+    def line(self, now: Now) -> str | None:
+        """The end of a line to be written now, which tells of those that were not; None where none is to be."""
         if now.monotonic >= self._period_ends:
             self._period_ends, self._lines = now.monotonic + PERIOD, 0
         if self._lines == LINES:
             self._untold += 1
-            return
+            return None
         self._lines += 1
-        who = "nobody" if principal is None else str(principal)
         untold, self._untold = self._untold, 0
-        log.warning(
-            "%s at %s: %s: refused: %s%s",
-            who, address, what, reason, f" (and {untold} more that are not told)" if untold else "",
-            extra={"fields": {"role": who, "who": address, "what": what, "reason": reason}},
-        )  # fmt: skip
+        return f" (and {untold} more that are not told)" if untold else ""
+
+    def tell(self, principal: Principal | None, address: str, what: str, reason: str, now: Now) -> None:
+        """Write that somebody at ``address`` was refused something."""
+        end = self.line(now)
+        if end is not None:
+            who = "nobody" if principal is None else str(principal)
+            fields = {"role": who, "who": address, "what": what, "reason": reason}
+            log.warning("%s at %s: %s: refused: %s%s", who, address, what, reason, end, extra={"fields": fields})

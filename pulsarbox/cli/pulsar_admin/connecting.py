@@ -30,7 +30,7 @@ def session_for(options: dict[str, Any]) -> Iterator[Session]:
     web = Web(
         target.hosts,
         secure=target.url.startswith("https:"),
-        credentials=credentials_for(options, file),
+        credentials=credentials_for(options, file, target),
         seconds=seconds,
     )
     try:

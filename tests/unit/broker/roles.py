@@ -6,6 +6,7 @@ from pulsarbox.broker.cnx import State
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.names import parse_topic
 from tests.unit.broker.playbook import Box, Client
+from tests.unit.broker.security.signing import GUARDED
 
 TOPIC = "persistent://shop/eu/orders"
 GRANTED = {
@@ -20,8 +21,7 @@ ON_TOPIC = {"topic-producer": ["produce"], "topic-consumer": ["consume"]}
 
 def guarded_box(**settings: Any) -> Box:
     """Tenant ``shop`` of ``admin``, tenant ``other`` of ``other-admin``; ``root`` is a superuser."""
-    given: dict[str, Any] = {"authenticationEnabled": True, "authorizationEnabled": True, "superUserRoles": "root"}
-    box = Box(**given | settings)
+    box = Box(**GUARDED | {"authorizationEnabled": True, "superUserRoles": "root"} | settings)
     broker = box.broker
     for tenant, admin in (("shop", "admin"), ("other", "other-admin")):
         broker.tenants.create(tenant, {"adminRoles": [admin], "allowedClusters": ["standalone"]})

@@ -164,12 +164,9 @@ def test_a_watch_is_refused_with_a_code_that_is_not_tried_again(fields: dict[str
 
 
 def test_a_watch_where_watching_is_off() -> None:
-    off: list[dict[str, Any]] = [
-        {"enableBrokerTopicListWatcher": False},
-        {"enableBrokerSideSubscriptionPatternEvaluation": False},
-    ]
-    for switched in off:
-        box = Box(**switched)
+    for name in ("enableBrokerTopicListWatcher", "enableBrokerSideSubscriptionPatternEvaluation"):
+        off: dict[str, Any] = {name: False}
+        box = Box(**off)
         client = box.client(connect=False)
         client.ask("connect", client_version="test", protocol_version=21)
         assert not client.take("connected").feature_flags.supports_topic_watchers
