@@ -87,7 +87,8 @@ class CompactedRun:
         self.sequence = self.number = 0
         self.ended = 0
         """Compactions that ended well."""
-        self.done = dict.fromkeys(("compacted", "cancelled", "failed", "trimmed", "crash", "caught up", "jumped"), 0)
+        self.done = dict.fromkeys(("compacted", "cancelled", "failed", "trimmed", "crash", "caught up", "jumped",
+                                   "set back"), 0)  # fmt: skip
         self._watch()
         client = self.box.client()
         client.ask("subscribe", request_id=1, topic=TOPIC, subscription=DURABLE, consumer_id=1, read_compacted=True,
@@ -129,6 +130,7 @@ class CompactedRun:
         moves = (
             (self._publish, 30), (self._open, 6), (self._flow, 14), (self._acknowledge, 8), (self._leave, 3),
             (self._compact, 4), (self._cancel, 1), (self._pass_time, 20), (self._crash, 1), (self.settle, 4),
+            (self._set_back, 1),
         )  # fmt: skip
         for _ in range(steps):
             (move,) = self.random.choices([move for move, _ in moves], [weight for _, weight in moves])
@@ -211,6 +213,17 @@ class CompactedRun:
                            initialPosition=CommandSubscribe.Earliest, **earliest)  # fmt: skip
         self.box.flush()
 
+    def _set_back(self) -> None:
+        """The durable subscription begins again, with what only the view has any more."""
+        self._look()
+        for reading in [each for each in self.readings if each.name == DURABLE and each.horizon is not None]:
+            self.acked.clear()
+            self.sequence += 1
+            everything = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
+            reading.client.ask("seek", consumer_id=1, request_id=1_000_000 + self.sequence, message_id=everything)
+            self._look()
+            self.done["set back"] += 1
+
     def _flow(self) -> None:
         if self.readings:
             self.random.choice(self.readings).client.flow(self.random.choice((1, 3, 20)))
@@ -269,7 +282,6 @@ class CompactedRun:
             named = chosen = random.sample(reading.unacked, count)
             left, kind = [each for each in reading.unacked if each not in chosen], CommandAck.Individual
         ids = [MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in named]
-        in_log = {place for place in chosen if place[0] not in self.trimmed}
         reading.client.ask("ack", consumer_id=1, ack_type=kind, message_id=ids, request_id=1000 + self.sequence)
         reading.unacked = left
         life = self.box
@@ -281,8 +293,7 @@ class CompactedRun:
                 break
         answered = [data for data, _ in reading.client.inbox if parse_command(data).HasField("ackResponse")]
         if answered and life is self.box and not parse_command(answered[-1]).ackResponse.HasField("error"):
-            # What the log has no more may come again where it was acknowledged out of order: see docs/compaction.md.
-            self.acked |= in_log if in_log else set()
+            self.acked.update(chosen)
 
     # Compaction
 

@@ -18,6 +18,8 @@ from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.catalog import compacting_key
 from pulsarbox.storage.compacted import Original, pack_compacted
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from tests.simulation.compacted import CompactedRun
 from tests.simulation.history import Violation
 
@@ -153,6 +155,28 @@ def mark_delete_stays_where_the_view_has_nothing(patch: pytest.MonkeyPatch) -> N
 @bug("acked-stays", "order")
 def the_view_knows_no_acknowledgements(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CompactedReading, "_is_acked", lambda self, position: False)
+
+
+@bug("acked-stays", "order")
+def what_is_acknowledged_in_the_view_is_in_memory_only(patch: pytest.MonkeyPatch) -> None:
+    def acknowledge(self: ManagedCursor, ledger_id: int, entry_id: int) -> None:
+        self.in_view.add_entry(ledger_id, entry_id, 0, 0, 0, 0)
+
+    patch.setattr(ManagedCursor, "acknowledge_in_view", acknowledge)
+    patch.setattr("pulsarbox.storage.cursor.IN_VIEW", 0)  # nor do checkpoints have it
+
+
+@bug("acked-stays", "order")
+def checkpoints_lack_what_is_acknowledged_in_the_view(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedCursor._pack_chunk
+
+    def pack(self: ManagedCursor, key: ChunkKey) -> bytes:
+        in_view, self.in_view = self.in_view, RangeSet(lambda key: None)
+        packed = original(self, key)
+        self.in_view = in_view
+        return packed
+
+    patch.setattr(ManagedCursor, "_pack_chunk", pack)
 
 
 @bug("backlog")
