@@ -204,7 +204,10 @@ class CompactedRun:
         if not durable and len(self.readings) > 3:
             return
         self.number += 1
-        name = DURABLE if durable else f"reader-{self.number}"
+        self._opened(DURABLE if durable else f"reader-{self.number}")
+
+    def _opened(self, name: str) -> Reading:
+        random, durable = self.random, name == DURABLE
         reading = Reading(self.box.client(), name, self.ended)
         self.readings.append(reading)
         earliest = {} if durable else {"start_message_id": MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)}
@@ -212,17 +215,42 @@ class CompactedRun:
                            read_compacted=True, subType=random.choice((CommandSubscribe.Exclusive, 2)),
                            initialPosition=CommandSubscribe.Earliest, **earliest)  # fmt: skip
         self.box.flush()
+        return reading
 
     def _set_back(self) -> None:
-        """The durable subscription begins again, with what only the view has any more."""
+        """The durable subscription begins again."""
+        if self.trims and self.random.random() < 0.5:
+            self._begin_again()
+            return
         self._look()
         for reading in [each for each in self.readings if each.name == DURABLE and each.horizon is not None]:
-            self.acked.clear()
-            self.sequence += 1
-            everything = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
-            reading.client.ask("seek", consumer_id=1, request_id=1_000_000 + self.sequence, message_id=everything)
-            self._look()
-            self.done["set back"] += 1
+            self._seek(reading)
+
+    def _seek(self, reading: Reading) -> None:
+        self.acked.clear()
+        self.sequence += 1
+        everything = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
+        reading.client.ask("seek", consumer_id=1, request_id=1_000_000 + self.sequence, message_id=everything)
+        self._look()
+        self.done["set back"] += 1
+
+    def _begin_again(self) -> None:
+        """It does so when most is in the view alone, takes and acknowledges some of it, and the power fails."""
+        while self.readings:
+            self._leave()
+        self._compact()
+        self._read_all_durable()
+        reading = self._opened(DURABLE)
+        self.settle()
+        self._seek(reading)
+        self.settle()
+        reading = self._opened(DURABLE)
+        self.settle()
+        reading.client.flow(20)
+        self.settle()
+        if reading in self.readings and reading.unacked:
+            self._ack(reading)
+        self._crash()
 
     def _flow(self) -> None:
         if self.readings:
@@ -387,11 +415,17 @@ class CompactedRun:
         self._caught_up(fresh)
 
     def _drain(self) -> None:
-        for _ in range(3):
+        """Everybody gets all there is: who asks before they are let in has asked for nothing."""
+        calm = 0
+        for _ in range(50):
+            calm += all(reading.horizon is not None for reading in self.readings)
             for reading in self.readings:
                 reading.client.flow(100_000)
             self.settle()
             self.box.advance(0.05)
+            if calm == 3:
+                return
+        raise Violation("liveness", "somebody is not let in")
 
     def _fresh_reader(self) -> Reading:
         self.readings.clear()
