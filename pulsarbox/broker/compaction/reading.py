@@ -5,9 +5,9 @@ end, whatever is compacted meanwhile, then goes on in the log; so it misses no d
 begin that early any more does it go on in the next view.
 
 What a subscription has acknowledged stands in its cursor, as always. Mark-delete passes the messages that are not in
-the view with the next one that is. Of ledgers that were trimmed from the log, the cursor has what was acknowledged out of
-order in ranges of their own (``in_view``); and where they are before mark-delete, the subscription remembers how far it
-has come (``Behind``).
+the view with the next one that is. Of ledgers that were trimmed from the log, the cursor has what was acknowledged out
+of order in ranges of their own (``in_view``); and where they are before mark-delete, the subscription remembers how far
+it has come (``Behind``).
 """
 
 import logging
@@ -268,7 +268,7 @@ class CompactedReading:
 
     # Acknowledging
 
-    def _is_acked(self, position: Position) -> bool:
+    def _is_acked(self, position: At) -> bool:
         if not self.claims(position):
             return self._cursor.is_acked(*position)
         behind = self.behind
