@@ -27,6 +27,7 @@ from tests.simulation import (  # noqa: F401  # they join the list
     dispatch_mutants,
     hole_mutants,
     policy_mutants,
+    quota_mutants,
     quickest,
     rate_mutants,
     sequence_mutants,

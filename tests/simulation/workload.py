@@ -147,7 +147,7 @@ class Run:
         """The same."""
         if self.limited:
             settings = with_rates(settings, Random(seed))
-        self.delayed = seed % 20 in (9, 11, 14, 19)
+        self.delayed = seed % 20 in (9, 11, 14, 16, 19)
         """The same."""
         if self.delayed:
             settings = with_delays(settings, Random(seed))
@@ -162,6 +162,7 @@ class Run:
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         topics = TOPICS_OF_TWO if self.governed else TOPICS
         self.topics = topics[: random.choice((1, 2, 3))]
+        self.model.spares = self.governed and self.delayed
         self.clients = self._make_clients()
         self.governor = self._govern(seed) if self.governed else None
         for client in self.clients:
@@ -201,7 +202,7 @@ class Run:
 
     def _govern(self, seed: int) -> Governor:
         """Let policies come and go, and clients live with it."""
-        governor = Governor(self.box, self.model, self.topics, seed)
+        governor = Governor(self.box, self.model, self.topics, seed, delayed=self.delayed)
         self.model.book = governor.book
         self.box.namespaces = (ANOTHER,)
         random = Random(f"{seed} governed")
