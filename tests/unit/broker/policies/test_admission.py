@@ -104,6 +104,7 @@ def test_topics_that_pulsar_keeps_for_itself_have_no_limits() -> None:
     box = Box(
         maxProducersPerTopic=1, maxConsumersPerTopic=1, maxSubscriptionsPerTopic=1, encryptionRequireOnProducer=True
     )
+    box.broker.topics.of_box(parse_topic(SYSTEM), box.now)
     client = box.client()
     assert [refusal(client.producer(i, SYSTEM)) for i in (1, 2)] == [None, None]
     assert [refusal(client.subscribe(f"s{i}", i, SYSTEM)) for i in (3, 4)] == [None, None]
