@@ -30,8 +30,7 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, admin: Target, timeout: float, **kwargs: Any) -> Any:
         from pulsarbox.client.admin import Admin
 
-        secure = admin.url.startswith("https:")
-        with Admin(admin.hosts, timeout, secure=secure, credentials=admin.credentials()) as client:
+        with Admin(admin.hosts, timeout, secure=admin.secure, credentials=admin.credentials()) as client:
             try:
                 return command(*args, admin=client, **kwargs)
             except NotConnected as error:

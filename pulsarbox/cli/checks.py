@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +17,8 @@ from pulsarbox.cli.holding import find
 from pulsarbox.cli.options import file_used
 from pulsarbox.cli.text import megabytes
 from pulsarbox.config import ConfigError, Settings, Value, load
+from pulsarbox.config.setting import OFF
+from pulsarbox.config.together import uses_tls
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.server.disk_speed import SLOW_MS, percentile, sync_times
 from pulsarbox.server.limits import FILES_MIN, WAY_OUT, file_limit, too_few
@@ -197,15 +200,19 @@ def sync(patient: Patient) -> Iterator[Check]:
 
 
 def ports(patient: Patient) -> Iterator[Check]:
-    """Whether both ports are free, or the box's own."""
+    """Whether the ports are free, or the box's own."""
     settings = patient.settings
     found = find(patient.directory)
     running = read(patient.directory, found.pid) if found is not None else None
     wanted = (
         ("brokerServicePort", settings.brokerServicePort, "--port", running and running.port),
         ("webServicePort", settings.webServicePort, "--web-port", running and running.web_port),
+        ("brokerServicePortTls", settings.brokerServicePortTls, "--tls-port", running and running.tls_port),
+        ("webServicePortTls", settings.webServicePortTls, "--web-tls-port", running and running.web_tls_port),
     )
     for name, port, option, own in wanted:
+        if port == OFF:
+            continue
         if not port:
             yield Check("port", OK, f"any free one ({name} is 0)")
         elif port == own:
@@ -271,6 +278,26 @@ def authentication(patient: Patient) -> Iterator[Check]:
     yield Check("authentication", OK, f"clients prove who they are: {', '.join(found.methods)}{rest}")
 
 
+def certificate(patient: Patient) -> Iterator[Check]:
+    """Whether the certificate can be used, and for how long; nothing is said without TLS."""
+    if not uses_tls(patient.settings):
+        return
+    from pulsarbox.server.certificates import CertificateError, certificate_in, context_of, day
+
+    try:
+        context_of(patient.settings)
+        found = certificate_in(Path(patient.settings.tlsCertificateFilePath))
+    except CertificateError as error:
+        advice = "name others with --tls-cert and --tls-key, or in the configuration (see docs/tls.md)"
+        yield Check("certificate", FAIL, str(error), advice)
+        return
+    now = time.time_ns() // 1_000_000
+    text = f"of {found.subject}, {found.warning(now) or f'valid until {day(found.ends)}'}"
+    advice = f"renew {patient.settings.tlsCertificateFilePath}: a box that runs takes the new one by itself"
+    bad, soon = bool(found.problem(now)), bool(found.warning(now))
+    yield Check("certificate", FAIL if bad else WARN if soon else OK, text, advice if soon else "")
+
+
 def dead_letters(patient: Patient) -> Iterator[Check]:
     """Whether the box that runs keeps its dead letters; nothing is said where none runs, or none answers."""
     from pulsarbox.client.admin import Admin
@@ -281,8 +308,10 @@ def dead_letters(patient: Patient) -> Iterator[Check]:
     if running is None:
         return
     try:
-        credentials = Credentials(operator=running.operator or None)
-        with Admin([(running.host, running.web_port)], LETTERS_SECONDS, credentials=credentials) as admin:
+        secure = running.web_port == OFF
+        place = (running.host, running.web_tls_port if secure else running.web_port)
+        known = Credentials(pinned=running.certificate, operator=running.operator)
+        with Admin([place], LETTERS_SECONDS, secure=secure, credentials=known) as admin:
             namespaces = [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
             topics = [row for each in namespaces for row in admin.dead_letter_topics(each)]
     except PulsarBoxError:
@@ -331,6 +360,7 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
     ports,
     address,
     authentication,
+    certificate,
     dead_letters,
     loopback,
     terminal,

@@ -7,7 +7,6 @@ import contextlib
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,7 +58,7 @@ def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"
     """The broker. Raises where another one than that of the Admin API may be meant: its names would be wrong."""
     import os
 
-    from pulsarbox.cli.target import ADMIN_VARIABLE, SERVICE_VARIABLE, admin_target
+    from pulsarbox.cli.target import ADMIN_VARIABLE, SERVICE_VARIABLE, TRUST_NAMES, admin_target
     from pulsarbox.client.admin import Admin
 
     url = given.get("admin_url")
@@ -68,10 +67,8 @@ def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"
         if service and not given.get("data_dir"):
             raise LookupError(f"the Admin API of {service} is not known")
     target = admin_target(url, given.get("config_file"), given.get("data_dir"))
-    who = {name: given.get(name) for name in ("token_file", "auth_plugin", "auth_params")}
-    target = replace(target, given=who)
-    secure = target.url.startswith("https:")
-    with Admin(target.hosts, ANSWER_SECONDS, secure=secure, credentials=target.credentials()) as admin:
+    options = {name: value for name, value in given.items() if name in TRUST_NAMES}
+    with Admin(target.hosts, ANSWER_SECONDS, secure=target.secure, credentials=target.credentials(options)) as admin:
         yield admin
 
 

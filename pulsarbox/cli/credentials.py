@@ -22,18 +22,23 @@ _BASIC_PLUGINS: Final = ("basic", "org.apache.pulsar.client.impl.auth.Authentica
 
 
 def credentials_for(options: dict[str, Any], file: dict[str, str], target: Target | None = None) -> Credentials:
-    """What the options say, else the environment, else the context in use, else client.conf, else the box itself.
+    """What the options say, else variables, else the context in use, else client.conf, else the box itself.
 
     A context's are for the broker that it names, not for one that an option or a variable names. The box itself has
     written something into its data directory, for who can read it. Raises Misused.
     """
     is_meant = target is None or target.origin in (CONTEXT_ORIGIN, DEFAULT_ORIGIN)
     context = (current_context() if is_meant else None) or {}
-    trusted = options.get("tls_trust_cert_path") or context.get("tls_trust_cert_path")
+
+    def said(name: str, key: str) -> str:
+        """The option, the variable, the context's word or client.conf's, whichever is first."""
+        variable = os.environ.get(f"PULSARBOX_{name.upper()}")
+        return str(options.get(name) or variable or context.get(name) or file.get(key) or "")
+
     made = Credentials(
-        trusted=trusted or file.get("tlsTrustCertsFilePath") or None,
-        insecure=bool(options.get("tls_allow_insecure")) or _yes(file, "tlsAllowInsecureConnection"),
-        check_host=bool(options.get("tls_enable_hostname_verification")) or _yes(file, "tlsEnableHostnameVerification"),
+        trusted=said("tls_trust_cert_path", "tlsTrustCertsFilePath") or None,
+        insecure=_yes(said("tls_allow_insecure", "tlsAllowInsecureConnection")),
+        check_host=_yes(said("tls_enable_hostname_verification", "tlsEnableHostnameVerification")),
     )
     environment = {
         "token": os.environ.get(TOKEN_VARIABLE),
@@ -118,5 +123,5 @@ def _path(named: str) -> str:
     return named.removeprefix("file:").removeprefix("//")
 
 
-def _yes(file: dict[str, str], key: str) -> bool:
-    return file.get(key, "").lower() == "true"
+def _yes(text: str) -> bool:
+    return text.lower() == "true"

@@ -16,10 +16,10 @@ import click
 
 from pulsarbox.cli.directory import CONFIG, data_directory
 from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
-from pulsarbox.client.credentials import Credentials
 from pulsarbox.client.errors import NotConnected
 
 if TYPE_CHECKING:
+    from pulsarbox.client.credentials import Credentials
     from pulsarbox.server.running import Running
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
@@ -42,16 +42,26 @@ _ADMIN_URL: Final = click.option(
     metavar="URL",
     help=f"Admin URL of the broker, such as {DEFAULT_ADMIN}. Else {ADMIN_VARIABLE}, else the box that runs here.",
 )
-
-
-_TOKEN_FILE: Final = click.option(
-    "--token-file", metavar="FILE", help="A file with the token that proves who asks. Else PULSARBOX_TOKEN."
+TRUST: Final = (
+    click.option(
+        "--token-file", metavar="FILE", help="A file with a token that proves who asks. Else PULSARBOX_TOKEN."
+    ),
+    click.option("--auth-plugin", metavar="NAME", help="token, tls, basic. Else PULSARBOX_AUTH_PLUGIN."),
+    click.option("--auth-params", metavar="TEXT", help="What that needs, or file:PATH. Else PULSARBOX_AUTH_PARAMS."),
+    click.option(
+        "--tls-trust-cert-path",
+        metavar="FILE",
+        help="Certificates to trust over TLS (PEM). Else PULSARBOX_TLS_TRUST_CERT_PATH.",
+    ),
+    click.option("--tls-allow-insecure", is_flag=True, help="Trust whoever answers over TLS."),
+    click.option(
+        "--tls-enable-hostname-verification", is_flag=True, help="The certificate must name the host of the URL."
+    ),
 )
-_AUTH_PLUGIN: Final = click.option(
-    "--auth-plugin", metavar="NAME", help="How it is proved: token, basic, tls, or Pulsar's Java class of them."
-)
-_AUTH_PARAMS: Final = click.option(
-    "--auth-params", metavar="TEXT", help="What that needs; file:PATH or PULSARBOX_AUTH_PARAMS keep it off the screen."
+"""With what a broker is talked to; what it is called in ``Target.options``."""
+TRUST_NAMES: Final = (
+    *("token_file", "auth_plugin", "auth_params"),
+    *("tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
 )
 
 
@@ -65,16 +75,24 @@ class Target:
     """In words: ``--url``, ``PULSARBOX_SERVICE_URL``, ``the box on data``, ``the default``."""
     hosts: tuple[tuple[str, int], ...]
     """Hosts and ports of the URL, in its order."""
+    certificate: str = ""
+    """Of a box that runs here: the file with its certificate, which its client expects to see."""
     operator: str = field(default="", repr=False)
-    """What the box has written into its data directory for us; empty where it has not, or is another user's."""
-    given: Mapping[str, str | None] = field(default_factory=dict, repr=False)
-    """The options of the command that say who asks: ``token_file``, ``auth_plugin``, ``auth_params``."""
+    """What that box has written into its data directory for us; empty where it has not, or is another user's."""
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What the command line says of trust and credentials."""
 
-    def credentials(self) -> Credentials:
-        """With what it is talked to. Raises Misused."""
+    @property
+    def secure(self) -> bool:
+        """Whether it is talked to over TLS."""
+        return self.url.startswith(("pulsar+ssl:", "https:"))
+
+    def credentials(self, options: dict[str, Any] | None = None, file: dict[str, str] | None = None) -> "Credentials":
+        """With what it is talked to: see ``credentials_for``. Raises Misused."""
         from pulsarbox.cli.credentials import credentials_for
 
-        return credentials_for(dict(self.given), {}, self)
+        made = credentials_for({**self.options, **(options or {})}, file or {}, self)
+        return replace(made, pinned=self.certificate) if self.certificate and self.secure else made
 
     def unreachable(self, reason: str) -> Failed:
         """The ending of a command that got no connection, or lost it: what was tried, and what to do."""
@@ -94,31 +112,27 @@ def service_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     What ends the command early ends it as ``exits.run`` says; so with the other two.
     """
-    return _with_directory(_URL(_who(_called_with(command, service=True, admin=False))))
+    return _with_directory(_URL(_called_with(command, service=True, admin=False)))
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command --admin-url, --data-dir and --config; it is called with ``admin``, a ``Target``."""
-    return _with_directory(_ADMIN_URL(_who(_called_with(command, service=False, admin=True))))
+    return _with_directory(_ADMIN_URL(_called_with(command, service=False, admin=True)))
 
 
 def service_and_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command both, with --data-dir and --config; it is called with ``service`` and ``admin``."""
-    return _with_directory(_URL(_ADMIN_URL(_who(_called_with(command, service=True, admin=True)))))
+    return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True))))
 
 
 def service_and_late_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command both, with --data-dir and --config; ``admin`` is a call that finds its ``Target`` when needed."""
-    return _with_directory(_URL(_ADMIN_URL(_who(_called_with(command, service=True, admin=True, late=True)))))
-
-
-def _who(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (_AUTH_PARAMS, _AUTH_PLUGIN, _TOKEN_FILE):
-        command = option(command)
-    return command
+    return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True, late=True))))
 
 
 def _with_directory(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(TRUST):
+        command = option(command)
     return _DATA_DIR(CONFIG(command))
 
 
@@ -130,19 +144,16 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: 
         data_dir: str | None,
         url: str | None = None,
         admin_url: str | None = None,
-        token_file: str | None = None,
-        auth_plugin: str | None = None,
-        auth_params: str | None = None,
         **kwargs: Any,
     ) -> Any:
-        who = {"token_file": token_file, "auth_plugin": auth_plugin, "auth_params": auth_params}
+        options = {name: kwargs.pop(name) for name in TRUST_NAMES}
+
+        def find() -> Target:
+            return replace(admin_target(admin_url, config_file, data_dir), options=options)
+
         if service:
-            kwargs["service"] = replace(service_target(url, config_file, data_dir), given=who)
+            kwargs["service"] = replace(service_target(url, config_file, data_dir), options=options)
         if admin:
-
-            def find() -> Target:
-                return replace(admin_target(admin_url, config_file, data_dir), given=who)
-
             kwargs["admin"] = find if late else find()
         return run(_placed(command, kwargs.get("service")), *args, **kwargs)
 
@@ -196,10 +207,11 @@ class _Door:
     secure: str
     """The scheme over TLS."""
     port: int
+    tls_port: int
 
 
-_SERVICE: Final = _Door("--url", SERVICE_VARIABLE, "url", DEFAULT_SERVICE, "pulsar", "pulsar+ssl", 6650)
-_ADMIN: Final = _Door("--admin-url", ADMIN_VARIABLE, "admin_url", DEFAULT_ADMIN, "http", "https", 8080)
+_SERVICE: Final = _Door("--url", SERVICE_VARIABLE, "url", DEFAULT_SERVICE, "pulsar", "pulsar+ssl", 6650, 6651)
+_ADMIN: Final = _Door("--admin-url", ADMIN_VARIABLE, "admin_url", DEFAULT_ADMIN, "http", "https", 8080, 443)
 
 
 def _find(
@@ -208,14 +220,14 @@ def _find(
     given = _given(url, door.option, door.variable, environ, data_dir)
     if given is None and data_dir is None:
         given = _of_the_context(door.field, environ)
-    if given is None:
-        web = door is _ADMIN
-        found = _of_the_box(config_file, data_dir) or _in_memory()
-        if found is not None:
-            running, origin = found
-            return replace(_target(door, _url(running, web), origin), operator=running.operator)
-        given = door.default, DEFAULT_ORIGIN
-    return _target(door, *given)
+    if given is not None:
+        return _target(door, *given)
+    found = _of_the_box(config_file, data_dir) or _in_memory()
+    if found is None:
+        return _target(door, door.default, DEFAULT_ORIGIN)
+    running, origin = found
+    found_one = _target(door, running.local_url(door is _ADMIN), origin)
+    return replace(found_one, certificate=running.certificate, operator=running.operator)
 
 
 def _given(
@@ -278,15 +290,10 @@ def _in_memory() -> "tuple[Running, str] | None":
     if len(found) > 1:
         usual = [running for running in found if running.port == _SERVICE.port]
         if not usual:
-            told = "; ".join(f"process {each.pid}: {_url(each, False)}, {_url(each, True)}" for each in found)
+            told = "; ".join(f"process {each.pid}: {each.local_url(False)}, {each.local_url(True)}" for each in found)
             raise Misused(f"several boxes run in memory ({told}): name one with --url or --admin-url")
         found = usual
     return (found[0], f"the box in memory, process {found[0].pid}") if found else None
-
-
-def _url(running: "Running", web: bool) -> str:
-    host = f"[{running.host}]" if ":" in running.host else running.host
-    return f"http://{host}:{running.web_port}" if web else f"pulsar://{host}:{running.port}"
 
 
 def _target(door: _Door, url: str, origin: str) -> Target:
@@ -295,10 +302,8 @@ def _target(door: _Door, url: str, origin: str) -> Target:
     looks = f"it looks like {scheme}://localhost:{port}"
     if not mark:
         raise Misused(f"{origin}: '{url}' is no URL: {looks}")
-    if found == "https" and door is _ADMIN:
-        scheme, port = found, 443
-    elif found == door.secure:
-        raise Misused(f"{origin}: '{url}': TLS is not supported yet; {looks}")
+    if found == door.secure:
+        scheme, port = found, door.tls_port
     if found != scheme:
         raise Misused(f"{origin}: '{url}' has the scheme {found}: {looks}")
     rest = rest.rstrip("/")

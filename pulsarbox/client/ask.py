@@ -30,7 +30,9 @@ def ask(
     broker, or none that speaks HTTP.
     """
     parts = urlsplit(web_url)
-    web = Web([(parts.hostname or "", parts.port or 80)], credentials=credentials, seconds=seconds)
+    secure = parts.scheme == "https"
+    port = parts.port or (443 if secure else 80)
+    web = Web([(parts.hostname or "", port)], secure=secure, credentials=credentials, seconds=seconds)
     data = None if body is None else json.dumps(body).encode()
     try:
         reply = web.exchange(method, path, data)

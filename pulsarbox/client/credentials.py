@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.errors import AuthenticationError
 
 if TYPE_CHECKING:
     import ssl
 
-OPERATOR = "operator"
+OPERATOR: Final = "operator"
 """The method of who can read the data directory of the box that it talks to."""
 
 
@@ -33,6 +33,8 @@ class Credentials:
     """Trust whoever answers."""
     check_host: bool = False
     """The certificate must name the host. Off unless asked for, as in Pulsar's clients."""
+    pinned: str | None = None
+    """A PEM file with the very certificate that is expected, whoever has signed it; counts without ``trusted``."""
 
     def __repr__(self) -> str:
         return f"<Credentials: {self.method or 'none'}>"
@@ -44,27 +46,34 @@ class Credentials:
             return "token"
         if self.basic is not None:
             return "basic"
-        if self.operator is not None:
+        if self.operator:
             return OPERATOR
         return "tls" if self.certificate is not None else ""
 
-    def proof(self) -> bytes:
-        """What is shown on the binary port. Raises AuthenticationError for a file that cannot be read."""
-        text = self.basic if self.method == "basic" else self.operator if self.method == OPERATOR else ""
-        return (self._token() if self.method == "token" else text or "").encode()
+    def proof(self) -> tuple[str, bytes]:
+        """What CONNECT proves who asks with: the method's name, empty where there is none, and its data.
+
+        Raises AuthenticationError for a file that cannot be read.
+        """
+        method = self.method
+        if method == "token":
+            return method, self._token().encode()
+        shown = {"basic": self.basic, OPERATOR: self.operator}.get(method)
+        return method, (shown or "").encode()
 
     def headers(self) -> dict[str, str]:
         """The headers that prove who asks, if any. Raises AuthenticationError for a file that cannot be read."""
-        method = self.method
+        method, shown = self.proof()
         if not method:
             return {}
-        import base64
-
-        shown = self.proof()
-        scheme = {"token": "Bearer", "basic": "Basic", OPERATOR: "Pulsarbox"}.get(method)
-        text = base64.b64encode(shown).decode() if method == "basic" else shown.decode()
         named = {"X-Pulsar-Auth-Method-Name": method}
-        return named | ({"Authorization": f"{scheme} {text}"} if scheme else {})
+        if method == "tls":
+            return named
+        if method == "basic":
+            import base64
+
+            return named | {"Authorization": f"Basic {base64.b64encode(shown).decode()}"}
+        return named | {"Authorization": f"{'Bearer' if method == 'token' else 'Pulsarbox'} {shown.decode()}"}
 
     def _token(self) -> str:
         if self.token_file is None:
@@ -76,11 +85,14 @@ class Credentials:
         return text.strip().removeprefix("token:")
 
     def tls(self) -> "ssl.SSLContext":
-        """What HTTPS goes by. Raises OSError for a file that cannot be read."""
+        """What a handshake goes by. Raises OSError for a file that cannot be used."""
         import ssl
 
-        context = ssl.create_default_context(cafile=self.trusted)
+        pinned = None if self.trusted else self.pinned
+        context = ssl.create_default_context(cafile=self.trusted or pinned)
         context.check_hostname = self.check_host and not self.insecure
+        if pinned:
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if self.insecure:
             context.verify_mode = ssl.CERT_NONE
         if self.certificate is not None:
@@ -88,5 +100,5 @@ class Credentials:
         return context
 
 
-NOBODY = Credentials()
-"""They prove nothing, and trust what the system does."""
+NOBODY: Final = Credentials()
+"""Proves nothing, and trusts the authorities of the system."""

@@ -13,6 +13,8 @@ from urllib.parse import urljoin, urlsplit
 
 from pulsarbox.client.credentials import NOBODY, Credentials
 
+__all__ = ["Credentials", "Reply", "TooSlow", "Unanswered", "Web"]
+
 REDIRECTS_MAX: Final = 20
 ANSWER_BYTES_MAX: Final = 256 << 20
 _REASON_MAX: Final = 2000

@@ -147,13 +147,26 @@ class PulsarBox:
 
     @property
     def service_url(self) -> str:
-        """``pulsar://host:port``, for clients. Raises BoxError where it was never started."""
-        return self._known().broker_url
+        """``pulsar://host:port``, for clients; ``pulsar+ssl://`` where there is TLS only.
+
+        Raises BoxError where it was never started.
+        """
+        return self._known().broker_url or self.service_url_tls
+
+    @property
+    def service_url_tls(self) -> str:
+        """``pulsar+ssl://host:port``; empty where there is no TLS."""
+        return self._known().broker_url_tls
 
     @property
     def admin_url(self) -> str:
-        """``http://host:port``, for the Admin API."""
-        return self._known().web_url
+        """``http://host:port``, for the Admin API; ``https://`` where there is TLS only."""
+        return self._known().web_url or self.admin_url_tls
+
+    @property
+    def admin_url_tls(self) -> str:
+        """``https://host:port``; empty where there is no TLS."""
+        return self._known().web_url_tls
 
     @property
     def port(self) -> int:
@@ -252,7 +265,9 @@ class PulsarBox:
     def _ask(self, method: str, path: str, body: object) -> Any:
         self._started()
         try:
-            return ask(f"http://{self._known().host}:{self.web_port}", method, path, body, credentials=self._own())
+            known = self._known()
+            own = Credentials(pinned=known.certificate, operator=known.operator)
+            return ask(known.local_url(True), method, path, body, credentials=own)
         except WebRefused as error:
             raise BoxError(f"{method} {path}: {error} (HTTP {error.status})") from error
         except OSError as error:
@@ -260,11 +275,7 @@ class PulsarBox:
 
     def _messages(self, topic: str) -> list[Message]:
         self._started()
-        return messages_of(self._known().host, self.port, topic, self._own())
-
-    def _own(self) -> Credentials:
-        """With what the program proves to the box that it is its own."""
-        return Credentials(operator=self._known().operator or None)
+        return messages_of(self._known(), topic)
 
     def _started(self) -> ThreadRunner | ProcessRunner:
         if self._runner is None:

@@ -47,15 +47,15 @@ class Certificate(NamedTuple):
     def problem(self, wall: int) -> str:
         """Why it is not valid at an instant; empty where it is."""
         if wall >= self.ends:
-            return f"has expired on {_day(self.ends)}"
-        return f"is not valid before {_day(self.begins)}" if wall < self.begins else ""
+            return f"has expired on {day(self.ends)}"
+        return f"is not valid before {day(self.begins)}" if wall < self.begins else ""
 
     def warning(self, wall: int) -> str:
         """What is to be done about it some time soon; empty where there is nothing."""
         if problem := self.problem(wall):
             return f"{problem}: clients refuse it"
         days = (self.ends - wall) // DAY_MS
-        return f"expires on {_day(self.ends)}, in {days} days" if days < WARNED_DAYS else ""
+        return f"expires on {day(self.ends)}, in {days} days" if days < WARNED_DAYS else ""
 
 
 def certificate_in(path: Path) -> Certificate:
@@ -141,7 +141,8 @@ def _why(error: ssl.SSLError) -> str:
     return (error.reason or str(error)).replace("_", " ").lower()
 
 
-def _day(wall: int) -> str:
+def day(wall: int) -> str:
+    """An instant as people write it."""
     return datetime.fromtimestamp(wall / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -162,9 +163,7 @@ class Certificates:
                 "tlsAllowInsecureConnection: clients whose certificate is not of tlsTrustCertsFilePath are refused all "
                 "the same; those that show none are let in unless tlsRequireTrustedClientCertOnConnect is set"
             )
-        log.info(
-            "TLS with the certificate of %s, valid until %s", self.certificate.subject, _day(self.certificate.ends)
-        )
+        log.info("TLS with the certificate of %s, valid until %s", self.certificate.subject, day(self.certificate.ends))
 
     def watch(self, timers: Timers, now: Now) -> None:
         """Look again and again, by the clock that `pulsarbox clock advance` moves too."""
@@ -189,7 +188,7 @@ class Certificates:
             log.error("the new certificate is not used, the one of before goes on: %s", error)
             return
         self._stamp, self._refused, self._warn_at = stamp, None, 0
-        log.info("new certificate: %s, valid until %s", self.certificate.subject, _day(self.certificate.ends))
+        log.info("new certificate: %s, valid until %s", self.certificate.subject, day(self.certificate.ends))
 
     def _made(self, wall: int) -> tuple[ssl.SSLContext, Certificate]:
         found = certificate_in(self.path)

@@ -47,6 +47,13 @@ class Running:
     certificate: str = ""
     """The file of the box's own certificate, an absolute path: who may read it knows whom to expect."""
 
+    def local_url(self, web: bool) -> str:
+        """Where this machine reaches the Admin API, or the Pulsar protocol: without TLS where that can be."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        plain, tls = (self.web_port, self.web_tls_port) if web else (self.port, self.tls_port)
+        schemes = ("http", "https") if web else ("pulsar", "pulsar+ssl")
+        return f"{schemes[0]}://{host}:{plain}" if plain >= 0 else f"{schemes[1]}://{host}:{tls}"
+
     @property
     def broker_urls(self) -> str:
         """Those that there are."""

@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def target(origin: str, operator: str = "") -> Target:
-    return Target("http://h:1", origin, (("h", 1),), operator)
+    return Target("http://h:1", origin, (("h", 1),), operator=operator)
 
 
 def in_use(**fields: str) -> None:
@@ -31,7 +31,7 @@ def in_use(**fields: str) -> None:
 
 
 def shown(found: Credentials) -> tuple[str, bytes]:
-    return found.method, found.proof()
+    return found.proof()
 
 
 def test_the_places_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
