@@ -164,9 +164,8 @@ class Run:
         self.topics = topics[: random.choice((1, 2, 3))]
         self.clients = self._make_clients()
         self.governor = self._govern(seed) if self.governed else None
-        for client in self.clients:
-            if self.delayed and isinstance(client, SimulatedProducer):
-                client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
+        if self.delayed:
+            self._delay(seed)
         self._crash_every = random.choice((0.0, 3.0, 8.0))
         self._faults = faults_of(random)
         if engine == "lmdb" and self._crash_every:
@@ -179,17 +178,20 @@ class Run:
         """The same."""
         if self.undertaker is not None:
             self._make_it_rough()
-        self.compactor: Compactor | None = None
-        if compacted:
-            self.compactor = Compactor(self.box, self.topics, self.model.tables, seed)
-            self._compact()
+        self.compactor = self._compact(seed) if compacted else None
 
-    def _compact(self) -> None:
-        """Chunks stay or go together, which is judged elsewhere; what is published is to be cut off in the middle."""
+    def _compact(self, seed: int) -> Compactor:
+        """Chunks stay or go together, which is judged elsewhere; compactions are to be cut off in the middle."""
         self._crash_every = self._crash_every or 4.0
         for client in self.clients:
             if isinstance(client, SimulatedProducer):
                 client.chunking = 0.0
+        return Compactor(self.box, self.topics, self.model.tables, seed)
+
+    def _delay(self, seed: int) -> None:
+        for client in self.clients:
+            if isinstance(client, SimulatedProducer):
+                client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
 
     def _make_it_rough(self) -> None:
         """Much is given back, commits fail and the power goes: that is what dead letters are about."""
