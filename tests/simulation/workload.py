@@ -165,7 +165,8 @@ class Run:
         self.model.spares = self.governed and self.delayed
         self.clients = self._make_clients()
         self.governor = self._govern(seed) if self.governed else None
-        self._delay(seed)
+        if self.delayed:
+            self._delay(seed)
         self._crash_every = random.choice((0.0, 3.0, 8.0))
         self._faults = faults_of(random)
         if engine == "lmdb" and self._crash_every:
@@ -181,7 +182,7 @@ class Run:
         self.compactor = self._compact(seed) if compacted else None
 
     def _compact(self, seed: int) -> Compactor:
-        """Chunks stay or go together, which is judged elsewhere; what is published is to be cut off in the middle."""
+        """Chunks stay or go together, which is judged elsewhere; compactions are to be cut off in the middle."""
         self._crash_every = self._crash_every or 4.0
         for client in self.clients:
             if isinstance(client, SimulatedProducer):
@@ -189,9 +190,9 @@ class Run:
         return Compactor(self.box, self.topics, self.model.tables, seed)
 
     def _delay(self, seed: int) -> None:
-        """How much each producer delays, where that is what the seed is about."""
+        """How much each producer delays."""
         for client in self.clients:
-            if self.delayed and isinstance(client, SimulatedProducer):
+            if isinstance(client, SimulatedProducer):
                 client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
 
     def _make_it_rough(self) -> None:
