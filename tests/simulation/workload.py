@@ -165,8 +165,7 @@ class Run:
         self.model.spares = self.governed and self.delayed
         self.clients = self._make_clients()
         self.governor = self._govern(seed) if self.governed else None
-        if self.delayed:
-            self._delay(seed)
+        self._delay(seed)
         self._crash_every = random.choice((0.0, 3.0, 8.0))
         self._faults = faults_of(random)
         if engine == "lmdb" and self._crash_every:
@@ -190,9 +189,9 @@ class Run:
         return Compactor(self.box, self.topics, self.model.tables, seed)
 
     def _delay(self, seed: int) -> None:
-        """How much each producer delays."""
+        """How much each producer delays, where that is what the seed is about."""
         for client in self.clients:
-            if isinstance(client, SimulatedProducer):
+            if self.delayed and isinstance(client, SimulatedProducer):
                 client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
 
     def _make_it_rough(self) -> None:
