@@ -18,6 +18,7 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.dead_letter_office import DeadLetterOffice
 from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
+from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
@@ -25,6 +26,7 @@ from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.broker.security.proof import look_again
+from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
@@ -73,11 +75,14 @@ class Broker:
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
+        self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:
             look_again(self.authentication, self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
-        self.command_table: dict[int, CommandRow] = command_table()
+        self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
+        self.refusals = Refusals()
+        """What clients were refused, for the log."""
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
         self.on_shutdown: Callable[[str], None] | None = None

@@ -16,9 +16,10 @@ from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
-from pulsarbox.errors import PersistenceError, PulsarBoxError
+from pulsarbox.errors import AuthorizationError, PersistenceError, PulsarBoxError
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.commands import COMMANDS, parse_command
+from pulsarbox.protocol.features import told_code
 from pulsarbox.protocol.frames import Frame
 from pulsarbox.protocol.metadata import BROKER_ENTRY_MAGIC, with_broker_entry_metadata
 from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, CommandSend
@@ -28,7 +29,9 @@ from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
+    from pulsarbox.broker.command_table import CommandRow
     from pulsarbox.broker.security.proof import Proof
+    from pulsarbox.broker.topic_lists import TopicList
 
 log = logging.getLogger(__name__)
 
@@ -70,10 +73,8 @@ class ServerCnx:
         """The listener whose own port that is (bindAddresses); empty for the port of all."""
         self.principal: Principal | None = None
         """Who the client has proved to be; None while it has not, and where authentication is off."""
-        self.original: Principal | None = None
-        """Behind a proxy, on whose behalf it asks, beside ``principal``, the proxy itself; None without a proxy."""
         self.proof: Proof | None = None
-        """What the client has shown to prove that, and what is done when it ends; None where nothing ends."""
+        """What the client has proved that with, and what is done when that ends; None where nothing can end."""
         self.state = State.START
         self.client_version = ""
         self.protocol_version = 0
@@ -87,6 +88,8 @@ class ServerCnx:
         """Producers that are not open yet: what they need is not durable, or they wait for the topic or their name."""
         self.opening: dict[tuple[str, int], int] = {}
         """Consumers whose topic or subscription is not durable yet, and the request that opens each."""
+        self.watched: dict[int, TopicList] = {}
+        """The lists of topics that it watches, by the watcher's id."""
         self.pending_sends = 0
         """Entries of all its producers that are not stored yet."""
         self.held_bytes = 0
@@ -132,12 +135,28 @@ class ServerCnx:
             self.abort(f"{COMMANDS[command.type].name} is not accepted in state {self.state.value}")
             return
         body = getattr(command, COMMANDS[command.type].field)
+        if row.rule is not None and not self._may(row, body, now):
+            return
         try:
             row.handler(self, body, now)
         except ProtocolError as error:
             self.abort(str(error))
         except PulsarBoxError as error:
             self._refuse(body, error)
+
+    def _may(self, row: "CommandRow", body: Any, now: Now) -> bool:
+        """Whether the client may send a command. If not, it is told, and nothing of the command is carried out."""
+        assert row.rule is not None
+        try:
+            row.rule(self.broker.core.authorization, self.principal, body)
+        except PulsarBoxError as error:
+            text = str(error)
+            if isinstance(error, AuthorizationError):
+                text = f"Client is not authorized to {row.words}: {text}"
+            self.broker.refusals.tell(self.principal, self.address, COMMANDS[row.type].name, str(error), now)
+            self.outbox.send(row.refusal(body.request_id, self.code_of(error), text))
+            return False
+        return True
 
     def _send(self, send: CommandSend, payload: bytes, now: Now) -> None:
         producer = self.producers.get(send.producer_id)
@@ -165,7 +184,11 @@ class ServerCnx:
         if request_id is None:
             log.warning("%s from %s refused: %s", type(body).__name__, self.address, error)
         else:
-            self.outbox.send(replies.error(request_id, error.server_error, str(error)))
+            self.outbox.send(replies.error(request_id, self.code_of(error), str(error)))
+
+    def code_of(self, error: PulsarBoxError) -> int:
+        """The code of an error as this client takes it for what it is."""
+        return told_code(error.server_error, error.in_vain, self.client_version)
 
     @property
     def overdrawn(self) -> bool:
@@ -209,6 +232,8 @@ class ServerCnx:
             consumer.closed = True  # all of them first: none gets what another one held, and has it counted again
         for consumer in consumers:
             consumer.subscription.remove_consumer(consumer, now, lost=True)
+        for watcher_id in list(self.watched):
+            self.broker.topics.lists.leave(self, watcher_id)
         self.broker.cnxs.pop(self, None)
         self._tell_alive(False, now)
 

@@ -251,10 +251,31 @@ def address(patient: Patient) -> Iterator[Check]:
     others = open_to_others(settings)
     if not others:
         yield Check("address", OK, f"listens on {settings.bindAddress} only (bindAddress)")
+    elif settings.authenticationEnabled:
+        yield Check(
+            "address", OK, f"listens on {', '.join(others)}: others can reach it, and have to prove who they are"
+        )
     else:
         name = "bindAddress" if others == [settings.bindAddress] else "bindAddress, bindAddresses"
-        advice = "there is no authentication: let nobody reach it whom you do not trust, or use --host localhost"
+        advice = "there is no authentication (authenticationEnabled): let nobody reach it whom you do not trust"
         yield Check("address", WARN, f"listens on {', '.join(others)}, so others can reach it ({name})", advice)
+
+
+def authentication(patient: Patient) -> Iterator[Check]:
+    """Whether clients can prove who they are as the settings want it."""
+    from pulsarbox.broker.security.configured import authentication_of
+
+    try:
+        found = authentication_of(patient.settings)
+    except ConfigError as error:
+        yield Check("authentication", FAIL, str(error), "put that right: a box does not start like this")
+        return
+    if found is None:
+        yield Check("authentication", OK, "off: whoever reaches the box may do everything (authenticationEnabled)")
+        return
+    anonymous = patient.settings.anonymousUserRole
+    rest = f", all others are {anonymous} (anonymousUserRole)" if anonymous else ""
+    yield Check("authentication", OK, f"clients prove who they are: {', '.join(found.methods)}{rest}")
 
 
 def certificate(patient: Patient) -> Iterator[Check]:
@@ -289,7 +310,7 @@ def dead_letters(patient: Patient) -> Iterator[Check]:
     try:
         secure = running.web_port == OFF
         place = (running.host, running.web_tls_port if secure else running.web_port)
-        known = Credentials(pinned=running.certificate)
+        known = Credentials(pinned=running.certificate, operator=running.operator)
         with Admin([place], LETTERS_SECONDS, secure=secure, credentials=known) as admin:
             namespaces = [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
             topics = [row for each in namespaces for row in admin.dead_letter_topics(each)]
@@ -338,6 +359,7 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
     sync,
     ports,
     address,
+    authentication,
     certificate,
     dead_letters,
     loopback,

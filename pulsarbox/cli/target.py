@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
 ADMIN_VARIABLE: Final = "PULSARBOX_ADMIN_URL"
+CONTEXT_ORIGIN: Final = "the context in use"
+DEFAULT_ORIGIN: Final = "the default"
 DEFAULT_SERVICE: Final = "pulsar://localhost:6650"
 DEFAULT_ADMIN: Final = "http://localhost:8080"
 
@@ -41,8 +43,11 @@ _ADMIN_URL: Final = click.option(
     help=f"Admin URL of the broker, such as {DEFAULT_ADMIN}. Else {ADMIN_VARIABLE}, else the box that runs here.",
 )
 TRUST: Final = (
+    click.option(
+        "--token-file", metavar="FILE", help="A file with a token that proves who asks. Else PULSARBOX_TOKEN."
+    ),
     click.option("--auth-plugin", metavar="NAME", help="token, tls, basic. Else PULSARBOX_AUTH_PLUGIN."),
-    click.option("--auth-params", metavar="TEXT", help="What that needs. Else PULSARBOX_AUTH_PARAMS."),
+    click.option("--auth-params", metavar="TEXT", help="What that needs, or file:PATH. Else PULSARBOX_AUTH_PARAMS."),
     click.option(
         "--tls-trust-cert-path",
         metavar="FILE",
@@ -55,7 +60,8 @@ TRUST: Final = (
 )
 """With what a broker is talked to; what it is called in ``Target.options``."""
 TRUST_NAMES: Final = (
-    *("auth_plugin", "auth_params", "tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
+    *("token_file", "auth_plugin", "auth_params"),
+    *("tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
 )
 
 
@@ -71,7 +77,9 @@ class Target:
     """Hosts and ports of the URL, in its order."""
     certificate: str = ""
     """Of a box that runs here: the file with its certificate, which its client expects to see."""
-    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    operator: str = field(default="", repr=False)
+    """What that box has written into its data directory for us; empty where it has not, or is another user's."""
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What the command line says of trust and credentials."""
 
     @property
@@ -83,7 +91,7 @@ class Target:
         """With what it is talked to: see ``credentials_for``. Raises Misused."""
         from pulsarbox.cli.credentials import credentials_for
 
-        made = credentials_for({**self.options, **(options or {})}, file or {})
+        made = credentials_for({**self.options, **(options or {})}, file or {}, self)
         return replace(made, pinned=self.certificate) if self.certificate and self.secure else made
 
     def unreachable(self, reason: str) -> Failed:
@@ -216,9 +224,10 @@ def _find(
         return _target(door, *given)
     found = _of_the_box(config_file, data_dir) or _in_memory()
     if found is None:
-        return _target(door, door.default, "the default")
+        return _target(door, door.default, DEFAULT_ORIGIN)
     running, origin = found
-    return replace(_target(door, running.local_url(door is _ADMIN), origin), certificate=running.certificate)
+    found_one = _target(door, running.local_url(door is _ADMIN), origin)
+    return replace(found_one, certificate=running.certificate, operator=running.operator)
 
 
 def _given(
@@ -252,7 +261,7 @@ def checked_urls(context: Mapping[str, str]) -> None:
 
 def _of_the_context(field: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
     context = current_context(environ) or {}
-    return (context[field], "the context in use") if context.get(field) else None
+    return (context[field], CONTEXT_ORIGIN) if context.get(field) else None
 
 
 def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Running, str] | None":

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pulsarbox import __version__
-from pulsarbox.client.credentials import Credentials
+from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected, told
 from pulsarbox.client.loop import READ, WRITE, Loop
 from pulsarbox.errors import PulsarBoxError
@@ -20,7 +20,9 @@ from pulsarbox.protocol.commands import encode_frame, parse_command
 from pulsarbox.protocol.features import DEFAULT_MAX_MESSAGE_SIZE, PROTOCOL_VERSION
 from pulsarbox.protocol.frames import FrameDecoder, max_frame_size
 from pulsarbox.protocol.PulsarApi_pb2 import (
+    AuthData,
     BaseCommand,
+    CommandAuthResponse,
     CommandConnect,
     CommandConnected,
     CommandMessage,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 Address = tuple[str, int]
 
+CLIENT_VERSION: Final = f"pulsarbox-{__version__}"
 CONNECT_SECONDS: Final = 10.0
 KEEP_ALIVE_SECONDS: Final = 30.0
 """Silence after which the broker is asked whether it is there; after twice as long it is not."""
@@ -72,10 +75,16 @@ class Connection:
     """A socket that has shaken hands. Made by ``connect``."""
 
     def __init__(
-        self, loop: Loop, sock: socket.socket, address: Address, held: Callable[[], int] | None = None
+        self,
+        loop: Loop,
+        sock: socket.socket,
+        address: Address,
+        credentials: Credentials = NOBODY,
+        held: Callable[[], int] | None = None,
     ) -> None:
         """``held``: the bytes that TLS has taken from the socket already, of which epoll knows nothing."""
         self.address = address
+        self._credentials = credentials
         self.producers: dict[int, Attached] = {}
         self.consumers: dict[int, Attached] = {}
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
@@ -244,6 +253,20 @@ class Connection:
     def _ping(self, command: BaseCommand, rest: bytes) -> None:
         self.send(encode_frame(BaseCommand(type=BaseCommand.PONG, pong=CommandPong())))
 
+    def _challenged(self, command: BaseCommand, rest: bytes) -> None:
+        """What proved who we are has expired: show it again, as it is now."""
+        try:
+            method, shown = self._credentials.proof()
+        except PulsarBoxError as error:
+            self.close(str(error))
+            return
+        response = CommandAuthResponse(
+            client_version=CLIENT_VERSION,
+            response=AuthData(auth_method_name=method, auth_data=shown),
+            protocol_version=PROTOCOL_VERSION,
+        )
+        self.send(encode_frame(BaseCommand(type=BaseCommand.AUTH_RESPONSE, authResponse=response)))
+
     def _hello(self, command: BaseCommand, rest: bytes) -> None:
         self._connected = command.connected
         if command.connected.max_message_size > 0:
@@ -287,18 +310,16 @@ class Connection:
         for each in attached:
             each.lost(self.closed)
 
-    def shake_hands(self, proxy_to: str, proof: tuple[str, bytes], seconds: float) -> None:
-        """CONNECT, and wait for CONNECTED. ``proxy_to``: the broker behind a proxy, as host:port; empty for none.
-
-        ``proof``: the method and data of authentication.
-        """
+    def shake_hands(self, proxy_to: str, seconds: float) -> None:
+        """CONNECT, and wait for CONNECTED. ``proxy_to``: the broker behind a proxy, as host:port; empty for none."""
         connect = CommandConnect(
-            client_version=f"pulsarbox-{__version__}",
+            client_version=CLIENT_VERSION,
             protocol_version=PROTOCOL_VERSION,
-            feature_flags=FeatureFlags(supports_auth_refresh=False, supports_partial_producer=False),
+            feature_flags=FeatureFlags(supports_auth_refresh=True, supports_partial_producer=False),
         )
-        if proof[0]:
-            connect.auth_method_name, connect.auth_data = proof
+        method, shown = self._credentials.proof()
+        if method:
+            connect.auth_method_name, connect.auth_data = method, shown
         if proxy_to:
             connect.proxy_to_broker_url = proxy_to
         self.send(encode_frame(BaseCommand(type=BaseCommand.CONNECT, connect=connect)))
@@ -330,6 +351,7 @@ _ANSWERS: Final = {
 _HANDLERS: Final[dict[int, Callable[[Connection, BaseCommand, bytes], None]]] = {
     **dict.fromkeys(_ANSWERS, Connection._answer),
     BaseCommand.CONNECTED: Connection._hello,
+    BaseCommand.AUTH_CHALLENGE: Connection._challenged,
     BaseCommand.MESSAGE: Connection._message,
     BaseCommand.SEND_RECEIPT: Connection._receipt,
     BaseCommand.SEND_ERROR: Connection._to_producer,
@@ -346,8 +368,8 @@ class Wire(NamedTuple):
 
     tls: ssl.SSLContext | None = None
     """What a handshake goes by; None without TLS."""
-    proof: tuple[str, bytes] = ("", b"")
-    """The method and data of authentication."""
+    credentials: Credentials = NOBODY
+    """What proves who asks."""
 
 
 PLAIN: Final = Wire()
@@ -356,7 +378,7 @@ PLAIN: Final = Wire()
 def wire_of(credentials: Credentials, secure: bool) -> Wire:
     """How brokers are talked to with these credentials. Raises NotConnected for files that cannot be used."""
     try:
-        return Wire(credentials.tls() if secure else None, credentials.proof())
+        return Wire(credentials.tls() if secure else None, credentials)
     except OSError as error:
         raise NotConnected(f"the certificates cannot be used: {error}") from error
 
@@ -376,9 +398,9 @@ def connect(
     if wire.tls is not None:
         sock = wrapped = _wrapped(sock, wire.tls, address[0], seconds)
         held = wrapped.pending
-    connection = Connection(loop, sock, address, held)
+    connection = Connection(loop, sock, address, wire.credentials, held)
     try:
-        connection.shake_hands(proxy_to, wire.proof, seconds)
+        connection.shake_hands(proxy_to, seconds)
     except BaseException:
         connection.close()
         raise

@@ -44,7 +44,7 @@ class AuthenticationSettings:
         table="authentication",
     )
     tokenSecretKey: str = secret_setting(
-        f"The secret key that tokens are signed with: {_KEY}. `pulsarbox admin tokens` makes keys and tokens.",
+        f"The secret key that tokens are signed with: {_KEY}. `pulsarbox token create ROLE` makes keys and tokens.",
         table="authentication",
     )
     tokenPublicKey: str = setting(

@@ -39,10 +39,10 @@ class Facts:
     maximum: float | None
     choices: tuple[str, ...]
     dynamic: bool
-    empty: int | None = None
-    """What a number is where the text is empty; None where it must be a number."""
     secret: bool = False
     """What it holds may be a secret itself: it is not shown."""
+    empty: int | None = None
+    """What a number is where the text is empty; None where it must be a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,7 @@ class Setting:
         return self.facts.dynamic
 
     def shown(self, value: Value) -> Value:
-        """The value as it may be shown, and as a file has it; of a secret the place where it is, if it names one."""
-        if self.facts.empty is not None and value == self.facts.empty:
-            return ""
+        """The value as it may be shown: of a secret only the place where it is, if it names one."""
         if not self.facts.secret or not isinstance(value, str) or not value or _is_a_place(value):
             return value
         return MASK
@@ -104,6 +102,10 @@ class Setting:
     def parse(self, text: str) -> Value:
         """The value that a text of a properties file or an environment variable stands for; ``ValueError`` as above."""
         return self.check(self._read(text.strip()))
+
+    def written(self, value: Value) -> Value:
+        """The value as a file has it."""
+        return "" if self.facts.empty is not None and value == self.facts.empty else value
 
     def _takes(self, value: Value) -> bool:
         if self.facts.choices:
@@ -150,17 +152,17 @@ def setting(
     return field(default=default, metadata={METADATA_KEY: facts})
 
 
-def port_setting(default: int, meaning: str, table: str) -> int:
-    """Declares a field that is a port: an empty text stands for OFF."""
-    facts = Facts(meaning, table, "", 0, 65535, (), dynamic=False, empty=OFF)
-    return field(default=default, metadata={METADATA_KEY: facts})
-
-
 def secret_setting(meaning: str, *, table: str) -> str:
     """Declares a field of ``Settings`` whose text may be a secret, or names the place where it is."""
     facts = Facts(meaning, table, "", None, None, (), dynamic=False, secret=True)
     declared: str = field(default="", metadata={METADATA_KEY: facts})
     return declared
+
+
+def port_setting(default: int, meaning: str, table: str) -> int:
+    """Declares a field that is a port: an empty text stands for OFF."""
+    facts = Facts(meaning, table, "", 0, 65535, (), dynamic=False, empty=OFF)
+    return field(default=default, metadata={METADATA_KEY: facts})
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final, cast
 
 from pulsarbox.config.authentication_settings import AuthenticationSettings
+from pulsarbox.config.authorization_settings import AuthorizationSettings
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.keep_settings import KeepSettings
 from pulsarbox.config.policy_settings import PolicySettings
@@ -19,6 +20,7 @@ from pulsarbox.config.tables import TABLES
 from pulsarbox.config.throttle_settings import ThrottleSettings
 from pulsarbox.config.tls_settings import TlsSettings
 from pulsarbox.config.together import check_together
+from pulsarbox.config.topic_list_settings import TopicListSettings
 from pulsarbox.config.web_settings import WebSettings
 
 MIB: Final = 1024 * 1024
@@ -32,7 +34,9 @@ class Settings(
     ThrottleSettings,
     ClientPolicySettings,
     AuthenticationSettings,
+    AuthorizationSettings,
     TlsSettings,
+    TopicListSettings,
 ):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 

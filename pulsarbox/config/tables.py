@@ -13,6 +13,7 @@ TABLES: Final = {
     "managedLedger": "How a topic's messages are cut into ledgers, and the cache in front of them",
     "journal": "The log on disk",
     "authentication": "How clients prove who they are",
+    "authorization": "What clients may do who have proved who they are",
     "admin": "The Admin REST API",
     "metrics": "What is told at /metrics and /status.html",
     "logging": "What the broker says about itself",

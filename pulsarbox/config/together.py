@@ -28,6 +28,12 @@ def check_together(settings: "Settings") -> None:
             "looks at the messages in it: set one of them to false"
         )
         raise ConfigError("", "preciseDispatcherFlowControl", problem)
+    if settings.authorizationEnabled and not settings.authenticationEnabled:
+        problem = (
+            "needs authenticationEnabled = true: what a client may do cannot be asked of one that has no name; set "
+            "both, or neither"
+        )
+        raise ConfigError("", "authorizationEnabled", problem)
     _check_listeners(settings)
     _check_tls(settings)
     for name in settings.subscriptionTypesEnabled.split(","):

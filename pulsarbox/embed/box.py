@@ -266,7 +266,8 @@ class PulsarBox:
         self._started()
         try:
             known = self._known()
-            return ask(known.local_url(True), method, path, body, credentials=Credentials(pinned=known.certificate))
+            own = Credentials(pinned=known.certificate, operator=known.operator)
+            return ask(known.local_url(True), method, path, body, credentials=own)
         except WebRefused as error:
             raise BoxError(f"{method} {path}: {error} (HTTP {error.status})") from error
         except OSError as error:

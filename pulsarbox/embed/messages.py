@@ -51,7 +51,8 @@ def messages_of(box: Running, topic: str) -> list[Message]:
     Raises TopicNotFound where there is none, and what else the client raises.
     """
     secure = box.port < 0
-    port, known = box.tls_port if secure else box.port, Credentials(pinned=box.certificate)
+    port = box.tls_port if secure else box.port
+    known = Credentials(pinned=box.certificate, operator=box.operator)
     client = Client([(box.host, port)], READ_SECONDS_MAX, secure=secure, credentials=known)
     try:
         options = Subscribing(f"pulsarbox-{uuid.uuid4().hex}", durable=False, create=False)

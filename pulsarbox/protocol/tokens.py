@@ -15,7 +15,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from pulsarbox.protocol.secret_places import read_from
+from pulsarbox.config.secret_places import read_from
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
@@ -31,6 +31,10 @@ _RSA_BITS: Final = {"256": 2048, "384": 3072, "512": 4096}
 
 class TokenError(ValueError):
     """A key or a token cannot be used; says why."""
+
+
+class TokenExpired(TokenError):
+    """A token was good, and is not any more."""
 
 
 def key_bytes(named: str) -> bytes:
@@ -97,14 +101,16 @@ def check_times(claims: Mapping[str, Any], now: float, skew: float = 0) -> None:
 
     ``skew``: by how much the clock of who has made it may differ, in seconds.
     """
-    for name, wrong in (("exp", "it has expired"), ("nbf", "its time has not come")):
+    for name in ("exp", "nbf"):
         at = claims.get(name)
         if at is None:
             continue
         if isinstance(at, bool) or not isinstance(at, int | float) or not isfinite(at):
             raise TokenError(f"the token is not valid: its {name} is no time")
-        if at + skew <= now if name == "exp" else at - skew > now:
-            raise TokenError(f"the token is not valid: {wrong}")
+        if name == "exp" and at + skew <= now:
+            raise TokenExpired("the token is not valid: it has expired")
+        if name == "nbf" and at - skew > now:
+            raise TokenError("the token is not valid: its time has not come")
 
 
 def validated(token: str, key: Any, algorithms: Sequence[str], now: float) -> dict[str, Any]:

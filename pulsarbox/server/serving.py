@@ -7,6 +7,7 @@ a process that is the box's own; ``pulsarbox.embed`` must not.
 import asyncio
 import logging
 import os
+import secrets
 import socket
 import time
 from importlib import import_module
@@ -105,7 +106,8 @@ class Serving:
         Raises ConfigError, PersistenceError or OSError where it cannot; then nothing is left open.
         """
         settings = self._settings
-        authentication = authentication_of(settings)
+        operator = secrets.token_hex(32) if settings.authenticationEnabled else ""
+        authentication = authentication_of(settings, operator)
         # Another process may have a data directory: that is said first. One that is not there is made once the ports
         # are ours, so that a start which fails leaves none behind.
         made = self._data is None or is_made(self._data)
@@ -152,6 +154,7 @@ class Serving:
             clock=settings.brokerClock,
             faults=settings.faultInjectionEnabled,
             embedded=self._embedded,
+            operator=operator,
             broker_url_tls=endpoints.broker_url_tls,
             web_url_tls=endpoints.web_url_tls,
             tls_port=ports.broker_tls,

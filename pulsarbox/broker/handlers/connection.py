@@ -22,7 +22,9 @@ def connect(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
         and cnx.protocol_version >= BROKER_ENTRY_METADATA_SINCE
     ):
         cnx.body_of = with_index
-    cnx.outbox.send(replies.connected(settings.maxMessageSize, cnx.protocol_version, broker_features()))
+    watched = settings.enableBrokerTopicListWatcher and settings.enableBrokerSideSubscriptionPatternEvaluation
+    features = broker_features(topic_watchers=watched, topic_watcher_reconcile=watched)
+    cnx.outbox.send(replies.connected(settings.maxMessageSize, cnx.protocol_version, features))
 
 
 def ping(cnx: ServerCnx, command: CommandPing, now: Now) -> None:

@@ -28,6 +28,8 @@ class Authentication:
         """By name and method of the provider, since the start."""
         self.failures: Counter[tuple[str, str, str]] = Counter()
         """By name and method of the provider, and Pulsar's word for the reason."""
+        self.expired = 0
+        """Tokens among them that had expired."""
         self._next_line = float("-inf")
         self._left_out = 0
 
@@ -104,6 +106,7 @@ class Authentication:
             found = provider.authenticate(data, certificate, now.wall)
         except Refused as error:
             self.failures[provider.name, provider.method, error.code] += 1
+            self.expired += error.is_expired
             raise
         self.successes[provider.name, provider.method] += 1
         return found

@@ -2,11 +2,16 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pulsarbox.broker.security.authentication import Authentication
+from pulsarbox.broker.security.authorization import roles_of
+from pulsarbox.broker.security.operator import OperatorProvider
 from pulsarbox.broker.security.provider import Provider
 from pulsarbox.config import ConfigError, Settings
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.security.token import TokenProvider
 
 T = TypeVar("T")
 _JAVA: Final = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
@@ -14,10 +19,11 @@ PROVIDERS: Final = {"token": "Token", "basic": "Basic", "tls": "Tls"}
 """The words of authenticationProviders, and how Pulsar's classes of them end."""
 
 
-def authentication_of(settings: Settings) -> Authentication | None:
+def authentication_of(settings: Settings, operator: str = "") -> Authentication | None:
     """None where authentication is off. Raises ConfigError where the settings cannot work.
 
-    What a provider stands on (JWT, hashes of passwords) is imported only where that provider is asked for.
+    ``operator``: the secret of an OperatorProvider, empty for none. What a provider stands on (JWT, hashes of
+    passwords) is imported only where that provider is asked for.
     """
     if not settings.authenticationEnabled:
         return None
@@ -26,8 +32,11 @@ def authentication_of(settings: Settings) -> Authentication | None:
         raise ConfigError(
             "", "authenticationProviders", "authenticationEnabled is true, and there is no provider: token, basic, tls"
         )
-    made: dict[str, Callable[[Settings], Provider]] = {"token": _token, "basic": _basic, "tls": _tls}
-    return Authentication([made[word](settings) for word in words], settings.anonymousUserRole.strip())
+    made: dict[str, Callable[[Settings], Provider]] = {"token": token_provider, "basic": _basic, "tls": _tls}
+    providers = [made[word](settings) for word in words]
+    if operator:
+        providers.append(OperatorProvider(operator, _operator_role(settings)))
+    return Authentication(providers, settings.anonymousUserRole.strip())
 
 
 def providers_of(settings: Settings) -> list[str]:
@@ -43,7 +52,8 @@ def providers_of(settings: Settings) -> list[str]:
     return list(found)
 
 
-def _token(settings: Settings) -> Provider:
+def token_provider(settings: Settings) -> "TokenProvider":
+    """What checks tokens. Raises ConfigError where the settings cannot work."""
     from pulsarbox.broker.security.token import Claims, Key, TokenProvider, key_set, public, secret
     from pulsarbox.broker.security.watched_file import WatchedFile
 
@@ -61,7 +71,7 @@ def _token(settings: Settings) -> Provider:
             "",
             "tokenSecretKey",
             "the provider token has no key: set tokenSecretKey, tokenPublicKey or tokenJwksFile "
-            "(`pulsarbox token create` makes a secret key)",
+            "(`pulsarbox token create ROLE` makes a secret key)",
         )
     if settings.tokenAudienceClaim.strip() and not settings.tokenAudience.strip():
         raise ConfigError("", "tokenAudience", "tokenAudienceClaim is set, and what this box is called there is not")
@@ -72,6 +82,13 @@ def _token(settings: Settings) -> Provider:
         skew=settings.tokenAllowedClockSkewSeconds,
     )
     return TokenProvider(tuple(keys), claims, watched)
+
+
+def _operator_role(settings: Settings) -> str:
+    """The first superuser that is no proxy, so that it may do everything where something has to be allowed."""
+    proxies = roles_of(settings.proxyRoles)
+    superusers = filter(None, map(str.strip, settings.superUserRoles.split(",")))
+    return next((role for role in superusers if role not in proxies), OperatorProvider.method)
 
 
 def _issuers(settings: Settings) -> frozenset[str]:

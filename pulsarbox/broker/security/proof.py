@@ -23,10 +23,14 @@ REFRESH: Final = b"PulsarAuthRefresh"
 class Proof:
     """The proof of one connection: its own, or that of the client behind a proxy which hands it on."""
 
-    def __init__(self, cnx: "ServerCnx", principal: Principal, method: str, can_refresh: bool, now: Now) -> None:
-        """``method``: the one of the connection, in which it is asked. ``can_refresh``: whether it can be."""
+    def __init__(
+        self, cnx: "ServerCnx", principal: Principal, now: Now, *, is_handed_on: bool, can_refresh: bool
+    ) -> None:
+        """``principal``: what is proved. ``can_refresh``: whether the client can be asked to prove it again."""
         self.principal = principal
-        self.method = method
+        self.is_handed_on = is_handed_on
+        """It is that of a proxy's client, which the proxy has handed on."""
+        self._method = cnx.principal.method if cnx.principal is not None else principal.method
         self.is_asked = False
         """A challenge is out."""
         self._cnx = cnx
@@ -62,7 +66,7 @@ class Proof:
         else:
             self.is_asked = True
             cnx, seconds = self._cnx, self._cnx.broker.core.settings.authenticationRefreshCheckSeconds
-            cnx.outbox.send(replies.auth_challenge(self.method, REFRESH, cnx.protocol_version))
+            cnx.outbox.send(replies.auth_challenge(self._method, REFRESH, cnx.protocol_version))
             self._timer = cnx.broker.core.timers.at(now.monotonic + seconds, self._too_late)
 
     def _too_late(self, now: Now) -> None:

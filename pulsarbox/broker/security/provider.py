@@ -9,13 +9,15 @@ from pulsarbox.errors import AuthenticationError
 class Refused(AuthenticationError):
     """What was shown proves nothing. Its text is for the log and says so much that no credential can be told from it.
 
-    ``code`` is a word of Pulsar's for the metrics; ``role`` whose proof it would have been, where that is known.
+    ``code`` is a word of Pulsar's for the metrics; ``role`` whose proof it would have been, where that is known;
+    ``is_expired`` whether it had been good before.
     """
 
-    def __init__(self, text: str, code: str = "INVALID_AUTH_DATA", role: str = "") -> None:
+    def __init__(self, text: str, code: str = "INVALID_AUTH_DATA", role: str = "", *, is_expired: bool = False) -> None:
         super().__init__(text)
         self.code = code
         self.role = role
+        self.is_expired = is_expired
 
 
 class Provider(Protocol):

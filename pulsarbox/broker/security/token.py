@@ -15,6 +15,7 @@ from pulsarbox.broker.security.provider import Refused
 from pulsarbox.broker.security.watched_file import WatchedFile
 from pulsarbox.protocol.tokens import (
     TokenError,
+    TokenExpired,
     check_times,
     key_bytes,
     public_algorithms,
@@ -74,7 +75,8 @@ class TokenProvider:
         try:
             check_times(claims, now / 1000, wanted.skew)
         except TokenError as error:
-            raise Refused(_failed(error), "INVALID_TOKEN", role) from None
+            is_expired = isinstance(error, TokenExpired)
+            raise Refused(_failed(error), "INVALID_TOKEN", role, is_expired=is_expired) from None
         if wanted.audience:
             _check_audience(claims, wanted, role)
         if not role:

@@ -5,9 +5,7 @@ been told, refusals such as "exists already" among it, is still so after a crash
 """
 
 import asyncio
-import json
 import logging
-import re
 import socket
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -19,8 +17,10 @@ from aiohttp.http_exceptions import HttpProcessingError
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
+from pulsarbox.server.http.audit import Audit, printable
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
 from pulsarbox.server.http.http_connections import HttpConnection, Server
+from pulsarbox.server.http.permitting import permit
 from pulsarbox.server.http.routes import Match, Permission, split_path
 from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
@@ -44,7 +44,6 @@ BACKLOG = 1024
 
 SERVER: Final = {"Server": "pulsarbox"}
 
-_TOKEN: Final = re.compile(r"([?&;]token=)[^&;]*", re.IGNORECASE)
 _METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
 
 
@@ -60,6 +59,7 @@ class HttpServer:
         """How long a body may take to come."""
         self._body_max = 0
         self._sampling = Sampling(shell)
+        self._audit = Audit(shell.broker.refusals)
 
     async def start(
         self,
@@ -100,21 +100,28 @@ class HttpServer:
         # Before its body is read: who may not ask anything does not get to send one.
         who = who_asks(request, self._shell, self._permission(request))
         if isinstance(who, Answer):
-            return _unread(request, who)
+            return self._unread(request, who, None)
         body = await self._body(request)
         if isinstance(body, Answer):
-            return _unread(request, body)
+            return self._unread(request, body, who)
         found = self._given(request, body, who)
         if isinstance(found, Pieces):
             return await stream(request, found, SERVER)
         given = await self._durable(await self._there(found))
-        if request.method not in ("GET", "HEAD", "OPTIONS") and not request.raw_path.startswith("/topics/"):
-            _tell(request, given, who)
+        self._audit.tell(request, given, who, self._shell.now())
         # 204 has no body, and so no type of one.
         headers = {**SERVER, **given.headers}
         if given.status != 204:
             headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)
+
+    def _unread(self, request: web.BaseRequest, given: Answer, who: Principal | None) -> web.Response:
+        """The answer to a request whose body was not read to its end: after it nothing else can be read."""
+        headers = {**SERVER, "Content-Type": given.content_type}
+        response = web.Response(status=given.status, body=given.body, headers={**headers, **given.headers})
+        response.force_close()
+        self._audit.tell(request, given, who, self._shell.now())
+        return response
 
     async def _body(self, request: web.BaseRequest) -> bytes | Answer:
         """All of the body, or why it is not read to its end."""
@@ -158,13 +165,14 @@ class HttpServer:
                 request.headers.get("Host", ""),
                 request.headers.get("X-Pulsar-ListenerName", "").strip(),
                 who,
-                secure=request.protocol.secure,
+                request.protocol.secure,
             )
+            permit(call, match.route.permission)
             return match.route.handler(call)
         except PulsarBoxError as error:
             return refusal(error.http_status, str(error))
         except Exception:
-            log.exception("%s %s failed", request.method, _printable(request.raw_path))
+            log.exception("%s %s failed", request.method, printable(request.raw_path))
             return refusal(500, FAILED)
         finally:
             self._shell.kick()
@@ -177,13 +185,13 @@ class HttpServer:
             return match
         others = self._routes.methods(segments)
         if not others:
-            raise NotFound(f"There is nothing at {_printable(raw_path)}")
+            raise NotFound(f"There is nothing at {printable(raw_path)}")
         allowed = [*(["HEAD"] if "GET" in others else []), *others, "OPTIONS"]
         headers = MappingProxyType({"Allow": ",".join(allowed)})
         if method == "OPTIONS":
             return Answer(200, ", ".join(allowed).encode(), "text/plain", headers)
         reason = (
-            f"{_printable(raw_path)} is there for {', '.join(others)}, not for {method}"
+            f"{printable(raw_path)} is there for {', '.join(others)}, not for {method}"
             if method in _METHODS
             else f"{method} is not a method of this API"
         )
@@ -224,40 +232,3 @@ class HttpServer:
             except TimeoutError:
                 return refusal(ServiceNotReady.http_status, "The store did not take the change in time; it may yet")
         return given
-
-
-def _unread(request: web.BaseRequest, given: Answer) -> web.Response:
-    """The answer to a request whose body was not read to its end: after it nothing else can be read."""
-    headers = {**SERVER, "Content-Type": given.content_type}
-    response = web.Response(status=given.status, body=given.body, headers={**headers, **given.headers})
-    response.force_close()
-    path = _printable(request.raw_path)
-    log.info("%s: %s %s: refused with %d", request.remote, request.method, path, given.status)
-    return response
-
-
-def _tell(request: web.BaseRequest, given: Answer, principal: Principal | None) -> None:
-    """One line for an administrator's action: who, what, and how it ended. Messages that come by HTTP are none."""
-    address, path = request.remote or "?", _printable(request.raw_path)
-    who = address if principal is None else f"{principal.role} at {address}"
-    reason = "" if given.status < 400 else _reason(given)
-    fields = {"who": address, "method": request.method, "path": path, "status": given.status}
-    fields |= {"role": principal.role} if principal is not None else {}
-    log.log(
-        logging.WARNING if given.status in (401, 403) or given.status >= 500 else logging.INFO,
-        "%s: %s %s: %s",
-        who, request.method, path, f"refused with {given.status}: {reason}" if reason else f"done ({given.status})",
-        extra={"fields": fields | ({"reason": reason} if reason else {})},
-    )  # fmt: skip
-
-
-def _reason(given: Answer) -> str:
-    try:
-        return str(json.loads(given.body)["reason"])
-    except (ValueError, TypeError, KeyError):
-        return given.body[:200].decode(errors="replace")
-
-
-def _printable(raw_path: str) -> str:
-    """A path as the client sent it, fit for one line of a log; without a token, which some send there."""
-    return _TOKEN.sub(r"\1...", raw_path[:500]).encode("ascii", "backslashreplace").decode()

@@ -61,5 +61,5 @@ _TOPIC = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
     Route("GET", _TOPIC, Permission.TOPIC_USER, lookup),
-    Route("GET", f"{_TOPIC}/bundle", Permission.TOPIC_USER, bundle),
+    Route("GET", f"{_TOPIC}/bundle", Permission.NAMESPACE_USER, bundle),
 )

@@ -207,9 +207,9 @@ def _expanded(payload: bytes, metadata: MessageMetadata) -> bytes:
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_USER, peek),
-    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_USER, by_id),
-    Route("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_USER, examine),
-    Route("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_USER, last),
-    Route("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_USER, by_time),
+    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_CONSUMER, peek),
+    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_CONSUMER, by_id),
+    Route("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_CONSUMER, examine),
+    Route("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_CONSUMER, last),
+    Route("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_CONSUMER, by_time),
 )

@@ -13,6 +13,8 @@ from pulsarbox.server.http.routes import Permission
 from pulsarbox.server.shell import Shell
 
 METHOD: Final = "X-Pulsar-Auth-Method-Name"
+ORIGINAL: Final = "X-Original-Principal"
+"""For whom a proxy asks."""
 
 
 def who_asks(request: web.BaseRequest, shell: Shell, permission: Permission | None) -> Principal | Answer | None:
@@ -29,7 +31,8 @@ def who_asks(request: web.BaseRequest, shell: Shell, permission: Permission | No
     if permission is Permission.ANYONE and not authorization and not certificate:
         return None
     try:
-        return authentication.of_request(method, authorization, certificate, request.remote or "?", shell.now())
+        who = authentication.of_request(method, authorization, certificate, request.remote or "?", shell.now())
+        return who._replace(original=request.headers.get(ORIGINAL, ""))
     except Refused as error:
         if permission is Permission.ANYONE:
             return None

@@ -131,6 +131,22 @@ def around(broker: Broker, cluster: str) -> Iterator[Told]:
         yield _one(f"pulsar_lb_{name}", "Percent of what the machine has, 0 where it is not known", of, share)
 
 
+def authentication(broker: Broker, cluster: str) -> Iterator[Told]:
+    """Of who has proved a name, and who has not; nothing where nobody is asked for one."""
+    if broker.authentication is None:
+        return
+    proved, failed = broker.authentication.successes, broker.authentication.failures
+    of = [(f'{cluster},provider_name="{name}",auth_method="{method}"', proved[name, method]) for name, method in proved]
+    yield Metric("pulsar_authentication_success_total", "Names that were proved", itself, "counter"), of
+    of = [
+        (f'{cluster},provider_name="{name}",auth_method="{method}",reason="{code}"', count)
+        for (name, method, code), count in failed.items()
+    ]
+    yield Metric("pulsar_authentication_failures_total", "Proofs that were none", itself, "counter"), of
+    expired = broker.authentication.expired
+    yield _one("pulsar_expired_token_total", "Tokens that came and had expired", cluster, expired, "counter")
+
+
 def process_of(broker: Broker, cluster: str) -> Iterator[Told]:
     """Of the process, under the names that every client library of Prometheus uses."""
     virtual, resident = process.memory()

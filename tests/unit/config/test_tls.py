@@ -47,7 +47,7 @@ def test_a_plain_port_can_be_switched_off_where_there_is_one_with_tls(tmp_path: 
     environ = {"PULSARBOX_webServicePort": "", "PULSARBOX_webServicePortTls": "8443"}
     assert load(None, FILES, environ).settings.webServicePort == OFF
     row = settings_by_name()["webServicePort"]
-    assert (row.shown(OFF), row.shown(0)) == ("", 0)
+    assert (row.written(OFF), row.written(0)) == ("", 0)
 
 
 def test_versions() -> None:

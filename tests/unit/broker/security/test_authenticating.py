@@ -190,21 +190,20 @@ def test_timers_of_connections_that_are_gone_do_not_stay() -> None:
 def test_a_proxy_tells_on_whose_behalf_it_asks() -> None:
     client = connect(guarded(), data=token(sub="proxy"), original_principal="bob")
     assert client.names() == ["connected"]
-    assert client.cnx.principal == Principal("proxy", "token")
-    assert client.cnx.original == Principal("bob", "token")
+    assert client.cnx.principal == Principal("proxy", "token", original="bob")
 
 
 def test_pulsars_websocket_proxy_asks_for_itself() -> None:
     client = connect(guarded(), data=token(), original_principal="__websocket_dummy_original_principle")
-    assert client.cnx.original is None
+    assert client.cnx.principal == Principal("ann", "token", original="__websocket_dummy_original_principle")
 
 
 def test_what_a_proxy_hands_on_is_checked_where_that_is_wanted() -> None:
     box = guarded(authenticateOriginalAuthData=True)
-    behind: dict[str, Any] = {"original_principal": "whoever", "original_auth_method": "token"}
+    behind: dict[str, Any] = {"original_principal": "anybody", "original_auth_method": "token"}
     client = connect(box, data=token(sub="proxy"), original_auth_data=token(sub="bob").decode(), **behind)
     assert client.names() == ["connected"]
-    assert client.cnx.original == Principal("bob", "token")
+    assert client.cnx.principal == Principal("proxy", "token", original="bob")
     assert is_refused(connect(box, data=token(sub="proxy"), original_auth_data="x", **behind))
     assert is_refused(connect(box, data=token(sub="proxy"), **behind))
     # The proxy's own certificate is nobody else's.
@@ -220,7 +219,7 @@ def test_what_a_proxy_handed_on_is_asked_for_again() -> None:
     box.advance(10)
     assert client.names() == ["connected", "authChallenge"]
     client.ask("authResponse", response={"auth_method_name": "token", "auth_data": token(sub="bob", exp=NOW + 20)})
-    assert client.cnx.original == Principal("bob", "token", (NOW + 20) * 1000)
+    assert client.cnx.principal == Principal("proxy", "token", (NOW + 20) * 1000, "bob")
     box.advance(10)
     assert client.names() == ["authChallenge"]
     client.ask("authResponse", response={"auth_method_name": "token", "auth_data": token(sub="proxy")})
