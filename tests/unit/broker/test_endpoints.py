@@ -7,6 +7,7 @@ import pytest
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.endpoints import Ports, endpoints_of
 from pulsarbox.config import Settings
+from pulsarbox.config.setting import OFF
 from pulsarbox.protocol.PulsarApi_pb2 import CommandLookupTopicResponse, ServerError
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
@@ -105,3 +106,32 @@ def test_the_broker_keeps_what_it_is_told_of_a_connection() -> None:
     broker: Broker = box.broker
     cnx = broker.connected(broker.new_outbox(), "10.0.0.2:4000", box.now, reached="10.0.0.1:6652", listener="out")
     assert (cnx.reached, cnx.listener) == ("10.0.0.1:6652", "out")
+
+
+@pytest.mark.parametrize(
+    ("secure", "url", "url_tls"),
+    [
+        (False, "pulsar://192.168.0.7:6650", "pulsar+ssl://192.168.0.7:6651"),
+        (True, "pulsar://192.168.0.7:6650", "pulsar+ssl://192.168.0.7:6651"),
+    ],
+)
+def test_a_client_is_told_both_ports_of_the_host_that_it_has_reached(secure: bool, url: str, url_tls: str) -> None:
+    box = Settled()
+    box.broker.endpoints = endpoints_of(Settings(), "localhost", Ports(6650, 8080, 6651, 8443))
+    client = box.client()
+    client.cnx.secure, client.cnx.reached = secure, f"192.168.0.7:{6651 if secure else 6650}"
+    got = look_up(client)
+    assert (got.brokerServiceUrl, got.brokerServiceUrlTls) == (url, url_tls)
+
+
+def test_with_tls_only_there_is_no_other_url() -> None:
+    box = Settled()
+    box.broker.endpoints = found = endpoints_of(Settings(), "localhost", Ports(OFF, OFF, 6651, 8443))
+    client = box.client()
+    client.cnx.secure, client.cnx.reached = True, "10.0.0.1:6651"
+    got = look_up(client)
+    assert not got.HasField("brokerServiceUrl")
+    assert got.brokerServiceUrlTls == "pulsar+ssl://10.0.0.1:6651"
+    assert (found.broker_id, found.host) == ("localhost:8443", "localhost")
+    client.cnx.reached = ""
+    assert look_up(client).brokerServiceUrlTls == "pulsar+ssl://localhost:6651"
