@@ -19,9 +19,13 @@ from click.testing import CliRunner, Result
 
 from pulsarbox import PulsarBox
 from pulsarbox.cli.main import main
+from pulsarbox.client.client import Client
+from pulsarbox.client.credentials import Credentials
 from pulsarbox.config.setting import OFF
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandLookupTopic
 from tests.e2e import commands
 from tests.e2e.clients import EARLIEST, connect, receive
+from tests.tools.box import reserved_port
 from tests.tools.certificates import Authority, Pair
 
 pytestmark = pytest.mark.skipif("E2E_URL" in os.environ, reason="starts boxes of its own")
@@ -143,6 +147,23 @@ def test_a_new_certificate_is_shown_to_new_connections_and_the_old_ones_go_on(tm
         producer.send(b"as before")
         assert receive(consumer).data() == b"as before"
         client.close()
+
+
+def test_a_listener_has_a_port_with_tls_of_its_own(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    port = reserved_port(request.node, "127.0.0.1")
+    listeners = {"advertisedListeners": "in:pulsar://inside:1,in:pulsar+ssl://inside:2,out:pulsar+ssl://outside:3"}
+    with secure_box(tmp_path, bindAddresses=f"out:pulsar+ssl://127.0.0.1:{port}", **listeners) as found:
+        trust = Credentials(trusted=str(found.authority.file))
+        for place, secure, urls in (
+            (found.box.port, False, ("pulsar://inside:1", "pulsar+ssl://inside:2")),
+            (port, True, ("", "pulsar+ssl://outside:3")),
+        ):
+            client = Client([("127.0.0.1", place)], secure=secure, credentials=trust)
+            question = CommandLookupTopic(topic="persistent://public/default/t", request_id=1)
+            command = BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=question)
+            answer = client.ask(client.service(), command, 1).lookupTopicResponse
+            assert (answer.brokerServiceUrl, answer.brokerServiceUrlTls) == urls
+            client.close()
 
 
 # Our own commands ----------------------------------------------------------------------------------------------------
