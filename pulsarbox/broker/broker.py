@@ -18,6 +18,7 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.dead_letter_office import DeadLetterOffice
 from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
+from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
@@ -74,6 +75,7 @@ class Broker:
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
+        self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:
             look_again(self.authentication, self.core, now)

@@ -199,6 +199,8 @@ class Topics:
         self._tenants.require(name.namespace)
         if self.partitions(name):
             raise NotAllowed(f"Found partitioned metadata for non-partitioned topic: {name}")
+        if is_system(str(name)):
+            raise NotAllowed(f"Can not create system topic {name}: the box makes those that it needs itself")
         count = self.partitions(name.base)
         if not count and not (create and self.auto_created(name).allowed):
             raise TopicNotFound(f"Topic {name} does not exist")
@@ -209,6 +211,14 @@ class Topics:
         if not self._has_room(name, 1):
             raise NotAllowed(TOO_MANY_TOPICS)
         return self._make(name, now)
+
+    def of_box(self, name: TopicName, now: Now) -> PersistentTopic:
+        """A topic that the box keeps for itself, made where it is not there. Raises ServiceNotReady."""
+        topic = self.find(name, now) or self._make(name, now)
+        if topic in self._unloading:
+            raise ServiceNotReady(f"Topic {name} is being unloaded, try again")
+        assert isinstance(topic, PersistentTopic)
+        return topic
 
     def auto_created(self, name: TopicName) -> AutoTopics:
         """What comes into being where a client names a topic that does not exist."""
@@ -450,6 +460,8 @@ class Topics:
         if name.base != name and 0 < self.partitions(name.base) <= name.partition_index:
             raise TopicNotFound(f"Topic {name} not found")  # as Pulsar: it cannot come into being this way
         if not create:
+            raise TopicNotFound(f"Topic {name} not found")
+        if is_system(str(name)):
             raise TopicNotFound(f"Topic {name} not found")
         kind = self.auto_created(name)
         if not kind.allowed and not self.partitions(name.base):

@@ -8,6 +8,7 @@ them.
 import json
 import os
 import secrets
+import shutil
 import socket
 import sys
 import urllib.error
@@ -16,7 +17,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.config.settings import settings_by_name
 from pulsarbox.protocol.tokens import create
 from tests.suite.running import SuiteError
 from tests.tools.box import Box
@@ -56,6 +56,7 @@ class SuiteBox:
         self._folder = folder
         self._scratch = scratch
         self._key = secrets.token_bytes(32)
+        shutil.rmtree(scratch / "data", ignore_errors=True)  # tests find what those of a run before have left
         self.box = Box(scratch / "data", self._command(), scratch / "box.log", ports=(6650, 8080))
 
     def _command(self) -> list[str]:
@@ -71,7 +72,7 @@ class SuiteBox:
             "basicAuthConf": str(CONF.parent / ".htpasswd"),
             "bindAddress": "localhost",
         }
-        environ = [f"PULSARBOX_{name}={value}" for name, value in given.items() if name in settings_by_name()]
+        environ = [f"PULSARBOX_{name}={value}" for name, value in given.items()]
         words = ["start", "--config", str(CONF), "--data-dir", "{data}", "--log-level", "info"]
         return ["env", *environ, sys.executable, "-m", "pulsarbox", *words]
 

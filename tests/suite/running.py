@@ -37,6 +37,10 @@ class Outcome:
         return self.outcome == "passed"
 
     @property
+    def ended(self) -> bool:
+        return self.outcome not in ("started", "listed")
+
+    @property
     def reason(self) -> str:
         """The last line of why: of a traceback the exception."""
         lines = self.why.strip().splitlines()
@@ -80,39 +84,45 @@ def run_file(
 ) -> dict[str, Outcome]:
     """Run these tests of a file, in this order, and return how each ended."""
     ended: dict[str, Outcome] = {}
-    while remaining := [name for name in names if name not in ended]:
-        for outcome in _run_some(file, remaining, scratch, seconds):
+
+    def keep(outcome: Outcome) -> None:
+        if outcome.test in names and outcome.test not in ended:
             ended[outcome.test] = outcome
             tell(outcome)
+
+    while remaining := [name for name in names if name not in ended]:
+        _run_some(file, remaining, scratch, seconds, keep)
     return ended
 
 
-def _run_some(file: Path, names: Sequence[str], scratch: Path, seconds: float) -> list[Outcome]:
-    """Run tests until one hangs or the process ends; at least one of them is in the answer."""
-    report = scratch / f"{file.stem}.{os.getpid()}.report"
+def _run_some(file: Path, names: Sequence[str], scratch: Path, seconds: float, keep: Callable[[Outcome], None]) -> None:
+    """Run tests until one hangs or the process ends; at least one of them is told of to ``keep``."""
+    report = scratch / f"{file.stem}.report"
     report.unlink(missing_ok=True)
     process, log = _child(file, report, names, scratch)
-    rows, since = 0, time.monotonic()
-    hangs = False
+    rows: list[Outcome] = []
+    since, hangs = time.monotonic(), False
     while process.poll() is None and not hangs:
         time.sleep(POLL_SECONDS)
-        if (now := len(told(report))) != rows:
-            rows, since = now, time.monotonic()
+        new = told(report)[len(rows) :]
+        if new:
+            rows, since = rows + new, time.monotonic()
+        for row in new:
+            if row.ended:
+                keep(row)
         hangs = time.monotonic() - since > seconds
     _end(process)
-    lines = told(report)
-    done = {row.test: row for row in lines if row.outcome not in ("started", "listed")}
-    for row in lines:
-        if row.outcome == "started" and row.test not in done:
-            how = f"it did not end within {seconds:g} s" if hangs else f"its process ended ({process.returncode})"
-            done[row.test] = Outcome(row.test, "failed", time.monotonic() - since, how)
-    if not done:
-        why = f"none of them ran:\n{log.read_text(errors='replace')[-2000:]}"
-        done = {name: Outcome(name, "failed", why=why) for name in names}
-    if not any(name in done for name in names):  # setUpClass, setUpModule
-        first = next(iter(done.values()))
-        done = {name: Outcome(name, "failed", why=first.why) for name in names}
-    return [done[name] for name in names if name in done]
+    rows = told(report)
+    for row in rows:
+        if row.ended:
+            keep(row)
+    if rows and not rows[-1].ended:
+        how = f"it did not end within {seconds:g} s" if hangs else f"its process ended ({process.returncode})"
+        keep(Outcome(rows[-1].test, "failed", time.monotonic() - since, how))
+    elif not any(row.ended and row.test in names for row in rows):  # setUpClass, or nothing at all
+        said = [row.why for row in rows if row.why] or [log.read_text(errors="replace")[-2000:]]
+        for name in names:
+            keep(Outcome(name, "failed", why=said[0]))
 
 
 def _child(file: Path, report: Path, names: Sequence[str], scratch: Path) -> "tuple[subprocess.Popen[bytes], Path]":

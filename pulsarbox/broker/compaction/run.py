@@ -92,6 +92,8 @@ class Run:
         self._at = 0
         """Messages passed in this pass."""
         self._asked_at = 0.0
+        self.step_entries = STEP_ENTRIES
+        """How many entries are read in one go."""
         self.ledger_id = 0
         """Where it writes to."""
         self._entries = self._size = 0
@@ -151,7 +153,7 @@ class Run:
         else:
             work = partial(examine, self._rules, compacted=compacted)
         self._asked_at = now.monotonic
-        last = min(end, first + STEP_ENTRIES) - 1
+        last = min(end, first + self.step_entries) - 1
         self._core.reads.ask_for_work(ledger_id, first, last, STEP_BYTES, self._answer, work)
 
     def _next_segment(self) -> Segment | None:

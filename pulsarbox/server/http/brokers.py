@@ -3,19 +3,34 @@
 import re
 from typing import Any, Final
 
+from pulsarbox.clock import Now
 from pulsarbox.config.settings import settings_table
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
 from pulsarbox.server.http.bundles import bundle_of
-from pulsarbox.server.http.call import DONE, Answer, Call, answer, plain
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, plain
 from pulsarbox.server.http.routes import Permission, Route
 
 
-def health(call: Call) -> Answer:
-    """Whether the box works. Answered, like everything, when no change of the metadata waits for the disk."""
+def health(call: Call) -> Later:
+    """Whether the box works: a message is published, stored and read back before this is answered."""
     asked = call.query.get("brokerId")
     if asked and asked != _broker_id(call):
         raise NotFound(f"Broker id '{asked}' not found in available brokers.")
+    later = Later()
+
+    def checked(error: Exception | None, now: Now) -> None:
+        if error is None:
+            later.give(plain("ok"))
+        else:
+            later.failed(error)
+
+    call.broker.health.run(checked, call.now)
+    return later
+
+
+def ready(call: Call) -> Answer:
+    """Whether the box serves. Answered, like everything, when no change of the metadata waits for the disk."""
     return plain("ok")
 
 
@@ -137,7 +152,7 @@ PLAIN_CLUSTER: dict[str, Any] = {
 
 ROUTES = (
     Route("GET", "/admin/v2/brokers/health", Permission.ANYONE, health),
-    Route("GET", "/admin/v2/brokers/ready", Permission.ANYONE, health),
+    Route("GET", "/admin/v2/brokers/ready", Permission.ANYONE, ready),
     Route("GET", "/admin/v2/brokers/version", Permission.ANYONE, version),
     Route("GET", "/admin/v2/brokers/leaderBroker", Permission.SUPERUSER, leader),
     Route("POST", "/admin/v2/brokers/shutdown", Permission.SUPERUSER, shut_down),
