@@ -7,6 +7,7 @@ from typing import Final
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Provider, Refused
+from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.clock import Now
 
 log = logging.getLogger(__name__)
@@ -14,8 +15,6 @@ log = logging.getLogger(__name__)
 ANONYMOUS: Final = "anonymous"
 """The method of a principal that has proved nothing."""
 REQUIRED: Final = "Authentication required"
-LINE_SECONDS: Final = 1.0
-"""Failures are told in a line of the log at most so often."""
 
 
 class Authentication:
@@ -30,8 +29,7 @@ class Authentication:
         """By name and method of the provider, and Pulsar's word for the reason."""
         self.expired = 0
         """Tokens among them that had expired."""
-        self._next_line = float("-inf")
-        self._left_out = 0
+        self._refusals = Refusals()
 
     @property
     def methods(self) -> list[str]:
@@ -113,16 +111,13 @@ class Authentication:
 
     def _tell(self, error: Refused, method: str, address: str, now: Now) -> None:
         """A line of the log, without what was shown. Not each of many failures is one."""
-        if now.monotonic < self._next_line:
-            self._left_out += 1
-            return
-        self._next_line = now.monotonic + LINE_SECONDS
-        left_out, self._left_out = self._left_out, 0
-        log.warning(
-            "authentication of %s%s failed (%s): %s%s",
-            address,
-            f" as {error.role}" if error.role else "",
-            f"method {method[:40]}" if method else "no method",
-            error.__cause__ or error,
-            f" (and {left_out} more since the last such line)" if left_out else "",
-        )
+        end = self._refusals.line(now)
+        if end is not None:
+            log.warning(
+                "authentication of %s%s failed (%s): %s%s",
+                address,
+                f" as {error.role}" if error.role else "",
+                f"method {method[:40]}" if method else "no method",
+                error.__cause__ or error,
+                end,
+            )

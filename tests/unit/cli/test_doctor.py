@@ -215,3 +215,27 @@ def test_certificates(folder: Path) -> None:
     state, text, _ = look(authority.signs("good")._replace(key=authority.signs("other").key))
     assert (state, "is not the key of the certificate" in text) == ("fail", True)
     assert found("certificate") == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "text"),
+    [
+        ({}, "ok", "whoever has proved a name may do everything"),
+        ({"authorizationEnabled": "true"}, "warn", "there is no superuser"),
+        ({"authorizationEnabled": "true", "superUserRoles": "ops, root"}, "ok", "superusers: ops, root"),
+        (
+            {"authorizationEnabled": "true", "superUserRoles": "guest", "anonymousUserRole": "guest"},
+            "warn",
+            "whoever proves nothing is guest (anonymousUserRole), who may do everything",
+        ),
+    ],
+)
+def test_what_roles_may(folder: Path, settings: dict[str, str], state: str, text: str) -> None:
+    written = {"authenticationEnabled": "true", "authenticationProviders": "tls"} | settings
+    (folder / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in written.items()))
+    found_state, found_text, _ = one("authorization", "--config", "broker.conf")
+    assert (found_state, text in found_text) == (state, True)
+
+
+def test_nothing_is_said_of_roles_where_nobody_has_one() -> None:
+    assert found("authorization") == []

@@ -7,6 +7,7 @@ import pytest
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.proof import REFRESH
+from pulsarbox.broker.security.refusals import LINES, PERIOD
 from tests.unit.broker.playbook import Box, Client
 from tests.unit.broker.security.signing import GUARDED, NOW, SECRET, token
 
@@ -236,16 +237,23 @@ def test_failures_are_counted_and_told_without_what_was_shown(caplog: pytest.Log
     assert counts.failures["AuthenticationProviderToken", "token", "INVALID_TOKEN"] == 1
     assert counts.failures["AuthenticationProviderBasic", "basic", "INVALID_TOKEN"] == 1
     assert counts.successes["AuthenticationProviderBasic", "basic"] == 1
-    lines = [each.getMessage() for each in caplog.records]
-    assert lines == [
+    first, second = (each.getMessage() for each in caplog.records)
+    assert first == (
         "authentication of 127.0.0.1:1 as ann failed (method token): "
         "Failed to authentication token: the token is not valid: it has expired"
-    ]
-    box.advance(1)
-    connect(box, "basic", b"admin:hunter2")
-    last = caplog.records[-1].getMessage()
-    assert "as admin failed (method basic)" in last and "(and 1 more since the last such line)" in last
+    )
+    assert "as admin failed (method basic): Unknown user" in second
     assert "hunter2" not in caplog.text and base64.b64encode(SECRET).decode() not in caplog.text
+
+
+def test_of_a_flood_not_all_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    box = guarded()
+    for _ in range(LINES + 3):
+        connect(box, "none")
+    assert len(caplog.records) == LINES
+    box.advance(PERIOD)
+    connect(box, "none")
+    assert caplog.records[-1].getMessage().endswith("(and 3 more that are not told)")
 
 
 def test_changed_files_are_read_while_it_runs(tmp_path: Any) -> None:
