@@ -99,6 +99,7 @@ def test_a_route_that_is_not_served_asks_first() -> None:
     assert rows["GET /admin/v3/sinks/{tenant}/{namespace}"] == "SINKS"
     assert rows["GET /admin/v3/packages/{type}/{tenant}/{namespace}"] == "PACKAGES"
     assert rows["GET /admin/v2/bookies/all"] == "SUPERUSER"
+    assert rows["PUT /admin/v2/namespaces/{tenant}/{namespace}/{bundle}/split"] == "SUPERUSER"
     assert rows["GET /admin/v2/namespaces/{tenant}/{namespace}/offloadPolicies"] == "TENANT_ADMIN"
     assert rows["GET /admin/v2/broker-stats/broker-resource-availability/{tenant}/{namespace}"] == "SUPERUSER"
 
