@@ -19,6 +19,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import AuthorizationError, PersistenceError, PulsarBoxError
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.commands import COMMANDS, parse_command
+from pulsarbox.protocol.features import told_code
 from pulsarbox.protocol.frames import Frame
 from pulsarbox.protocol.metadata import BROKER_ENTRY_MAGIC, with_broker_entry_metadata
 from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, CommandSend
@@ -153,7 +154,7 @@ class ServerCnx:
             if isinstance(error, AuthorizationError):
                 text = f"Client is not authorized to {row.words}: {text}"
             self.broker.refusals.tell(self.principal, self.address, COMMANDS[row.type].name, str(error), now)
-            self.outbox.send(row.refusal(body.request_id, error.server_error, text))
+            self.outbox.send(row.refusal(body.request_id, self.code_of(error), text))
             return False
         return True
 
@@ -183,7 +184,11 @@ class ServerCnx:
         if request_id is None:
             log.warning("%s from %s refused: %s", type(body).__name__, self.address, error)
         else:
-            self.outbox.send(replies.error(request_id, error.server_error, str(error)))
+            self.outbox.send(replies.error(request_id, self.code_of(error), str(error)))
+
+    def code_of(self, error: PulsarBoxError) -> int:
+        """The code of an error as this client takes it for what it is."""
+        return told_code(error.server_error, error.in_vain, self.client_version)
 
     @property
     def overdrawn(self) -> bool:

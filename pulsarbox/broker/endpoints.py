@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pulsarbox.config.listeners import advertised, host_in_url, internal, is_loopback
 from pulsarbox.config.setting import OFF
-from pulsarbox.errors import ServiceNotReady
+from pulsarbox.errors import UnknownListener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,12 +79,11 @@ class Endpoints(NamedTuple):
         return self.broker_id.rpartition(":")[0]
 
     def of(self, listener: str) -> Place:
-        """Where a client goes that names a listener, or none. Raises ServiceNotReady for a name that is not there."""
+        """Where a client goes that names a listener, or none. Raises UnknownListener for a name that is not there."""
         name = listener or self.internal
         urls = self.listeners.get(name, {})
         if listener and not ("pulsar" in urls or "pulsar+ssl" in urls):
-            # Word for word: C++ clients know by the text that there is no use in trying again.
-            raise ServiceNotReady(f"the broker do not have {listener} listener")
+            raise UnknownListener(f"the broker do not have {listener} listener")
         # A listener with one of the two has no other: what the box itself has is no address of that network.
         url, url_tls = urls.get("pulsar", ""), urls.get("pulsar+ssl", "")
         if not url and not url_tls:

@@ -32,6 +32,11 @@ The C++, Python, Node and Go clients drop the connection at it, whatever protoco
 known, and silence harms nobody. A Pulsar broker sends it to all.
 """
 
+TRIES_IN_VAIN: Final = "Pulsar-CPP"
+"""How the names of clients begin that try again whatever the code says; see ``told_code``."""
+_NOT_ALLOWED: Final = 22
+"""The number of ServerError.NotAllowedError."""
+
 ACTIVE_CONSUMER_CHANGE_SINCE: Final = 12
 """Clients below this protocol version do not know ACTIVE_CONSUMER_CHANGE."""
 
@@ -50,6 +55,16 @@ def negotiated_version(client_version: int) -> int:
 def takes_end_of_topic(client_version: str, protocol_version: int) -> bool:
     """Whether a client may be sent REACHED_END_OF_TOPIC."""
     return protocol_version >= END_OF_TOPIC_SINCE and client_version.startswith(END_OF_TOPIC_CLIENTS)
+
+
+def told_code(code: int, in_vain: bool, client_version: str) -> int:
+    """The code of an error as this client is told it.
+
+    The C++ client and those made of it (Python, Node.js) ask again after SubscriptionNotFound and InvalidTopicName
+    until their operation times out, half a minute later, and report the time-out. NotAllowedError they report at once,
+    with the text; so they are told that where trying again is ``in_vain``.
+    """
+    return _NOT_ALLOWED if in_vain and client_version.startswith(TRIES_IN_VAIN) else code
 
 
 def broker_features(

@@ -27,7 +27,7 @@ def lookup(cnx: ServerCnx, command: CommandLookupTopic, now: Now) -> None:
         place = broker.endpoints.of(command.advertised_listener_name.strip() or cnx.listener)
         broker.tenants.require(name.namespace)
     except PulsarBoxError as error:
-        cnx.outbox.send(replies.lookup_failed(command.request_id, error.server_error, str(error)))
+        cnx.outbox.send(replies.lookup_failed(command.request_id, cnx.code_of(error), str(error)))
         return
     if broker.endpoints.fixed:
         url, url_tls, through = place.url, place.url_tls, place.through_service_url
@@ -57,7 +57,7 @@ def partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopicMetadat
         name = parse_topic(command.topic)
         partitions = cnx.broker.topics.metadata(name, now, create=command.metadata_auto_creation_enabled)
     except PulsarBoxError as error:
-        cnx.outbox.send(replies.partition_metadata_failed(command.request_id, error.server_error, str(error)))
+        cnx.outbox.send(replies.partition_metadata_failed(command.request_id, cnx.code_of(error), str(error)))
         return
     reply = replies.partition_metadata(command.request_id, partitions)
     cnx.broker.when_durable(lambda when: cnx.outbox.send(reply), now)

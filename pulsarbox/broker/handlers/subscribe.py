@@ -15,7 +15,7 @@ from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.errors import NamingError, NotAllowed, PulsarBoxError, ServiceNotReady, SubscriptionNotFound
-from pulsarbox.names import parse_topic
+from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol import PulsarApi_pb2 as pulsar_api
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.metadata import key_values
@@ -40,7 +40,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     if key in cnx.opening:
         raise ServiceNotReady("Consumer is already present on the connection")
     name = parse_topic(command.topic)
-    _check(command)
+    _check(command, name)
     topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
     topic.admission.check_consumer()
     if command.HasField("schema") and is_schema(command.schema):
@@ -78,7 +78,7 @@ def _is_idle(topic: Topic) -> bool:
     return all(consumer.takes_any_schema for each in subscriptions for consumer in each.consumers)
 
 
-def _check(command: CommandSubscribe) -> None:
+def _check(command: CommandSubscribe, name: TopicName) -> None:
     if not command.subscription.strip():
         raise NamingError("Empty subscription name")
     if command.subscription == DEDUPLICATION_NAME or command.subscription.startswith(REPLICATION_PREFIX):
@@ -86,6 +86,8 @@ def _check(command: CommandSubscribe) -> None:
     if command.read_compacted:
         if command.subType not in (CommandSubscribe.Exclusive, CommandSubscribe.Failover):
             raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
+        if not name.persistent:
+            raise NotAllowed("readCompacted only valid on persistent topics")
 
 
 def _durable(
@@ -228,7 +230,7 @@ def _give_up(cnx: ServerCnx, command: CommandSubscribe, error: Exception) -> Non
     """The consumer cannot be opened: tell the client why."""
     if cnx.opening.get(_key(command)) == command.request_id:
         del cnx.opening[_key(command)]
-    code = error.server_error if isinstance(error, PulsarBoxError) else 0
+    code = cnx.code_of(error) if isinstance(error, PulsarBoxError) else 0
     cnx.outbox.send(replies.error(command.request_id, code, str(error)))
 
 
