@@ -99,6 +99,11 @@ class Admin:
         """The topics of a namespace by full name, partitions one by one."""
         return sorted(self.ask("GET", f"/{domain}/{quoted(*namespace.split('/'))}"))
 
+    def system_topics(self, namespace: str, domain: str = "persistent") -> list[str]:
+        """Those that the broker keeps for itself."""
+        path = f"/{domain}/{quoted(*namespace.split('/'))}"
+        return sorted(set(self.ask("GET", path, includeSystemTopic="true")) - set(self.ask("GET", path)))
+
     def partitioned_topics(self, namespace: str, domain: str = "persistent") -> list[str]:
         """The partitioned topics of a namespace by full name."""
         return sorted(self.ask("GET", f"/{domain}/{quoted(*namespace.split('/'))}/partitioned"))

@@ -26,7 +26,7 @@ SECONDS: Final = 60.0
 """How long anything that must happen may take, on a machine that is busy with other things."""
 HALF_OPEN_MAX: Final = 200
 RSS_MAX: Final = 700 << 20
-"""What the process may have at any time: it begins with 70 MiB, and ten thousand clients, half of them with TLS, take 300."""
+"""What the process may have at any time: 70 MiB at the beginning; ten thousand clients, half with TLS, take 300."""
 HOSTS: Final = tuple(f"127.0.0.{number}" for number in range(2, 12))
 """Addresses that attacks come from; the good client has another."""
 
