@@ -25,12 +25,14 @@ _GRANTED: Final = {
 }
 """Actions that roles can be granted, by what an endpoint is about: the fourth word of its path."""
 _OF_THE_BOX: Final = ("broker-stats", "resource-quotas")
+_PARTS_OF_THE_BOX: Final = ("bookieAffinity", "split", "migration")
+"""What is about the box, though it stands below a namespace; the last word of a path."""
 
 
 def permission(endpoint: Endpoint) -> Permission:
     """Who may be told that it is not served: those who might use it were it there."""
     about = endpoint.path.split("/")[3]
-    if "{tenant}" not in endpoint.path or about in _OF_THE_BOX:
+    if "{tenant}" not in endpoint.path or about in _OF_THE_BOX or endpoint.path.endswith(_PARTS_OF_THE_BOX):
         return Permission.SUPERUSER
     if endpoint.path.endswith("/replicatedSubscriptionStatus"):
         return Permission.TOPIC_CONSUMER
