@@ -81,6 +81,10 @@ differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what 
 fuzz-admin: env-dev ## Ask the Admin API all it has, half of it nonsense (N=20 boxes, ARGS="--requests 10000")
 	@$(BIN)/python -m tests.fuzz.run --seeds $(or $(N),20) $(ARGS)
 
+.PHONY: attack
+attack: env-dev ## Attack a box: lengths, counts, bombs, tokens, paths, ten thousand connections (ARGS="--scale 0.1")
+	@$(BIN)/python -m tests.attack.run $(ARGS)
+
 .PHONY: demo
 demo: env-dev ## This machine's telemetry through a box and workers that are killed in the middle
 	@$(BIN)/python -m examples.demo $(ARGS)

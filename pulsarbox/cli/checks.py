@@ -278,6 +278,28 @@ def authentication(patient: Patient) -> Iterator[Check]:
     yield Check("authentication", OK, f"clients prove who they are: {', '.join(found.methods)}{rest}")
 
 
+def authorization(patient: Patient) -> Iterator[Check]:
+    """What those may do who have proved who they are; nothing is said where nobody has to."""
+    settings, name = patient.settings, "authorization"
+    if not settings.authenticationEnabled:
+        return
+    if not settings.authorizationEnabled:
+        yield Check(name, OK, "off: whoever has proved a name may do everything (authorizationEnabled)")
+        return
+    from pulsarbox.broker.security.authorization import roles_of
+
+    superusers = roles_of(settings.superUserRoles)
+    if not superusers:
+        yield Check(
+            name, WARN, "there is no superuser: nobody can create a tenant", 'set superUserRoles, as in "admin"'
+        )
+    elif settings.anonymousUserRole in superusers:
+        text = f"whoever proves nothing is {settings.anonymousUserRole} (anonymousUserRole), who may do everything"
+        yield Check(name, WARN, text, "take that role out of superUserRoles")
+    else:
+        yield Check(name, OK, f"roles may do what they were granted; superusers: {', '.join(sorted(superusers))}")
+
+
 def certificate(patient: Patient) -> Iterator[Check]:
     """Whether the certificate can be used, and for how long; nothing is said without TLS."""
     if not uses_tls(patient.settings):
@@ -360,6 +382,7 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
     ports,
     address,
     authentication,
+    authorization,
     certificate,
     dead_letters,
     loopback,

@@ -181,7 +181,7 @@ class Run:
         self.compactor = self._compact(seed) if compacted else None
 
     def _compact(self, seed: int) -> Compactor:
-        """Chunks stay or go together, which is judged elsewhere; what is published is to be cut off in the middle."""
+        """Chunks stay or go together, which is judged elsewhere; compactions are to be cut off in the middle."""
         self._crash_every = self._crash_every or 4.0
         for client in self.clients:
             if isinstance(client, SimulatedProducer):

@@ -10,6 +10,7 @@ from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.policies.subscription_types import check_type_enabled
 from pulsarbox.broker.schemas import is_schema
+from pulsarbox.broker.security.standing import check_consumer
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
@@ -209,6 +210,7 @@ def _join(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription,
 def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
     consumer = _consumer(cnx, command, subscription, subscription.topic.name.partition_index, now)
     try:
+        check_consumer(consumer)  # a permission may have gone while it was found where to begin
         subscription.topic.admission.check_consumer()
         subscription.topic.admission.check_consumer_of(subscription, command.subType)
         subscription.add_consumer(consumer, command.subType, now)

@@ -72,7 +72,7 @@ class Authorization:
                 self._check_subscription(role, namespace, subscription)
                 granted = self._granted(namespace).get("namespace_auth", {})
                 if not self._holds(role, granted, actions):
-                    raise AuthorizationError(_refusal(role, actions, f"in the namespace {namespace}", "namespaces"))
+                    raise AuthorizationError(_refusal(role, actions, f"in the namespace {namespace}"))
 
     def require_on_topic(
         self, principal: Principal | None, topic: TopicName, actions: Iterable[str], subscription: str = ""
@@ -87,7 +87,7 @@ class Authorization:
                 names = dict.fromkeys((str(topic), str(topic.base)))
                 places = [granted.get("namespace_auth", {}), *(of_topics.get(name, {}) for name in names)]
                 if not any(self._holds(role, place, actions) for place in places):
-                    raise AuthorizationError(_refusal(role, actions, f"on {topic}", "topics"))
+                    raise AuthorizationError(_refusal(role, actions, f"on {topic}"))
 
     def check_proxy(self, principal: Principal) -> None:
         """A proxy says for whom it asks, and nobody else does. Raises AuthorizationError."""
@@ -167,8 +167,5 @@ def _fits(role: str, pattern: str) -> bool:
     return pattern.startswith("*") and role.endswith(pattern[1:])
 
 
-def _refusal(role: str, actions: Iterable[str], where: str, group: str) -> str:
-    needed = " or ".join(actions)
-    return (
-        f"{role!r} has no permission to {needed} {where}: admins of the tenant can grant it ({group} grant-permission)"
-    )
+def _refusal(role: str, actions: Iterable[str], where: str) -> str:
+    return f"{role!r} has no permission to {' or '.join(actions)} {where}: admins of the tenant can grant it"

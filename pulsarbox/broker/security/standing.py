@@ -8,12 +8,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
-from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
 
 if TYPE_CHECKING:
     from pulsarbox.broker.any_subscription import AnySubscription
+    from pulsarbox.broker.consumer import Consumer
+    from pulsarbox.broker.producer import Producer
     from pulsarbox.broker.topic import Topic
 
 log = logging.getLogger(__name__)
@@ -24,38 +25,46 @@ def close_forbidden(topic: "Topic", now: Now) -> None:
     if topic.core.authorization.enabled:
         _close_producers(topic, now)
         for subscription in list(topic.all_subscriptions()):
-            _close_consumers(topic, subscription, now)
+            _close_consumers(subscription, now)
+
+
+def check_producer(producer: "Producer") -> None:
+    """Raises PulsarBoxError where a producer may not be at its topic."""
+    authorization = producer.topic.core.authorization
+    authorization.require_on_topic(producer.cnx.principal, producer.topic.name, (PRODUCE,))
+
+
+def check_consumer(consumer: "Consumer") -> None:
+    """Raises PulsarBoxError where a consumer may not be at its subscription."""
+    cnx, subscription = consumer.cnx, consumer.subscription
+    authorization = cnx.broker.core.authorization
+    authorization.require_on_topic(cnx.principal, subscription.topic_name, (CONSUME,), subscription.name)
 
 
 def _close_producers(topic: "Topic", now: Now) -> None:
     for claim in topic.producers.claims:  # first: none of them is to have its turn when another goes
-        error = _why_not(topic, claim.producer.cnx.principal, PRODUCE)
-        if error is not None:
+        try:
+            check_producer(claim.producer)
+        except PulsarBoxError as error:
             topic.producers.remove(claim.producer, now)
             claim.refused(error, now)
     for producer in topic.producers:
-        error = _why_not(topic, producer.cnx.principal, PRODUCE)
-        if error is not None:
-            log.info("producer %s of %s on %s is closed: %s", producer.name, producer.cnx.address, topic.name, error)
+        try:
+            check_producer(producer)
+        except PulsarBoxError as error:
+            log.info("producer %s of %s is closed: %s", producer.name, producer.cnx.address, error)
             producer.disconnect(now)
 
 
-def _close_consumers(topic: "Topic", subscription: "AnySubscription", now: Now) -> None:
+def _close_consumers(subscription: "AnySubscription", now: Now) -> None:
     closed = []
     for consumer in subscription.consumers:
-        error = _why_not(topic, consumer.cnx.principal, CONSUME, subscription.name)
-        if error is not None:
-            log.info("consumer %s of %s on %s is closed: %s", consumer.name, consumer.cnx.address, topic.name, error)
+        try:
+            check_consumer(consumer)
+        except PulsarBoxError as error:
+            log.info("consumer %s of %s is closed: %s", consumer.name, consumer.cnx.address, error)
             closed.append(consumer)
     for consumer in closed:
         consumer.disconnect(now)  # all of them first: none gets what another one held
     for consumer in closed:
         subscription.remove_consumer(consumer, now)
-
-
-def _why_not(topic: "Topic", principal: Principal | None, action: str, subscription: str = "") -> PulsarBoxError | None:
-    try:
-        topic.core.authorization.require_on_topic(principal, topic.name, (action,), subscription)
-    except PulsarBoxError as error:
-        return error
-    return None

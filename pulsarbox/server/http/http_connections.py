@@ -7,7 +7,7 @@ wire in plain text and with a traceback in the log; here they have a bound, and 
 import asyncio
 import json
 import logging
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
@@ -99,8 +99,7 @@ class HttpConnection(web.RequestHandler):
         refusal = self._server.refusal(self._host, self.secure)
         if refusal is not None:
             gate.tell("HTTP refused", "closing the HTTP connection of %s: %s", self._host, refusal)
-            assert isinstance(transport, asyncio.Transport)
-            transport.abort()
+            _abort(transport)
             return
         gate.enters(self._host)
         self._counted = True
@@ -157,9 +156,8 @@ class HttpConnection(web.RequestHandler):
                 return await super().finish_response(*parts)
         except TimeoutError:
             log.warning("a client took more than %g s to read an answer", TAKEN_SECONDS_MAX)
-            transport = self.transport
-            if isinstance(transport, asyncio.Transport):
-                transport.abort()
+            if self.transport is not None:
+                _abort(self.transport)
             raise ConnectionResetError from None
         finally:
             self._idle_since = self._loop.time()
@@ -192,3 +190,8 @@ class HttpConnection(web.RequestHandler):
         answer = web.Response(status=status, text=body, content_type="application/json", headers=headers)
         answer.force_close()
         return answer
+
+
+def _abort(transport: asyncio.BaseTransport) -> None:
+    """Close at once. uvloop's own transports are no subclasses of asyncio's."""
+    cast(asyncio.Transport, transport).abort()

@@ -136,9 +136,11 @@ def by_time(call: Call) -> Later:
 def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) -> None:
     def read(entry: Entry, when: Now) -> None:
         try:
-            later.give(entry_answer(entry))
-        except (NotSupported, PersistenceError) as error:
+            given = entry_answer(entry)
+        except Exception as error:  # whatever a client has put into it, somebody waits for an answer
             later.failed(error)
+        else:
+            later.give(given)
 
     topic.read_entry(position, read, later.failed, now)
 

@@ -165,6 +165,23 @@ def test_a_revoked_consumer_is_closed_and_what_it_held_goes_to_one_who_may() -> 
     assert code(left.subscribe(topic=TOPIC, subType=shared)) == DENIED
 
 
+def test_who_loses_a_permission_while_it_is_found_where_to_begin_does_not_begin() -> None:
+    box = guarded_box()
+    root, client = client_of(box, "root"), client_of(box, "consumer")
+    root.publish(3, topic=TOPIC)
+    box.advance(1)
+    root.subscribe("s", topic=TOPIC)
+    root.ask("close_consumer", consumer_id=1, request_id=1)
+    box.auto = False
+    assert client.subscribe("s", topic=TOPIC, start_message_rollback_duration_sec=100) is None
+    box.broker.permissions.revoke("shop/eu", "consumer", box.now)
+    box.auto = True
+    box.turn()
+    assert client.take("error").error == DENIED
+    client.flow(10)
+    assert client.names() == []
+
+
 def test_all_revoked_consumers_of_a_subscription_go_before_any_of_them_is_sent_anything() -> None:
     box = guarded_box()
     clients = [client_of(box, "consumer") for _ in range(2)]

@@ -198,16 +198,6 @@ def test_pulsars_websocket_proxy_asks_for_itself() -> None:
     assert client.cnx.principal == Principal("ann", "token", original="__websocket_dummy_original_principle")
 
 
-def test_only_a_proxy_asks_for_others() -> None:
-    box = guarded(authorizationEnabled=True, proxyRoles="proxy")
-    assert connect(box, data=token(sub="proxy"), original_principal="bob").names() == ["connected"]
-    for role, original in (("ann", "bob"), ("proxy", ""), ("proxy", "proxy")):
-        client = connect(box, data=token(sub=role), original_principal=original)
-        told = client.take("error")
-        assert (told.request_id, told.error, told.message) == (2**64 - 1, 4, "Invalid roles.")
-        assert client.closed
-
-
 def test_what_a_proxy_hands_on_is_checked_where_that_is_wanted() -> None:
     box = guarded(authenticateOriginalAuthData=True)
     behind: dict[str, Any] = {"original_principal": "anybody", "original_auth_method": "token"}
