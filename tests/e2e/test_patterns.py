@@ -1,7 +1,6 @@
 """Pattern subscriptions with the official client, and the watch of lists of topics as Java's client uses it."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pulsar
@@ -15,14 +14,6 @@ from tests.e2e.conftest import Running
 from tests.e2e.raw import Raw
 
 REGEX = pulsar.RegexSubscriptionMode
-
-
-@pytest.fixture
-def space(box: Running, fresh: Callable[[str], str]) -> str:
-    """A namespace of the test's own."""
-    name = "public/" + fresh("space").rpartition("/")[2]
-    box.admin("PUT", f"namespaces/{name}")
-    return name
 
 
 def matching(client: Any, space: str, mode: Any = REGEX.PersistentOnly, pattern: str = "w-.*") -> Any:

@@ -23,14 +23,6 @@ class Reading(Record):  # type: ignore[misc]  # the client has no types
     device = String()
 
 
-@pytest.fixture
-def space(box: Running, fresh: Callable[[str], str]) -> str:
-    """A namespace of the test's own."""
-    name = "public/" + fresh("space").rpartition("/")[2]
-    box.admin("PUT", f"namespaces/{name}")
-    return name
-
-
 def policy(box: Running, space: str, name: str, value: Any) -> None:
     box.admin("POST", f"namespaces/{space}/{name}", json.dumps(value))
 
