@@ -163,7 +163,7 @@ class Extent:
     """What is known of a chunk without looking into it: how many rows it has, the first and the last time in them, how
     many bytes the entries have."""
 
-    __slots__ = ("_passed", "_passed_from", "_passed_size", "_passed_to", "count", "first", "last", "size")
+    __slots__ = ("_passed", "_passed_from", "_passed_size", "_passed_to", "count", "first", "last", "left", "size")
 
     def __init__(self, count: int, first: int, last: int, size: int = 0) -> None:
         self.count = count
@@ -171,6 +171,9 @@ class Extent:
         self.last = last
         self.size = size
         self._passed = self._passed_size = self._passed_from = self._passed_to = 0
+        self.left = (first, 0)
+        """Time and place of a row: whoever walks over the rows in the order of time need not look before it. It goes
+        back where an earlier one joins."""
 
     @classmethod
     def of(cls, chunk: DelayedChunk) -> "Extent":
@@ -183,6 +186,7 @@ class Extent:
         self.size += size
         self.first = min(self.first, time)
         self.last = max(self.last, time)
+        self.left = min(self.left, (time, 0))
         self._passed_to = 0
 
     def not_due(self, time: int, delays: "Delays", key: ChunkKey) -> "NotDue":
@@ -219,14 +223,15 @@ class Delays:
         return bool(self._extents)
 
     def __len__(self) -> int:
-        return sum(extent.count for _, extent in self._all())
+        return sum(extent.count for _, extent in self.extents())
 
     @property
     def size(self) -> int:
         """Bytes of all rows."""
         return len(self) * ROW_BYTES
 
-    def _all(self) -> Iterator[tuple[ChunkKey, Extent]]:
+    def extents(self) -> Iterator[tuple[ChunkKey, Extent]]:
+        """The chunks in which something is delayed, with what is known of each."""
         for ledger_id, extents in self._extents.items():
             for number, extent in extents.items():
                 yield (ledger_id, number), extent
@@ -275,7 +280,7 @@ class Delays:
         entries = size = 0
         next_at = 1 << 64
         after_ledger, (number, place) = after[0], divmod(after[1] + 1, DELAY_CHUNK)
-        for key, extent in list(self._all()):
+        for key, extent in list(self.extents()):
             if key < (after_ledger, number) or extent.last <= time:
                 continue
             if key == (after_ledger, number) and place:
@@ -325,7 +330,7 @@ class Delays:
         """Forget the entries behind ``last``: they are not stored. Whether there were any."""
         number, place = divmod(last.entry_id + 1, DELAY_CHUNK)
         border = (last.ledger_id, number)
-        behind = [key for key, _ in self._all() if key >= border]
+        behind = [key for key, _ in self.extents() if key >= border]
         for key in behind:
             chunk = self.chunk(*key)
             left = chunk.without(place if key == border else 0)

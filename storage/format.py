@@ -5,6 +5,7 @@ Data directory::
     INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}
     LOCK                 held with flock by the daemon; its text is the holder's pid
     RUNNING              JSON: where the holder serves, and since when; there while it serves
+    OPERATOR             what commands on this directory prove themselves with to its holder; the owner's only
     pulsarbox.log        what a box says that was started in the background; the box never reads it
     RESERVE              room on the disk for what is not messages; not there while that room is in use
     meta/                LMDB environment: the checkpoint
@@ -80,6 +81,7 @@ FORMAT_VERSION = 2
 RESERVE = "RESERVE"
 LOCK = "LOCK"
 RUNNING = "RUNNING"
+OPERATOR = "OPERATOR"
 PROCESS_LOG = "pulsarbox.log"
 
 

@@ -155,14 +155,15 @@ class Acknowledging:
         """The cursor has changed: have it written, and do what follows where mark-delete has moved."""
         self._topic.core.commits.cursor_changed(self._cursor, now)
         mark = self._cursor.mark_delete
-        if mark != self._mark:
+        moved = mark != self._mark
+        if moved:
             self._subscription.mark_moved = now.wall
             another = mark.ledger_id != self._mark.ledger_id
             if self._cursor.durable and (another or self._mark < self._topic.ledgers.oldest_end <= mark):
                 self._topic.trim(now)
             self._mark = mark
-            if self._topic.backlog.blocked is not None and self._cursor.durable:
-                self._topic.backlog.moved(now)
+        if self._topic.backlog.blocked is not None and self._cursor.durable:
+            self._topic.backlog.acknowledged(now, moved=moved)
         if self._closed:
             self._maybe_trim(now)
 

@@ -136,6 +136,11 @@ class Backlog:
             self._topic.expiry.look(now)  # how old is the oldest now? Then comes ``aged``
         self._judge(now)
 
+    def acknowledged(self, now: Now, *, moved: bool) -> None:
+        """Something was acknowledged while producers are kept away; whether a durable mark-delete has moved by it."""
+        if moved or (self.blocked is self.age and self._topic.expiry.has_passed):
+            self.moved(now)
+
     def aged(self, now: Now) -> None:
         """It is known how old the oldest message is."""
         self._judge(now)
@@ -158,7 +163,8 @@ class Backlog:
         be held may: ``admit`` makes it wait."""
         if self._topic.ledger.total_bytes >= self.full_at:
             self._judge(now)
-        self._check_blocked(again=again)
+        if self.blocked is None or self.blocked is not self.age or self._age_is_known():
+            self._check_blocked(again=again)  # else something has just expired, or was acknowledged: ``admit`` waits
 
     def _check_blocked(self, *, again: bool) -> None:
         quota = self.blocked
@@ -218,12 +224,13 @@ class Backlog:
             self._exclude(now)
         self.full_at = self._full_at()
         full = self._topic.ledger.total_bytes >= self.full_at
+        old = self._is_old(now)  # also where the size alone decides: how old it is may not be known the next time
         blocked = None
         if full and self.size.follows is Follows.EVICTION:
             self._evict(now)
         elif full:
             blocked = self.size
-        if blocked is None and self.age.follows is not Follows.EVICTION and self._is_old(now):
+        if blocked is None and old and self.age.follows is not Follows.EVICTION:
             blocked = self.age
         self._block(blocked, now)
 
@@ -242,8 +249,8 @@ class Backlog:
     def _is_old(self, now: Now) -> bool:
         expiry = self._topic.expiry
         if not expiry.under_way:  # else it is as it was, until ``aged`` says more
-            old_at = too_old_at(self.age, expiry.oldest.begins) if expiry.oldest is not None else 0
-            self._was_old = bool(old_at) and now.wall >= old_at and expiry.is_current
+            old_at = too_old_at(self.age, expiry.quota_begins)
+            self._was_old = bool(old_at) and now.wall >= old_at
         return self._was_old
 
     def _block(self, quota: Quota | None, now: Now) -> None:
@@ -282,7 +289,7 @@ class Backlog:
             self._evict_through,
             self._evicted,
             now,
-            unread=lambda position: position.ledger_id not in ledger.ledgers,
+            unread=lambda position: True,  # too little goes, and then it is looked at again
         )
 
     def _evicted(self, error: Exception | None = None) -> None:

@@ -4,17 +4,17 @@ Nothing here takes time that depends on how much there is: places are found by a
 acknowledged ranges that goes on in later turns where there are many.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.broker.consumer import Held, ack_set_bits
+from pulsarbox.broker.consumer import Held, ack_set_bits, held_of
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.meter import Meter
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PreconditionFailed
 from pulsarbox.storage.cursor import ManagedCursor
-from pulsarbox.storage.record import Position
+from pulsarbox.storage.record import Entry, Position
 
 if TYPE_CHECKING:
     from pulsarbox.broker.subscription import Subscription
@@ -108,13 +108,13 @@ class Clearing:
 
     def clear(self, done: Done, now: Now) -> None:
         """Acknowledge everything that can be seen. Raises PreconditionFailed, NotFound."""
-        self._check()
+        self.check()
         ledger = self._cursor.ledger
         self._through(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes, done, now)
 
     def skip(self, count: int, done: Done, failed: Failed, now: Now) -> None:
         """Acknowledge the next ``count`` entries that are not acknowledged. Raises PreconditionFailed, NotFound."""
-        self._check()
+        self.check()
         if count <= 0:
             done(now)
             return
@@ -145,18 +145,34 @@ class Clearing:
 
         Raises PreconditionFailed, NotFound.
         """
-        self._check()
+        self.check()
         self.last_expired = now.wall
         self._expire(mark, messages, size, done, now)
 
     def evict_to(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
         """The same, because there is too much. Raises PreconditionFailed, NotFound."""
-        self._check()
+        self.check()
         self._through(mark, messages, size, done, now)
+
+    def expire_entries(self, entries: Iterable[Entry], now: Now) -> None:
+        """Acknowledge these because they are too old, whoever holds them."""
+        subscription, cursor = self._subscription, self._cursor
+        self.last_expired = now.wall
+        fresh = [entry for entry in entries if not cursor.is_acked(entry[0], entry[1])]
+        for entry in fresh:
+            at, held = (entry[0], entry[1]), held_of(entry)
+            for consumer in subscription.consumers:
+                released = consumer.release(at)
+                consumer.forgotten += released.messages if released is not None else 0
+            cursor.acknowledge(*at, held.batch_size, held.size, held.total_messages, held.total_bytes)
+        self._count(len(fresh), now)
+        subscription.moved_on(fresh, now)
+        for consumer in list(subscription.consumers):
+            subscription.dispatcher.acknowledged(consumer, now)
 
     def expire_before(self, publish_time: int, done: Done, failed: Failed, now: Now) -> None:
         """Acknowledge what was published before an instant (ms since 1970). Raises PreconditionFailed, NotFound."""
-        self._check()
+        self.check()
         self.last_expired = now.wall
 
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
@@ -173,7 +189,7 @@ class Clearing:
 
         Raises PreconditionFailed, NotFound.
         """
-        self._check()
+        self.check()
         self.last_expired = now.wall
         before = self._cursor.backlog_entries
 
@@ -190,7 +206,7 @@ class Clearing:
             self._count(before - self._cursor.backlog_entries, when)
             done(when)
 
-        self._check()
+        self.check()
         self._through(mark, messages, size, counted, now)
 
     def _acknowledge_to(self, position: Position, unacked: int, done: Done, failed: Failed, now: Now) -> None:
@@ -215,7 +231,7 @@ class Clearing:
             topic.look_up(position, known, failed, now)
 
     def _known(self, position: Position, unacked: int, held: Held, done: Done, now: Now) -> None:
-        self._check()
+        self.check()
         if unacked and not self._cursor.acknowledge_batch(position, held.batch_size, unacked):
             position = Position(position.ledger_id, position.entry_id - 1)
             held = held._replace(
@@ -230,7 +246,8 @@ class Clearing:
         except (PreconditionFailed, NotFound) as error:
             failed(error)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises PreconditionFailed, NotFound where nothing may be acknowledged now."""
         subscription = self._subscription
         if subscription.topic.subscriptions.get(subscription.name) is not subscription:
             raise NotFound(f"Subscription {subscription.name} not found for topic {subscription.topic.name}")
@@ -238,7 +255,7 @@ class Clearing:
             raise PreconditionFailed("Failed for Subscription Busy: it is being reset or closed, try again")
 
     def _through_checked(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
-        self._check()
+        self.check()
         self._through(mark, messages, size, done, now)
 
     def _through(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:

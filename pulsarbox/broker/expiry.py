@@ -4,20 +4,21 @@ Two policies ask for it: message TTL, and a backlog quota by age that evicts. Bo
 durable subscription has not acknowledged, and what goes, goes for every subscription.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pulsarbox.broker.deadlines import first_of
 from pulsarbox.broker.finder import find_first
 from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, Follows, Quota
 from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL, age_begins
+from pulsarbox.broker.ripe import NEVER, Ripe, ripens
+from pulsarbox.broker.sparing import spare
+from pulsarbox.broker.unacked import expiring, first_unacked
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PreconditionFailed
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
-from pulsarbox.storage.cursor import ManagedCursor
-from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, Position
-from pulsarbox.storage.recovery import StoredTopic
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
@@ -48,13 +49,16 @@ class Limits(NamedTuple):
     """... what is older than this."""
     block: int
     """At this age a quota keeps producers away."""
+    spares: bool = False
+    """For the quota what is delayed gets old from when it falls due."""
 
 
 def limits_of(ttl: int, age: Quota, *, enforced: bool) -> Limits:
     """What the policies ask for. Pure."""
     limit = age.limit if enforced and age.limit > 0 else 0
     evicts = age.follows is Follows.EVICTION
-    return Limits(ttl, limit if evicts else 0, age.target if limit and evicts else 0, 0 if evicts else limit)
+    target = age.target if limit and evicts else 0
+    return Limits(ttl, limit if evicts else 0, target, 0 if evicts else limit, bool(limit) and age.exclude_delayed)
 
 
 def cutoff(limits: Limits, begins: int, now_ms: int) -> int | None:
@@ -67,11 +71,15 @@ def cutoff(limits: Limits, begins: int, now_ms: int) -> int | None:
     return max(cutoffs, default=None)
 
 
-def due_at(limits: Limits, begins: int, now_ms: int) -> int:
-    """When a limit is reached, the oldest being of ``begins`` (ms since 1970); 0: never. Pure."""
-    due = [begins + age for age in (limits.ttl, limits.evict) if age]
-    if limits.block and begins + limits.block > now_ms:
-        due.append(begins + limits.block)  # once it has passed, only acknowledgements change anything
+def due_at(limits: Limits, begins: int, now_ms: int, ripe: int | None = None) -> int:
+    """When a limit is reached, the oldest being of ``begins``, and for the quota of ``ripe`` where that is another (ms
+    since 1970); 0: never. Pure."""
+    due = [begins + limits.ttl] if limits.ttl else []
+    ripe = begins if ripe is None else ripe
+    if limits.evict and ripe < NEVER:
+        due.append(ripe + limits.evict)
+    if limits.block and now_ms < ripe + limits.block < NEVER:
+        due.append(ripe + limits.block)  # once it has passed, only acknowledgements change anything
     return min(due, default=0)
 
 
@@ -79,11 +87,16 @@ class Expiry:
     """Of one topic in memory."""
 
     __slots__ = (
-        "_again", "_again_at", "_limits", "_looked_up", "_topic", "evictions", "is_known", "oldest", "on", "under_way",
+        "_again", "_again_at", "_limits", "_looked_up", "_ripe", "_ripens", "_topic", "evictions", "is_known", "oldest",
+        "on", "under_way",
     )  # fmt: skip
 
     def __init__(self, topic: "PersistentTopic") -> None:
         self._topic = topic
+        self._ripe: Ripe | None = None
+        """Finds the oldest for a quota that leaves out what is delayed; None without one."""
+        self._ripens = NEVER
+        """From when on that one gets old, as it was found last (ms since 1970)."""
         self._limits = self._find_limits()
         self.on = any(self._limits)
         """Whether anything may become too old."""
@@ -104,13 +117,24 @@ class Expiry:
     def _find_limits(self) -> Limits:
         policies = self._topic.policies
         enforced = self._topic.core.settings.backlogQuotaCheckEnabled
-        return limits_of(policies.get(MESSAGE_TTL), policies.get(BACKLOG_AGE), enforced=enforced)
+        limits = limits_of(policies.get(MESSAGE_TTL), policies.get(BACKLOG_AGE), enforced=enforced)
+        if limits.spares != (self._ripe is not None):
+            self._ripe = Ripe(self._topic) if limits.spares else None
+        return limits
 
     def published(self, entry: Entry) -> None:
         """An entry joins the backlog: if it is all of it, it is the next to become too old."""
-        if not self._again_at and not self.under_way and self._topic.stored.cursors:
-            self._again_at = due_at(self._limits, age_begins(entry), 0)
-            self._topic.upkeep.deadline.want(self._again_at)
+        if self.under_way or not self._topic.stored.cursors or (self._again_at and self._ripe is None):
+            return
+        due = due_at(self._limits, age_begins(entry), 0, None if self._ripe is None else ripens(entry))
+        if not self._again_at or 0 < due < self._again_at:  # others may fall due only later
+            self._again_at = due
+            self._topic.upkeep.deadline.want(due)
+
+    def started_again(self) -> None:
+        """A subscription is new, or starts again, maybe at an earlier place."""
+        if self._ripe is not None:
+            self._ripe.forget()
 
     def look(self, now: Now) -> int:
         """Let go what is too old; when to look again (ms since 1970; 0: not by the passing of time)."""
@@ -131,9 +155,17 @@ class Expiry:
             return
         self.under_way = True
         self._topic.core.under_way += 1
-        self.find_oldest(self._judge, now)
+        self.find_oldest(self._found, now)
 
     # The oldest
+
+    @property
+    def quota_begins(self) -> int:
+        """From when on the oldest that counts for the quota gets old (ms since 1970), as far as that is known and still
+        so; else 0."""
+        if self._ripe is not None:
+            return self._ripens if self._ripens < NEVER and self._ripe.is_current else 0
+        return self.oldest.begins if self.oldest is not None and self.is_current else 0
 
     def tell_oldest(self, now: Now) -> Oldest | None:
         """The oldest of the backlog, as far as that is known without waiting; else it is known the next time."""
@@ -156,6 +188,11 @@ class Expiry:
         """Whether what is known to be the oldest still is."""
         first = first_unacked(self._topic.ledger, expiring(self._topic.stored))
         return first is not None and self.oldest is not None and first[0] == self.oldest.position
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the oldest for a quota that spares what is delayed is acknowledged: mark-delete may stay then."""
+        return self._ripe is not None and not self.under_way and not self._ripe.is_current
 
     def find_oldest(self, found: Callable[[Oldest | None, Now], None], now: Now) -> None:
         """Find the oldest entry that a durable subscription has not acknowledged; ``found`` gets it, or None."""
@@ -186,27 +223,48 @@ class Expiry:
 
     # What is too old
 
-    def _judge(self, oldest: Oldest | None, now: Now) -> None:
+    def _found(self, oldest: Oldest | None, now: Now) -> None:
         if oldest is None or not self._topic.stored.in_use:
+            self._ripens = NEVER
             self._finish(self._without_backlog(now), now)
-            return
-        limits = self._limits
-        until = cutoff(limits, oldest.begins, now.wall)
-        if until is None:
-            self._finish(due_at(limits, oldest.begins, now.wall), now)
-            return
-        if limits.evict and oldest.begins + limits.evict <= now.wall:
-            self.evictions += 1
+        elif self._ripe is None:
+            self._judge(oldest, oldest.begins, now)
+        else:
+            self._ripe.find(partial(self._judge, oldest), self._at_the_latest, now)
+
+    def _judge(self, oldest: Oldest, ripe: int, now: Now) -> None:
+        self._ripens, limits = ripe, self._limits
+        evicts = limits.evict and ripe + limits.evict <= now.wall
+        self.evictions += bool(evicts)
+        until = cutoff(limits._replace(evict=0) if limits.spares else limits, oldest.begins, now.wall)
+        if until is not None:
+            self._find_end(oldest, until, self._let_go_before, now)
+        elif evicts:  # and something is spared
+            until = now.wall - limits.target
+            self._find_end(oldest, until, partial(self._spare_before, until), now)
+        else:
+            self._finish(due_at(limits, oldest.begins, now.wall, ripe), now)
+
+    def _find_end(self, oldest: Oldest, until: int, found: Callable[[Position, Now], None], now: Now) -> None:
+        """The first entry that begins to age later than ``until``, for ``found``."""
         at = oldest.position
         find_first(
             self._topic,
             Position(at.ledger_id, at.entry_id - 1),
             lambda entry: age_begins(entry) > until,
-            self._let_go_before,
+            found,
             lambda _: self._finish(now.wall + RETRY_MS, now),
             now,
             unread=lambda position: self._at_the_latest(position) > until,
         )
+
+    def _spare_before(self, until: int, position: Position, now: Now) -> None:
+        """What comes before an entry goes, but what falls due later than ``until``."""
+
+        def spared(when: Now) -> None:
+            self.find_oldest(partial(self._pause, 0), when)
+
+        spare(self._topic, expiring(self._topic.stored), position, until, spared, now)
 
     def _let_go_before(self, position: Position, now: Now) -> None:
         self._topic.locate(position, self._let_go, lambda _: self._finish(now.wall + RETRY_MS, now), now)
@@ -231,7 +289,18 @@ class Expiry:
         done(now)
 
     def _pause(self, retry: int, oldest: Oldest | None, now: Now) -> None:
-        due = due_at(self._limits, oldest.begins, now.wall) if oldest is not None else self._without_backlog(now)
+        if oldest is None:
+            self._paused(retry, self._without_backlog(now), now)
+        elif self._ripe is None:
+            self._paused(retry, due_at(self._limits, oldest.begins, now.wall), now)
+        else:
+            self._ripe.find(partial(self._pause_ripe, retry, oldest), self._at_the_latest, now)
+
+    def _pause_ripe(self, retry: int, oldest: Oldest, ripe: int, now: Now) -> None:
+        self._ripens = ripe
+        self._paused(retry, due_at(self._limits, oldest.begins, now.wall, ripe), now)
+
+    def _paused(self, retry: int, due: int, now: Now) -> None:
         self._finish(retry or (max(due, now.wall + PAUSE_MS) if due else 0), now)
 
     def _without_backlog(self, now: Now) -> int:
@@ -245,21 +314,10 @@ class Expiry:
         self.is_known = True
         if not self._topic.stored.in_use:
             return
+        if self._ripe is not None:  # what is on its way may get old before all that was looked at
+            again_at = first_of(again_at, self._without_backlog(now))
         self._again_at = again_at
         self._topic.upkeep.deadline.settled(again_at)
         self._topic.backlog.aged(now)
         if self._again:
             self._start(now)
-
-
-def expiring(stored: StoredTopic) -> Iterator[ManagedCursor]:
-    """The cursors for which messages get too old. What is not compacted yet does not, as in Pulsar."""
-    return (cursor for cursor in stored.cursors.values() if cursor.name != COMPACTION_SUBSCRIPTION)
-
-
-def first_unacked(ledger: ManagedLedger, cursors: Iterable[ManagedCursor]) -> tuple[Position, str] | None:
-    """The first confirmed entry that one of the cursors has not acknowledged, and that one's name."""
-    last = ledger.last_confirmed
-    behind = [cursor for cursor in cursors if cursor.mark_delete < last]
-    places = [(cursor.next_unacked(cursor.mark_delete), cursor.name) for cursor in behind]
-    return min((place for place in places if place[0] <= last), default=None)

@@ -8,7 +8,6 @@ row, so that it holds for topics that are not in memory too.
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.deadlines import TopicDeadline, first_of
-from pulsarbox.broker.expiry import first_unacked
 from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE, Follows
 from pulsarbox.broker.policies.compaction import COMPACTION_THRESHOLD, is_worth_compacting
 from pulsarbox.broker.policies.inactive_topic import CAUGHT_UP, INACTIVE_TOPIC, delete_at
@@ -17,6 +16,7 @@ from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.policies.retention import RETENTION
 from pulsarbox.broker.policies.subscription_expiration import SUBSCRIPTION_EXPIRATION
 from pulsarbox.broker.system_topics import is_system
+from pulsarbox.broker.unacked import first_unacked
 from pulsarbox.clock import Now
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.catalog import cursor_key, topic_key
@@ -89,6 +89,7 @@ class Upkeep:
 
     def subscribed(self, now: Now) -> None:
         """There is a new durable subscription, which may have a backlog, or one starts again from an earlier place."""
+        self._topic.expiry.started_again()
         if self._topic.expiry.on:
             self.soon(now)
         self._topic.backlog.look(now)

@@ -195,7 +195,7 @@ class Sending:
 
 def produce_messages(service: Target, topic: str, options: dict[str, Any]) -> None:
     """Send what the options say. Raises the ending of the command where not everything is stored."""
-    client = Client(service.hosts, options["timeout"])
+    client = Client(service.hosts, options["timeout"], secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:
             _produce(client, interruption, topic, options)

@@ -17,6 +17,7 @@ from pulsarbox.storage.format import (
     INDEX_KEY,
     LOCK,
     LOG_KEY,
+    OPERATOR,
     PACKED,
     PROCESS_LOG,
     RESERVE,
@@ -28,7 +29,7 @@ from pulsarbox.storage.meta import Content
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, META, *_FOLDERS}
+_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, OPERATOR, META, *_FOLDERS}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
 _CHUNK_BYTES = 16 << 20

@@ -44,6 +44,12 @@ class Raw:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._socket.close()
 
+    def until_closed(self) -> None:
+        """Return when the box has closed the connection."""
+        with self._socket:
+            while self._socket.recv(65536):
+                pass
+
     def tell(self, frame: bytes) -> None:
         """Send a frame."""
         self._socket.sendall(frame)

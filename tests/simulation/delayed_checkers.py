@@ -14,7 +14,7 @@ from tests.simulation.views import ConnView, ConsumerView, TopicView
 def rows_of(delays: Delays) -> dict[Position, int]:
     """When each of a topic's delayed entries falls due."""
     found: dict[Position, int] = {}
-    for (ledger_id, number), _ in list(delays._all()):
+    for (ledger_id, number), _ in list(delays.extents()):
         chunk = delays.chunk(ledger_id, number)
         for time, place in zip(chunk.times, chunk.places, strict=True):
             found[Position(ledger_id, number * DELAY_CHUNK + place)] = time

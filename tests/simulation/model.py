@@ -64,6 +64,8 @@ class Model:
         self.duplicates = 0
         self.latest_wall = 0
         """The latest that the wall clock was ever at: it may be set back."""
+        self.spares = False
+        """The box may acknowledge by itself what is not delayed, between what is."""
         self.delayed_deliveries = 0
         """Of entries that had been delayed."""
         self.book: Rulebook | None = None

@@ -28,6 +28,7 @@ from tests.simulation import (  # noqa: F401  # they join the list
     hole_mutants,
     policy_mutants,
     quickest,
+    quota_mutants,
     rate_mutants,
     sequence_mutants,
     storage_mutants,

@@ -147,7 +147,7 @@ class Run:
         """The same."""
         if self.limited:
             settings = with_rates(settings, Random(seed))
-        self.delayed = seed % 20 in (9, 11, 14, 19)
+        self.delayed = seed % 20 in (9, 11, 14, 16, 19)
         """The same."""
         if self.delayed:
             settings = with_delays(settings, Random(seed))
@@ -162,10 +162,10 @@ class Run:
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         topics = TOPICS_OF_TWO if self.governed else TOPICS
         self.topics = topics[: random.choice((1, 2, 3))]
+        self.model.spares = self.governed and self.delayed
         self.clients = self._make_clients()
         self.governor = self._govern(seed) if self.governed else None
-        if self.delayed:
-            self._delay(seed)
+        self._delay(seed)
         self._crash_every = random.choice((0.0, 3.0, 8.0))
         self._faults = faults_of(random)
         if engine == "lmdb" and self._crash_every:
@@ -189,8 +189,9 @@ class Run:
         return Compactor(self.box, self.topics, self.model.tables, seed)
 
     def _delay(self, seed: int) -> None:
+        """How much each producer delays, where that is what the seed is about."""
         for client in self.clients:
-            if isinstance(client, SimulatedProducer):
+            if self.delayed and isinstance(client, SimulatedProducer):
                 client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
 
     def _make_it_rough(self) -> None:
@@ -203,7 +204,7 @@ class Run:
 
     def _govern(self, seed: int) -> Governor:
         """Let policies come and go, and clients live with it."""
-        governor = Governor(self.box, self.model, self.topics, seed)
+        governor = Governor(self.box, self.model, self.topics, seed, delayed=self.delayed)
         self.model.book = governor.book
         self.box.namespaces = (ANOTHER,)
         random = Random(f"{seed} governed")

@@ -9,9 +9,13 @@ import re
 import warnings
 from typing import Any, Final
 
-from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
+from avro.compatibility import (
+    ReaderWriterCompatibilityChecker,
+    SchemaCompatibilityResult,
+    SchemaCompatibilityType,
+)
 from avro.errors import AvroException
-from avro.schema import NamedSchema, Schema, UnionSchema, make_avsc_object
+from avro.schema import NamedSchema, RecordSchema, Schema, UnionSchema, make_avsc_object
 
 from pulsarbox.errors import InvalidSchema
 
@@ -43,10 +47,20 @@ def same(a: Schema, b: Schema) -> bool:
     return bool(_meaning(a.to_json()) == _meaning(b.to_json()))
 
 
+class _ByFields(ReaderWriterCompatibilityChecker):
+    """Records are read by their fields, whatever they are called: so does Avro in Java, which Pulsar and most of its
+    clients use, and clients name records after their own classes."""
+
+    def calculate_compatibility(self, reader: Schema, writer: Schema, location: list[str]) -> SchemaCompatibilityResult:
+        if isinstance(reader, RecordSchema) and isinstance(writer, RecordSchema):
+            return self.check_reader_writer_record_fields(reader, writer, location)
+        return super().calculate_compatibility(reader, writer, location)
+
+
 def unreadable(reader: Schema, writer: Schema) -> str:
     """Why what is written by one schema cannot be read by another; empty where it can."""
     try:
-        checker = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]
+        checker = _ByFields()  # type: ignore[no-untyped-call]
         result = checker.get_compatibility(reader, writer)
     except RecursionError:
         return "the definition is nested too deeply"

@@ -22,7 +22,7 @@ from pulsarbox.broker.limits.report import subscription_report, topic_report
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
-from pulsarbox.clock import Now
+from pulsarbox.clock import WALL_MAX, Now
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
 from pulsarbox.server.http.compaction import compaction_stats
 from pulsarbox.storage.catalog import topic_key
@@ -66,7 +66,18 @@ def timestamp(wall: int) -> str:
 
 @lru_cache(1024)  # of the things that are told of at once many began together
 def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
+    if 0 <= seconds <= WALL_MAX // 1000:
+        return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
+    # Clients may say any 64 bits. The calendar begins again every 400 years; the years are written as by Java.
+    cycles, rest = divmod(seconds, _CYCLE)
+    found = datetime.fromtimestamp(rest, UTC)
+    year = found.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}{found.isoformat()[4:19]}"
+
+
+_CYCLE: Final = 146_097 * 86_400
+"""Seconds of 400 years."""
 
 
 def empty() -> Stats:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker import ripe, sparing
 from pulsarbox.broker.dispatch import delayed as of_dispatch
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
@@ -18,9 +19,10 @@ SHARED, KEY_SHARED = CommandSubscribe.Shared, CommandSubscribe.Key_Shared
 
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several chunks, and several turns of a walk, where the tests have twenty entries."""
-    for module in (of_storage, of_dispatch):
+    for module in (of_storage, of_dispatch, ripe, sparing):
         monkeypatch.setattr(module, "DELAY_CHUNK", 8)
-    monkeypatch.setattr(of_dispatch, "STEPS", 5)
+    for module in (of_dispatch, ripe, sparing):
+        monkeypatch.setattr(module, "STEPS", 5)
 
 
 def box_of(**settings: Any) -> Box:

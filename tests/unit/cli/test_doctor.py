@@ -196,3 +196,27 @@ def test_packages_that_are_wanted_by_some_are_named_with_how_to_get_them(monkeyp
 def test_an_encoding_that_cannot_show_everything() -> None:
     result = CliRunner(charset="ascii").invoke(main, ["doctor", "--port", "0", "--web-port", "0"])
     assert "warn  terminal" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "text"),
+    [
+        ({}, "ok", "whoever has proved a name may do everything"),
+        ({"authorizationEnabled": "true"}, "warn", "there is no superuser"),
+        ({"authorizationEnabled": "true", "superUserRoles": "ops, root"}, "ok", "superusers: ops, root"),
+        (
+            {"authorizationEnabled": "true", "superUserRoles": "guest", "anonymousUserRole": "guest"},
+            "warn",
+            "whoever proves nothing is guest (anonymousUserRole), who may do everything",
+        ),
+    ],
+)
+def test_what_roles_may(folder: Path, settings: dict[str, str], state: str, text: str) -> None:
+    written = {"authenticationEnabled": "true", "authenticationProviders": "tls"} | settings
+    (folder / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in written.items()))
+    found_state, found_text, _ = one("authorization", "--config", "broker.conf")
+    assert (found_state, text in found_text) == (state, True)
+
+
+def test_nothing_is_said_of_roles_where_nobody_has_one() -> None:
+    assert found("authorization") == []

@@ -143,7 +143,7 @@ def _size(entry_id: int) -> int:
 
 def rows_of(delays: Delays) -> dict[Position, int]:
     found = {}
-    for (ledger_id, number), extent in delays._all():
+    for (ledger_id, number), extent in delays.extents():
         chunk = delays.chunk(ledger_id, number)
         rows = list(chunk.rows())
         assert rows == sorted(rows)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.compaction import run as of_run
+from pulsarbox.broker.compaction.examining import Seen
 from pulsarbox.broker.compaction.winners import Winners
 from pulsarbox.errors import Conflict, EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, parse_topic
@@ -263,10 +264,17 @@ def test_a_turn_looks_at_few_entries_and_writes_few(monkeypatch: pytest.MonkeyPa
     sender = Sender(box)
     sender.rounds(2, keys=30)
     see, copy = Winners.see, box.broker.core.commits.copy
-    monkeypatch.setattr(Winners, "see", lambda self, seen: (looked.append(len(seen)), see(self, seen)))
-    monkeypatch.setattr(
-        box.broker.core.commits, "copy", lambda entries, *rest: (wrote.append(len(entries)), copy(entries, *rest))
-    )
+
+    def looking(self: Winners, seen: list[Seen]) -> None:
+        looked.append(len(seen))
+        see(self, seen)
+
+    def writing(entries: list[Entry], *answers: Any) -> None:
+        wrote.append(len(entries))
+        copy(entries, *answers)
+
+    monkeypatch.setattr(Winners, "see", looking)
+    monkeypatch.setattr(box.broker.core.commits, "copy", writing)
     compact(box)
     assert (sum(looked), max(looked)) == (60, 4)
     assert (sum(wrote), max(wrote)) == (30, 4)

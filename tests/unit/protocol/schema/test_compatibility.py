@@ -51,7 +51,14 @@ def test_of_records(kind: Any) -> None:
     assert passes([kind(MORE)], kind(ONE)) == BACKWARD
     assert passes([kind(ONE)], kind(record("A", field("a", "string")))) == {"ALWAYS_COMPATIBLE"}
     assert passes([kind(ONE)], kind(record("A", field("a", "long")))) == BACKWARD, "an int is read as a long"
-    assert passes([kind(ONE)], kind(record("B", field("a")))) == {"ALWAYS_COMPATIBLE"}, "another name is another thing"
+    assert passes([kind(ONE)], kind(record("B", field("a")))) == CHECKED, "records are read by their fields"
+    assert passes([kind(ONE)], kind(record("B", field("a"), field("b")))) == FORWARD
+    within = [record("A", field("a", record(name, field("b")))) for name in "CD"]
+    assert passes([kind(within[0])], kind(within[1])) == CHECKED
+    maybe = [record("A", field("a", ["null", record(name, field("b"))])) for name in "CD"]
+    assert passes([kind(maybe[0])], kind(maybe[1])) == CHECKED
+    colours = [record("A", field("a", {"type": "enum", "name": name, "symbols": ["X"]})) for name in "EF"]
+    assert passes([kind(colours[0])], kind(colours[1])) == {"ALWAYS_COMPATIBLE"}, "another enum is another thing"
 
 
 def test_of_the_newest_or_of_all() -> None:
