@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.drain import longest, seconds_to_drain
 from pulsarbox.broker.keeping import drops_dead_letters
 from pulsarbox.broker.limits.limiter import Scope
@@ -42,6 +43,9 @@ NO_COMPACTION: Final = {
 
 _LIMITS: Final = {Scope.SUBSCRIPTION: "Subscription", Scope.TOPIC: "Topic", Scope.BROKER: "Broker"}
 """Pulsar counts what these have throttled; of resource groups it has no number."""
+
+
+_DRAINING: Final = ("drainingHashesCount", "drainingHashesClearedTotal", "drainingHashesUnackedMessages")
 
 
 class Wanted(NamedTuple):
@@ -218,13 +222,29 @@ def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
     return stats if producer.topic.name.persistent else stats | {"msgDropRate": 0.0}
 
 
+def draining_stats(consumer: Consumer, subscription: AnySubscription) -> Stats:
+    """Of a consumer of a Key_Shared subscription: the hashes that are others' now, and that it has not acknowledged."""
+    dispatcher = subscription.dispatcher if isinstance(subscription, Subscription) else None
+    if not isinstance(dispatcher, KeySharedDispatcher):
+        return {"drainingHashes": []}
+    draining = dispatcher.draining_of(consumer)
+    return {
+        "drainingHashesCount": len(draining),
+        "drainingHashesClearedTotal": dispatcher.drained_by(consumer),
+        "drainingHashesUnackedMessages": sum(each.entries for each in draining),
+        "drainingHashes": [
+            {"hash": each.slot, "unackMsgs": each.entries, "blockedAttempts": each.blocked} for each in draining
+        ],
+    }
+
+
 def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
     """The statistics of a subscription."""
     consumers = [consumer_stats(each, subscription, wanted) for each in subscription.consumers]
     ranges = subscription.key_ranges
     for each, stats in zip(subscription.consumers, consumers, strict=True):
         if subscription.type == CommandSubscribe.Key_Shared:
-            stats["drainingHashes"] = []
+            stats.update(draining_stats(each, subscription))
             stats["keyHashRangeArrays"] = [list(pair) for pair in ranges.get(each, [])]
     active = subscription.active_consumer
     stats = {
@@ -258,9 +278,7 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
         "isReplicated": False,
         "allowOutOfOrderDelivery": any(each.key_shared.allow_out_of_order for each in subscription.consumers),
         "consumersAfterMarkDeletePosition": {},
-        "drainingHashesCount": 0,
-        "drainingHashesClearedTotal": 0,
-        "drainingHashesUnackedMessages": 0,
+        **{name: sum(each[name] for each in consumers) for name in _DRAINING},
         "nonContiguousDeletedMessagesRanges": 0,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
