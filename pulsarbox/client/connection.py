@@ -15,7 +15,7 @@ from pulsarbox import __version__
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected, told
 from pulsarbox.client.loop import READ, WRITE, Loop
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import NotAllowed, PulsarBoxError
 from pulsarbox.protocol.commands import encode_frame, parse_command
 from pulsarbox.protocol.features import DEFAULT_MAX_MESSAGE_SIZE, PROTOCOL_VERSION
 from pulsarbox.protocol.frames import FrameDecoder, max_frame_size
@@ -278,7 +278,9 @@ class Connection:
         if command.type == BaseCommand.PRODUCER_SUCCESS and not part.producer_ready:
             return  # it waits for its turn; the answer comes again
         if self._connected is None and command.type == BaseCommand.ERROR:
-            self._refused = told(command.error.error, command.error.message)
+            refused = told(command.error.error, command.error.message)
+            # What is not allowed before CONNECT is done is to come to this port.
+            self._refused = NotConnected(str(refused)) if isinstance(refused, NotAllowed) else refused
             self.close(f"the broker refused: {command.error.message}")
         if part.request_id in self._answers:
             self._answers[part.request_id] = command
