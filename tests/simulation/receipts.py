@@ -49,6 +49,8 @@ def settle(model: Model, conn: ConnView, body: Any, position: Position | None) -
     at_once = [each for each in waiting if each[1] is model.sending]
     entry = model.topics[waiting[0][0].topic.name].entries.get(position) if position is not None else None
     meant = [each for each in waiting if entry is not None and each[1].keys == entry.keys]
+    if position is None:  # what came behind a CLOSE_PRODUCER has no answer
+        meant = [each for each in waiting if not each[0].sent_away]
     producer, pending = (at_once or meant or waiting)[0]
     in_order = pending is producer.pending[0]
     producer.pending.remove(pending)
