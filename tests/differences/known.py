@@ -157,6 +157,7 @@ KNOWN: Final[dict[str, str]] = dict(
             "it is precise from the first batch on",
             "preciseDispatcherFlowControl: messages",
         ),
+        *_steps("throttle.resource_groups", "the dispatch rates of a resource group hold", "messages wait"),
         *_steps("terminated.caught_up", _ENDS, "skipped", "terminated again"),
         *_steps("terminated.an_empty_one", _ENDS, "permits"),
     )

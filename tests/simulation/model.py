@@ -401,6 +401,8 @@ class Model:
                 keys = []
             self.sending = Pending(body.sequence_id, keys, self.world.monotonic)
             producer.pending.append(self.sending)
+            for checker in self.checkers:
+                checker.came(producer, self.sending, len(payload))
 
     def _subscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
         request = conn.requests[body.request_id]

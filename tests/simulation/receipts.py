@@ -43,6 +43,8 @@ def settle(model: Model, conn: ConnView, body: Any, position: Position | None) -
         for checker in model.checkers:
             checker.settled_nothing(conn, body.sequence_id)
         return
+    # What came behind a CLOSE_PRODUCER has no answer: the client sends it again.
+    waiting = [each for each in waiting if not each[0].sent_away] or waiting
     # A copy that an earlier producer of this id has sent may still be on its way to the disk: answers to those come
     # oldest first. What is answered at once is the message that has just come.
     # What was sent while its producer was held back for a quota is never answered; but a receipt names its entry. Nor

@@ -66,8 +66,8 @@ def settings_of(random: Random, *, deduplication: bool) -> Settings:
     )
 
 
-def with_rates(settings: Settings, random: Random) -> Settings:
-    """The same, and rates at every level, some of which matter."""
+def with_rates(settings: Settings, random: Random, *, relative: bool) -> Settings:
+    """The same, and rates at every level, some of which matter; what is published may come on top."""
     by_entry = random.random() < 0.3
     return replace(
         settings,
@@ -80,6 +80,7 @@ def with_rates(settings: Settings, random: Random) -> Settings:
         maxPublishRatePerTopicInMessages=random.choice((0, 5, 15)),
         brokerPublisherThrottlingMaxMessageRate=random.choice((0, 20)),
         maxThrottledPublishMbytesPerConnection=1,
+        dispatchThrottlingRateRelativeToPublishRate=relative,
     )
 
 
@@ -146,7 +147,7 @@ class Run:
         self.limited = seed % 5 == 3
         """The same."""
         if self.limited:
-            settings = with_rates(settings, Random(seed))
+            settings = with_rates(settings, Random(seed), relative=seed % 25 == 13)
         self.delayed = seed % 20 in (9, 11, 14, 16, 19)
         """The same."""
         if self.delayed:
