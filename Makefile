@@ -1,6 +1,7 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
 # Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash, images of
-# powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), WORKERS (of test).
+# powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
+# WORKERS (of test).
 
 SHELL := /usr/bin/env bash
 BIN := .venv/bin
@@ -14,6 +15,7 @@ A ?=
 A_WEB ?=
 B ?=
 B_WEB ?=
+SUITE_DIR ?=
 TAG ?=
 # One more than processors, because tests also wait for others; not so many that their boxes fill the memory.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4)))
@@ -79,6 +81,10 @@ differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what 
 fuzz-admin: env-dev ## Ask the Admin API all it has, half of it nonsense (N=20 boxes, ARGS="--requests 10000")
 	@$(BIN)/python -m tests.fuzz.run --seeds $(or $(N),20) $(ARGS)
 
+.PHONY: attack
+attack: env-dev ## Attack a box: lengths, counts, bombs, tokens, paths, ten thousand connections (ARGS="--scale 0.1")
+	@$(BIN)/python -m tests.attack.run $(ARGS)
+
 .PHONY: demo
 demo: env-dev ## This machine's telemetry through a box and workers that are killed in the middle
 	@$(BIN)/python -m examples.demo $(ARGS)
@@ -94,6 +100,10 @@ image-check: env-dev ## Lint the image and carry out its steps without a contain
 .PHONY: clients
 clients: env-dev ## README and quickstart line by line, the official clients of all languages (minutes; ARGS="-k Rust")
 	@$(BIN)/python -m pytest -m "slow or not slow" tests/newcomer $(ARGS)
+
+.PHONY: suite
+suite: env-dev ## The official Python client's own suite, from a checkout of it (SUITE_DIR=... ARGS="--only schema")
+	@$(BIN)/python -m tests.suite.run --dir $(or $(SUITE_DIR),$(error SUITE_DIR is a checkout of apache/pulsar-client-python)) $(ARGS)
 
 .PHONY: simulate
 simulate: env-dev ## Simulate SEEDS=200 histories of the core, or EVENTS=1000000 (ARGS="--engine both --steps 10000")

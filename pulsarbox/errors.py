@@ -26,6 +26,7 @@
     ├── ConsumerAssignError             409
     ├── TransactionCoordinatorNotFound  404
     ├── NotAllowed                      405
+    │   ├── UnknownListener             503: the listener that a client names
     │   └── NotSupported                501: a thing this version does not do
     ├── ProducerFenced                  409
     ├── Conflict                        409: exists already, or is still in use
@@ -47,6 +48,8 @@ class PulsarBoxError(Exception):
 
     server_error: ClassVar[int] = 0
     http_status: ClassVar[int] = 500
+    in_vain: ClassVar[bool] = False
+    """There is no use in trying again, and some clients would: see ``protocol.features.told_code``."""
 
 
 class MetadataError(PulsarBoxError):
@@ -149,6 +152,7 @@ class SubscriptionNotFound(PulsarBoxError):
 
     server_error = 12
     http_status = 404
+    in_vain = True
 
 
 class ConsumerNotFound(PulsarBoxError):
@@ -204,6 +208,7 @@ class InvalidTopicName(PulsarBoxError):
 
     server_error = 17
     http_status = 412
+    in_vain = True
 
 
 class IncompatibleSchema(PulsarBoxError):
@@ -238,6 +243,12 @@ class NotAllowed(PulsarBoxError):
 
     server_error = 22
     http_status = 405
+
+
+class UnknownListener(NotAllowed):
+    """A client names a listener that the box does not have. Pulsar says ServiceNotReady, and clients try again."""
+
+    http_status = 503
 
 
 class NotSupported(NotAllowed):

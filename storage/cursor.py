@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pulsarbox.storage.catalog import acks_chunk_key, acks_key
 from pulsarbox.storage.entry_map import EntryMap
-from pulsarbox.storage.format import RECORD_PREFIX, RecordKind
+from pulsarbox.storage.format import IN_VIEW, RECORD_PREFIX, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger, new_position
 from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from pulsarbox.storage.record import (
@@ -50,6 +50,7 @@ class ManagedCursor:
         self._reset = False
         self._fresh: list[tuple[int, int, int, int, int, int]] = []
         """Entries as they were acknowledged out of order: what ``acknowledge`` was told of each."""
+        self._fresh_in_view: list[tuple[int, int]] = []
         self._fresh_batches: set[tuple[int, int]] = set()
         self._fresh_counts: set[tuple[int, int]] = set()
         self._stored_mark: tuple[Position, int, int] | None = (self.mark_delete, 0, 0)
@@ -60,6 +61,9 @@ class ManagedCursor:
         """Chunks that have a row."""
         touch: Callable[[ChunkKey], object] = self._dirty.add if durable else _ignore
         self.ranges = RangeSet(touch)
+        self.in_view = RangeSet(touch)
+        """Entries that only the compacted view has any more: those that are acknowledged, as long as others before them
+        are not. Totals are not known."""
         self.batch_acks: EntryMap[tuple[int, int]] = EntryMap(touch, _messages_and_unacked)
         """Partly acknowledged batches: messages in it, and a bit for each that is not acknowledged."""
         self._partly = 0
@@ -194,6 +198,23 @@ class ManagedCursor:
         self._absorb()
         return True
 
+    def acknowledge_in_view(self, ledger_id: int, entry_id: int) -> None:
+        """Acknowledge an entry that only the compacted view has any more."""
+        if self.in_view.add_entry(ledger_id, entry_id, 0, 0, 0, 0) and self.durable:
+            self._fresh_in_view.append((ledger_id, entry_id))
+
+    def keep_in_view(self, ledger_id: int, entries: int) -> None:
+        """A ledger that goes while an earlier one stays is acknowledged; the compacted view has some of it."""
+        if entries and (ledger_id, entries - 1) > self.mark_delete:
+            self.in_view.add(AckedRange(ledger_id, 0, entries - 1, 0, 0, 0, 0))
+            self._fresh_in_view.append((ledger_id, entries - 1))
+
+    def forget_in_view(self, through: Position) -> None:
+        """What is ``in_view`` up to an entry is known without."""
+        beyond = self.in_view.drop_through(*through)
+        if beyond is not None:
+            self.in_view.add(beyond._replace(first=through.entry_id + 1))
+
     def redelivered(self, position: tuple[int, int]) -> None:
         """The entry was asked for once more; nothing where it is acknowledged."""
         if not self.is_acked(*position):
@@ -206,7 +227,11 @@ class ManagedCursor:
         self._mark(position, total_messages, total_bytes)
         self._reset = True
         self._clear()
+        self._forget_fresh()
+
+    def _forget_fresh(self) -> None:
         self._fresh.clear()
+        self._fresh_in_view.clear()
         self._fresh_batches.clear()
         self._fresh_counts.clear()
 
@@ -280,6 +305,7 @@ class ManagedCursor:
 
     def _clear(self) -> None:
         self.ranges.clear()
+        self.in_view.clear()
         self.batch_acks.clear()
         self.redeliveries.clear()
         self._partly = 0
@@ -295,6 +321,9 @@ class ManagedCursor:
         fresh = [each for each in self._fresh if each >= behind]  # mark-delete has come by most of them
         if fresh:
             records.append(pack_acked(Acked(self.cursor_id, _joined(fresh))))
+        in_view = self.in_view.around(self._fresh_in_view) if self._fresh_in_view else ()
+        if in_view:
+            records.append(pack_acked(Acked(self.cursor_id, in_view, in_view=True)))
         for each in sorted(self._fresh_batches):
             partly = self.batch_acks.get(each)
             if partly is not None:
@@ -304,9 +333,7 @@ class ManagedCursor:
         if counts:
             records.append(pack_redelivered(Redelivered(self.cursor_id, tuple(counts))))
         self._moved = self._reset = False
-        self._fresh.clear()
-        self._fresh_batches.clear()
-        self._fresh_counts.clear()
+        self._forget_fresh()
         return records
 
     def _pack_mark(self, reset: bool) -> bytes:
@@ -322,6 +349,9 @@ class ManagedCursor:
             if record.reset:
                 self._clear()
             self._drop_behind_mark()
+        elif isinstance(record, Acked) and record.in_view:
+            for acked in record.ranges:
+                self.in_view.add(acked)
         elif isinstance(record, Acked):
             for acked in record.ranges:
                 if (acked.ledger_id, acked.last) > self.mark_delete:
@@ -361,6 +391,9 @@ class ManagedCursor:
         ranges = self.ranges.pack(key)
         if ranges:
             parts.append(pack_acked_body(self.cursor_id, ranges))
+        in_view = self.in_view.pack(key)
+        if in_view:
+            parts.append(pack_acked_body(self.cursor_id, in_view, IN_VIEW))
         if key in self._batch_chunks:
             for position, partly in self.batch_acks.of_chunk(key):
                 parts.append(pack_batch_acked(BatchAcked(self.cursor_id, position, *partly)))
@@ -377,11 +410,11 @@ class ManagedCursor:
         offset = records = 0
         with_mark = False
         while offset < len(value):
-            kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
+            kind, flags, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
             body = offset + header_size
             end = body + body_size
             if kind == RecordKind.ACKED:
-                self.ranges.load(value[body:end])
+                (self.in_view if flags & IN_VIEW else self.ranges).load(value[body:end])
             else:
                 for _, record in unpack_records(value[offset:end]):
                     assert isinstance(record, CursorRecord)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.format import FORMAT_VERSION, LOCK, PACKED, RUNNING
+from pulsarbox.storage.format import FORMAT_VERSION, LOCK, OPERATOR, PACKED, RUNNING
 
 DATA_FILE = "data.mdb"
 INSTANCE = "INSTANCE"
@@ -84,7 +84,8 @@ class DataDirectory:
             self._fields = self._instance()
             self.volumes.mkdir(exist_ok=True)
             self.packed.mkdir(exist_ok=True)
-            (path / RUNNING).unlink(missing_ok=True)  # of a process that was killed
+            for name in (RUNNING, OPERATOR):
+                (path / name).unlink(missing_ok=True)  # of a process that was killed
             for place in (path, self.volumes, self.packed):
                 for leftover in place.glob("*" + NEW_SUFFIX):
                     _remove(leftover) if leftover.is_dir() else leftover.unlink()

@@ -5,6 +5,7 @@ Data directory::
     INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}
     LOCK                 held with flock by the daemon; its text is the holder's pid
     RUNNING              JSON: where the holder serves, and since when; there while it serves
+    OPERATOR             what commands on this directory prove themselves with to its holder; the owner's only
     pulsarbox.log        what a box says that was started in the background; the box never reads it
     RESERVE              room on the disk for what is not messages; not there while that room is in use
     meta/                LMDB environment: the checkpoint
@@ -49,7 +50,9 @@ from the kind, so that a later version can add fields at the end of a header; a 
                  checksum u32, codec u32 (0: as it came)
     MARK_DELETE  cursor, ledger, entry (i64), messages so far, bytes so far    none; flag 1: the cursor is reset to here
     ACKED        cursor                                                        ACKED_RANGE *; flag 1: it was moved to
-                                                                               another topic, by an entry of this batch
+                                                                               another topic, by an entry of this batch;
+                                                                               flag 2: entries that only the compacted
+                                                                               view has any more
     BATCH_ACKED  cursor, ledger, entry, messages in it u32, reserved u32       u64 *: the words of the set of indexes
                                                                                that are still unacknowledged
     META         key size u32, reserved u32                                    key, value; flag 1: the key is deleted
@@ -78,6 +81,7 @@ FORMAT_VERSION = 2
 RESERVE = "RESERVE"
 LOCK = "LOCK"
 RUNNING = "RUNNING"
+OPERATOR = "OPERATOR"
 PROCESS_LOG = "pulsarbox.log"
 
 
@@ -120,6 +124,8 @@ DELETED = 1
 """Flag of META: the key is gone."""
 MOVED = 1
 """Flag of ACKED: the entry went to another topic with an entry of the same batch; they are stored together or not."""
+IN_VIEW = 2
+"""Flag of ACKED: the log does not have the entries any more, the compacted view has them. Totals are not known."""
 FORGOTTEN = 1
 """Flag of SEQUENCE: nothing is known of the producer any more."""
 

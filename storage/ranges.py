@@ -87,6 +87,18 @@ class RangeSet:
         last: int = self.chunks[found[0]].ranges[found[1] * _FIELDS + _LAST]
         return last + 1 if last >= entry_id else entry_id
 
+    def around(self, entries: list[tuple[int, int]]) -> tuple[AckedRange, ...]:
+        """The ranges that entries are in, each once."""
+        found = {}
+        for ledger_id, entry_id in entries:
+            place = self._find(ledger_id, entry_id)
+            if place is not None:
+                at = place[1] * _FIELDS
+                acked = new_range(AckedRange, self.chunks[place[0]].ranges[at : at + _FIELDS])
+                if acked.last >= entry_id:
+                    found[place] = acked
+        return tuple(found.values())
+
     def runs_from(self, ledger_id: int, entry_id: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """First and last entry of each range, from the one on that the entry is in or comes before; while none changes.
 

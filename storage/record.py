@@ -15,6 +15,7 @@ from pulsarbox.storage.format import (
     ENTRY_HEADER,
     FORGOTTEN,
     FORMAT_VERSION,
+    IN_VIEW,
     MARK_DELETE_HEADER,
     META_HEADER,
     RECORD_PREFIX,
@@ -97,6 +98,8 @@ class Acked(NamedTuple):
 
     cursor_id: int
     ranges: tuple[AckedRange, ...]
+    in_view: bool = False
+    """Before it: of what only the compacted view has any more."""
 
 
 class BatchAcked(NamedTuple):
@@ -190,6 +193,7 @@ def pack_mark_delete(record: MarkDelete) -> bytes:
 
 def pack_acked(record: Acked, flags: int = 0) -> bytes:
     """Newly acknowledged ranges as a record."""
+    flags |= IN_VIEW if record.in_view else 0
     return pack_acked_body(record.cursor_id, b"".join([ACKED_RANGE.pack(*acked) for acked in record.ranges]), flags)
 
 
@@ -355,7 +359,7 @@ def unpack_record(value: bytes, offset: int) -> Record | None:
     if kind == RecordKind.ACKED:
         (cursor,) = ACKED_HEADER.unpack_from(value, offset)[4:]
         ranges = ACKED_RANGE.iter_unpack(value[body : body + body_size])
-        return Acked(cursor, tuple(AckedRange(*fields) for fields in ranges))
+        return Acked(cursor, tuple(AckedRange(*fields) for fields in ranges), bool(flags & IN_VIEW))
     if kind == RecordKind.BATCH_ACKED:
         cursor, ledger, entry, messages, _ = BATCH_ACKED_HEADER.unpack_from(value, offset)[4:]
         words = int.from_bytes(value[body : body + body_size], "big")

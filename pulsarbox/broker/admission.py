@@ -15,7 +15,7 @@ from pulsarbox.broker.policies.encryption import ENCRYPTION_REQUIRED
 from pulsarbox.broker.policies.message_size import MAX_MESSAGE_SIZE
 from pulsarbox.broker.system_topics import is_system
 from pulsarbox.clock import Now
-from pulsarbox.errors import ConsumerBusy, MetadataError, NotAllowed, ProducerBusy
+from pulsarbox.errors import ConsumerBusy, NotAllowed, ProducerBusy
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
 
 if TYPE_CHECKING:
@@ -59,20 +59,20 @@ class Admission:
     # Producers
 
     def check_producer(self, *, encrypted: bool) -> None:
-        """Raises ProducerBusy where the topic has all the producers it may have, MetadataError for one that does not
-        encrypt where it must."""
+        """Raises ProducerBusy where the topic has all the producers it may have, NotAllowed for one that does not
+        encrypt where it must (MetadataError in Pulsar, after which clients try again)."""
         if self._system:
             return
         limit = self._policies.get(MAX_PRODUCERS)
         if 0 < limit <= len(self._topic.producers):
             raise ProducerBusy(f"Topic '{self._topic.name}' reached max producers limit")
         if self._encrypted and not encrypted:
-            raise MetadataError(f"Encryption is required in {self._topic.name}")
+            raise NotAllowed(f"Encryption is required in {self._topic.name}")
 
     def check_message(self, size: int, metadata: MessageMetadata) -> None:
-        """Raises NotAllowed for a message that is too large, MetadataError for one that had to be encrypted."""
+        """Raises NotAllowed for a message that is too large, and for one that had to be encrypted."""
         if self._encrypted and not metadata.encryption_keys:
-            raise MetadataError("Messages must be encrypted")
+            raise NotAllowed("Messages must be encrypted")
         chunk = metadata.num_chunks_from_msg > 1
         if 0 < self._message_size < size and not chunk:
             raise NotAllowed("Exceed maximum message size")

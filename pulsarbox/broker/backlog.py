@@ -163,7 +163,8 @@ class Backlog:
         be held may: ``admit`` makes it wait."""
         if self._topic.ledger.total_bytes >= self.full_at:
             self._judge(now)
-        self._check_blocked(again=again)
+        if self.blocked is None or self.blocked is not self.age or self._age_is_known():
+            self._check_blocked(again=again)  # else something has just expired, or was acknowledged: ``admit`` waits
 
     def _check_blocked(self, *, again: bool) -> None:
         quota = self.blocked
@@ -223,12 +224,13 @@ class Backlog:
             self._exclude(now)
         self.full_at = self._full_at()
         full = self._topic.ledger.total_bytes >= self.full_at
+        old = self._is_old(now)  # also where the size alone decides: how old it is may not be known the next time
         blocked = None
         if full and self.size.follows is Follows.EVICTION:
             self._evict(now)
         elif full:
             blocked = self.size
-        if blocked is None and self.age.follows is not Follows.EVICTION and self._is_old(now):
+        if blocked is None and old and self.age.follows is not Follows.EVICTION:
             blocked = self.age
         self._block(blocked, now)
 
@@ -287,7 +289,7 @@ class Backlog:
             self._evict_through,
             self._evicted,
             now,
-            unread=lambda position: position.ledger_id not in ledger.ledgers,
+            unread=lambda position: True,  # too little goes, and then it is looked at again
         )
 
     def _evicted(self, error: Exception | None = None) -> None:

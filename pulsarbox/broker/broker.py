@@ -18,11 +18,16 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.dead_letter_office import DeadLetterOffice
 from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
+from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.plugins import Plugins
 from pulsarbox.broker.schemas import Schemas
+from pulsarbox.broker.security.authentication import Authentication
+from pulsarbox.broker.security.configured import authentication_of
+from pulsarbox.broker.security.proof import look_again
+from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
@@ -44,13 +49,22 @@ class Broker:
     """The pure core of the box."""
 
     def __init__(
-        self, settings: Settings, recovery: Recovery, endpoints: Endpoints, now: Now, plugins: Plugins | None = None
+        self,
+        settings: Settings,
+        recovery: Recovery,
+        endpoints: Endpoints,
+        now: Now,
+        authentication: Authentication | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
         """``now`` is real time: what the virtual clock adds stands with the data.
 
-        Raises PersistenceError where the data is ahead of the real time and the clock is not virtual, or where a hash
-        is missing that subscriptions go by.
+        ``authentication``: where it has been made already, of these settings. Raises PersistenceError where the data is
+        ahead of the real time and the clock is not virtual, or where a hash is missing that subscriptions go by;
+        ConfigError where authentication cannot work.
         """
+        self.authentication = authentication or authentication_of(settings)
+        """Who clients are; None where authentication is off, and nobody is anybody."""
         self.endpoints = endpoints
         store = Store(recovery)
         offset = offset_of(store, settings.brokerClock)
@@ -65,9 +79,14 @@ class Broker:
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
+        self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
+        if self.authentication is not None:
+            look_again(self.authentication, self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
-        self.command_table: dict[int, CommandRow] = command_table()
+        self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
+        self.refusals = Refusals()
+        """What clients were refused, for the log."""
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
         self.on_shutdown: Callable[[str], None] | None = None
@@ -90,10 +109,24 @@ class Broker:
         """An outbox for a connection to come."""
         return self._outbox_of(self._waiting, self.core.settings.maxConnectionOutboundBufferBytes)
 
-    def connected(self, outbox: Outbox, address: str, now: Now, *, reached: str = "", listener: str = "") -> ServerCnx:
-        """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port."""
+    def connected(
+        self,
+        outbox: Outbox,
+        address: str,
+        now: Now,
+        *,
+        reached: str = "",
+        listener: str = "",
+        secure: bool = False,
+        certificate: str = "",
+    ) -> ServerCnx:
+        """A client has connected, from ``address``, to ``reached`` (both ``host:port``) on a listener's own port.
+
+        ``secure``: over TLS. ``certificate``: the common name of the certificate that it has shown, if one.
+        """
         cnx = self._cnx_of(self, outbox, address, now)
         cnx.reached, cnx.listener = reached, listener
+        cnx.secure, cnx.certificate = secure, certificate
         self.connections_made += 1
         self.cnxs[cnx] = None
         return cnx

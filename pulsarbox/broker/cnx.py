@@ -16,9 +16,10 @@ from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
-from pulsarbox.errors import PersistenceError, PulsarBoxError
+from pulsarbox.errors import AuthorizationError, PersistenceError, PulsarBoxError
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.commands import COMMANDS, parse_command
+from pulsarbox.protocol.features import told_code
 from pulsarbox.protocol.frames import Frame
 from pulsarbox.protocol.metadata import BROKER_ENTRY_MAGIC, with_broker_entry_metadata
 from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, CommandSend
@@ -28,6 +29,9 @@ from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
     from pulsarbox.broker.broker import Broker
+    from pulsarbox.broker.command_table import CommandRow
+    from pulsarbox.broker.security.proof import Proof
+    from pulsarbox.broker.topic_lists import TopicList
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +58,11 @@ CONNECTED = State.CONNECTED
 class ServerCnx:
     """The broker's side of one connection."""
 
+    secure = False
+    """Whether it is over TLS."""
+    certificate = ""
+    """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
+
     def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         self.broker = broker
         self.outbox = outbox
@@ -62,10 +71,10 @@ class ServerCnx:
         """``host:port`` of this machine to which the client has connected; empty where that is not known."""
         self.listener = ""
         """The listener whose own port that is (bindAddresses); empty for the port of all."""
-        self.certificate = ""
-        """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
         self.principal: Principal | None = None
         """Who the client has proved to be; None while it has not, and where authentication is off."""
+        self.proof: Proof | None = None
+        """What the client has proved that with, and what is done when that ends; None where nothing can end."""
         self.state = State.START
         self.client_version = ""
         self.protocol_version = 0
@@ -79,6 +88,8 @@ class ServerCnx:
         """Producers that are not open yet: what they need is not durable, or they wait for the topic or their name."""
         self.opening: dict[tuple[str, int], int] = {}
         """Consumers whose topic or subscription is not durable yet, and the request that opens each."""
+        self.watched: dict[int, TopicList] = {}
+        """The lists of topics that it watches, by the watcher's id."""
         self.pending_sends = 0
         """Entries of all its producers that are not stored yet."""
         self.held_bytes = 0
@@ -124,12 +135,28 @@ class ServerCnx:
             self.abort(f"{COMMANDS[command.type].name} is not accepted in state {self.state.value}")
             return
         body = getattr(command, COMMANDS[command.type].field)
+        if row.rule is not None and not self._may(row, body, now):
+            return
         try:
             row.handler(self, body, now)
         except ProtocolError as error:
             self.abort(str(error))
         except PulsarBoxError as error:
             self._refuse(body, error)
+
+    def _may(self, row: "CommandRow", body: Any, now: Now) -> bool:
+        """Whether the client may send a command. If not, it is told, and nothing of the command is carried out."""
+        assert row.rule is not None
+        try:
+            row.rule(self.broker.core.authorization, self.principal, body)
+        except PulsarBoxError as error:
+            text = str(error)
+            if isinstance(error, AuthorizationError):
+                text = f"Client is not authorized to {row.words}: {text}"
+            self.broker.refusals.tell(self.principal, self.address, COMMANDS[row.type].name, str(error), now)
+            self.outbox.send(row.refusal(body.request_id, self.code_of(error), text))
+            return False
+        return True
 
     def _send(self, send: CommandSend, payload: bytes, now: Now) -> None:
         producer = self.producers.get(send.producer_id)
@@ -157,7 +184,11 @@ class ServerCnx:
         if request_id is None:
             log.warning("%s from %s refused: %s", type(body).__name__, self.address, error)
         else:
-            self.outbox.send(replies.error(request_id, error.server_error, str(error)))
+            self.outbox.send(replies.error(request_id, self.code_of(error), str(error)))
+
+    def code_of(self, error: PulsarBoxError) -> int:
+        """The code of an error as this client takes it for what it is."""
+        return told_code(error.server_error, error.in_vain, self.client_version)
 
     @property
     def overdrawn(self) -> bool:
@@ -184,6 +215,9 @@ class ServerCnx:
         if self._check is not None:
             self._check.cancel()
             self._check = None
+        if self.proof is not None:
+            self.proof.end()
+            self.proof = None
         # Those that wait first, so that none of them is given the place of another that goes too.
         producers = [*self.coming.values(), *self.producers.values()]
         self.coming.clear()
@@ -198,15 +232,24 @@ class ServerCnx:
             consumer.closed = True  # all of them first: none gets what another one held, and has it counted again
         for consumer in consumers:
             consumer.subscription.remove_consumer(consumer, now, lost=True)
+        for watcher_id in list(self.watched):
+            self.broker.topics.lists.leave(self, watcher_id)
         self.broker.cnxs.pop(self, None)
         self._tell_alive(False, now)
 
     def abort(self, reason: str) -> None:
         """Close the connection because of what the client did."""
         if self.state is not State.CLOSED:
-            log.warning("closing the connection of %s (%s): %s", self.address, self.client_version or "no name", reason)
-            self.state = State.CLOSED
-            self.outbox.close(reason)
+            # Who has not said CONNECT yet may be anybody, any number of times: the shell tells of these, sparingly.
+            level = logging.DEBUG if self.state is State.START else logging.WARNING
+            who = self.client_version or "no name"
+            log.log(level, "closing the connection of %s (%s): %s", self.address, who, reason)
+            self.turn_away(reason)
+
+    def turn_away(self, reason: str) -> None:
+        """Close the connection for a reason that the log need not tell, or tells already."""
+        self.state = State.CLOSED
+        self.outbox.close(reason)
 
     # Keep-alive
 

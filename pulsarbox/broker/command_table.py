@@ -1,24 +1,32 @@
 """The command table: which commands the broker takes, in which state of the connection, who may send them, who answers.
 
-A command that stands nowhere here closes the connection, as does one sent in another state. A row without a permission
-does not load.
+A command that stands nowhere here closes the connection, as does one sent in another state. A row whose
+permission has no rule does not load.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.handlers import connection, consume, lookup, produce, schema, subscribe, transactions
+from pulsarbox.broker.handlers import (
+    authenticating,
+    connection,
+    consume,
+    lookup,
+    produce,
+    schema,
+    subscribe,
+    transactions,
+)
+from pulsarbox.broker.security.authorization import Authorization
+from pulsarbox.broker.security.command_rules import RULES, Needs, Rule
 from pulsarbox.clock import Now
+from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
 
 Handler = Callable[[ServerCnx, Any, Now], None]
-
-ANYONE = "anyone"
-LOOKUP = "lookup"
-PRODUCE = "produce"
-CONSUME = "consume"
-PERMISSIONS = frozenset({ANYONE, LOOKUP, PRODUCE, CONSUME})
+Refusal = Callable[[int, int, str], bytes]
+"""Makes the answer that says no, from the request id, the code of the error and its text."""
 
 START = frozenset({"start"})
 CONNECTED = frozenset({"connected"})
@@ -29,45 +37,72 @@ class CommandRow(NamedTuple):
 
     type: int
     states: frozenset[str]
-    permission: str
+    permission: Needs
     handler: Handler
+    words: str = ""
+    """What the client is told that it is not authorized to: Pulsar's words."""
+    refusal: Refusal = replies.error
+    rule: Rule | None = None
+    """Asks whether the client may; None where there is nothing to ask, as with authorization off."""
 
 
-_ROWS = (
-    (BaseCommand.CONNECT, START, ANYONE, connection.connect),
-    (BaseCommand.PING, CONNECTED, ANYONE, connection.ping),
-    (BaseCommand.PONG, CONNECTED, ANYONE, connection.pong),
-    (BaseCommand.AUTH_RESPONSE, CONNECTED, ANYONE, connection.auth_response),
-    (BaseCommand.LOOKUP, CONNECTED, LOOKUP, lookup.lookup),
-    (BaseCommand.PARTITIONED_METADATA, CONNECTED, LOOKUP, lookup.partitioned_metadata),
-    (BaseCommand.GET_TOPICS_OF_NAMESPACE, CONNECTED, LOOKUP, lookup.get_topics_of_namespace),
-    (BaseCommand.WATCH_TOPIC_LIST, CONNECTED, LOOKUP, lookup.watch_topic_list),
-    (BaseCommand.WATCH_TOPIC_LIST_CLOSE, CONNECTED, LOOKUP, lookup.watch_topic_list_close),
-    (BaseCommand.PRODUCER, CONNECTED, PRODUCE, produce.producer),
-    (BaseCommand.CLOSE_PRODUCER, CONNECTED, PRODUCE, produce.close_producer),
-    (BaseCommand.SUBSCRIBE, CONNECTED, CONSUME, subscribe.subscribe),
-    (BaseCommand.FLOW, CONNECTED, CONSUME, consume.flow),
-    (BaseCommand.ACK, CONNECTED, CONSUME, consume.ack),
-    (BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES, CONNECTED, CONSUME, consume.redeliver),
-    (BaseCommand.UNSUBSCRIBE, CONNECTED, CONSUME, consume.unsubscribe),
-    (BaseCommand.SEEK, CONNECTED, CONSUME, consume.seek),
-    (BaseCommand.CLOSE_CONSUMER, CONNECTED, CONSUME, consume.close_consumer),
-    (BaseCommand.GET_LAST_MESSAGE_ID, CONNECTED, CONSUME, consume.get_last_message_id),
-    (BaseCommand.CONSUMER_STATS, CONNECTED, CONSUME, consume.consumer_stats),
-    (BaseCommand.GET_SCHEMA, CONNECTED, LOOKUP, schema.get_schema),
-    (BaseCommand.GET_OR_CREATE_SCHEMA, CONNECTED, PRODUCE, schema.get_or_create_schema),
-    (BaseCommand.TC_CLIENT_CONNECT_REQUEST, CONNECTED, PRODUCE, transactions.tc_client_connect),
-    (BaseCommand.NEW_TXN, CONNECTED, PRODUCE, transactions.new_txn),
-    (BaseCommand.ADD_PARTITION_TO_TXN, CONNECTED, PRODUCE, transactions.add_partition_to_txn),
-    (BaseCommand.ADD_SUBSCRIPTION_TO_TXN, CONNECTED, CONSUME, transactions.add_subscription_to_txn),
-    (BaseCommand.END_TXN, CONNECTED, PRODUCE, transactions.end_txn),
+_ROWS: Final = (
+    (BaseCommand.CONNECT, START, Needs.NOTHING, connection.connect),
+    (BaseCommand.PING, CONNECTED, Needs.NOTHING, connection.ping),
+    (BaseCommand.PONG, CONNECTED, Needs.NOTHING, connection.pong),
+    (BaseCommand.AUTH_RESPONSE, CONNECTED, Needs.NOTHING, authenticating.auth_response),
+    (BaseCommand.LOOKUP, CONNECTED, Needs.LOOKUP, lookup.lookup, "Lookup", replies.lookup_failed),
+    (
+        BaseCommand.PARTITIONED_METADATA,
+        CONNECTED,
+        Needs.LOOKUP,
+        lookup.partitioned_metadata,
+        "Get Partition Metadata",
+        replies.partition_metadata_failed,
+    ),
+    (
+        BaseCommand.GET_TOPICS_OF_NAMESPACE,
+        CONNECTED,
+        Needs.NAMESPACE,
+        lookup.get_topics_of_namespace,
+        "GetTopicsOfNamespace",
+    ),
+    (BaseCommand.WATCH_TOPIC_LIST, CONNECTED, Needs.NAMESPACE, lookup.watch_topic_list, "watchTopicList"),
+    (BaseCommand.WATCH_TOPIC_LIST_CLOSE, CONNECTED, Needs.OPENED, lookup.watch_topic_list_close),
+    (BaseCommand.PRODUCER, CONNECTED, Needs.PRODUCE, produce.producer, "Produce"),
+    (BaseCommand.CLOSE_PRODUCER, CONNECTED, Needs.OPENED, produce.close_producer),
+    (BaseCommand.SUBSCRIBE, CONNECTED, Needs.CONSUME, subscribe.subscribe, "subscribe"),
+    (BaseCommand.FLOW, CONNECTED, Needs.OPENED, consume.flow),
+    (BaseCommand.ACK, CONNECTED, Needs.OPENED, consume.ack),
+    (BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES, CONNECTED, Needs.OPENED, consume.redeliver),
+    (BaseCommand.UNSUBSCRIBE, CONNECTED, Needs.OPENED, consume.unsubscribe),
+    (BaseCommand.SEEK, CONNECTED, Needs.OPENED, consume.seek),
+    (BaseCommand.CLOSE_CONSUMER, CONNECTED, Needs.OPENED, consume.close_consumer),
+    (BaseCommand.GET_LAST_MESSAGE_ID, CONNECTED, Needs.OPENED, consume.get_last_message_id),
+    (BaseCommand.CONSUMER_STATS, CONNECTED, Needs.OPENED, consume.consumer_stats),
+    (BaseCommand.GET_SCHEMA, CONNECTED, Needs.LOOKUP, schema.get_schema, "GetSchema", replies.get_schema_failed),
+    (
+        BaseCommand.GET_OR_CREATE_SCHEMA,
+        CONNECTED,
+        Needs.PRODUCE,
+        schema.get_or_create_schema,
+        "GetOrCreateSchema",
+        replies.get_or_create_schema_failed,
+    ),
+    (BaseCommand.TC_CLIENT_CONNECT_REQUEST, CONNECTED, Needs.NAME, transactions.tc_client_connect),
+    (BaseCommand.NEW_TXN, CONNECTED, Needs.NAME, transactions.new_txn),
+    (BaseCommand.ADD_PARTITION_TO_TXN, CONNECTED, Needs.NAME, transactions.add_partition_to_txn),
+    (BaseCommand.ADD_SUBSCRIPTION_TO_TXN, CONNECTED, Needs.NAME, transactions.add_subscription_to_txn),
+    (BaseCommand.END_TXN, CONNECTED, Needs.NAME, transactions.end_txn),
 )
 
 
-def command_table() -> dict[int, CommandRow]:
-    """The table by command type. Raises ValueError for a row without a known permission."""
+def command_table(authorization: Authorization) -> dict[int, CommandRow]:
+    """The table by command type. Raises ValueError for a row whose permission has no rule."""
     table: dict[int, CommandRow] = {row[0]: CommandRow(*row) for row in _ROWS}
-    for row in table.values():
-        if row.permission not in PERMISSIONS:
+    for number, row in table.items():
+        if row.permission not in RULES:
             raise ValueError(f"command {row.type} has no permission: {row.permission!r}")
+        if authorization.enabled:
+            table[number] = row._replace(rule=RULES[row.permission])
     return table

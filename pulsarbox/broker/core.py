@@ -14,6 +14,7 @@ from pulsarbox.broker.plugins import Plugins
 from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.quarantine import Quarantine
 from pulsarbox.broker.reads import Reads
+from pulsarbox.broker.security.authorization import Authorization
 from pulsarbox.broker.timers import Timers
 from pulsarbox.broker.walks import Walks
 from pulsarbox.clock import BEGINNING, Now
@@ -41,6 +42,7 @@ class Core:
         self.reads = Reads()
         self.commits = GroupCommit(store, settings, self.timers)
         self.policies = Policies(store.catalog, settings, self.commits.put_row, self.timers)
+        self.authorization = Authorization(settings, store.catalog, self.policies)
         self.limits = BoxLimits(settings, store.catalog, self.timers, self.commits.put_row)
         self.cache_use = CacheUse(self.commits.tail_cache, self.reads)
         self.quarantine = Quarantine(store.catalog, self.commits)

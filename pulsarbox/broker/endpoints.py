@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from pulsarbox.config.listeners import advertised, host_in_url, internal, is_loopback
-from pulsarbox.errors import ServiceNotReady
+from pulsarbox.config.setting import OFF
+from pulsarbox.errors import UnknownListener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,13 +41,26 @@ class Place(NamedTuple):
         return is_loopback(urlsplit(self.url or self.url_tls).hostname or "")
 
 
+class Ports(NamedTuple):
+    """The ports that are listened on; OFF where there is none."""
+
+    broker: int
+    web: int
+    broker_tls: int = OFF
+    web_tls: int = OFF
+
+
 class Endpoints(NamedTuple):
     """The addresses of one box."""
 
     broker_url: str
-    """``pulsar://host:port``, for clients that name no listener."""
+    """``pulsar://host:port``, for clients that name no listener; empty where there is TLS only, as are those below."""
     web_url: str
     """``http://host:port``"""
+    broker_url_tls: str = ""
+    """``pulsar+ssl://host:port``; empty where there is no TLS."""
+    web_url_tls: str = ""
+    """``https://host:port``"""
     listeners: Mapping[str, Mapping[str, str]] = _NONE
     """Of advertisedListeners: for each the URL by scheme."""
     internal: str = ""
@@ -54,27 +68,47 @@ class Endpoints(NamedTuple):
     fixed: bool = False
     """Whether the settings say where the box is. If not, the address by which a client has come does."""
 
+    @property
+    def broker_id(self) -> str:
+        """The name of the broker: ``host:port`` of its web service."""
+        return (self.web_url or self.web_url_tls).partition("://")[2]
+
+    @property
+    def host(self) -> str:
+        """The host of that."""
+        return self.broker_id.rpartition(":")[0]
+
     def of(self, listener: str) -> Place:
-        """Where a client goes that names a listener, or none. Raises ServiceNotReady for a name that is not there."""
+        """Where a client goes that names a listener, or none. Raises UnknownListener for a name that is not there."""
         name = listener or self.internal
         urls = self.listeners.get(name, {})
         if listener and not ("pulsar" in urls or "pulsar+ssl" in urls):
-            # Word for word: C++ clients know by the text that there is no use in trying again.
-            raise ServiceNotReady(f"the broker do not have {listener} listener")
-        url_tls = urls.get("pulsar+ssl", "")
-        url = urls.get("pulsar", "" if url_tls else self.broker_url)
-        return Place(url, url_tls, urls.get("http", self.web_url), urls.get("https", ""))
+            raise UnknownListener(f"the broker do not have {listener} listener")
+        # A listener with one of the two has no other: what the box itself has is no address of that network.
+        url, url_tls = urls.get("pulsar", ""), urls.get("pulsar+ssl", "")
+        if not url and not url_tls:
+            url, url_tls = self.broker_url, self.broker_url_tls
+        web_url, web_url_tls = urls.get("http", ""), urls.get("https", "")
+        if not web_url and not web_url_tls:
+            web_url, web_url_tls = self.web_url, self.web_url_tls
+        return Place(url, url_tls, web_url, web_url_tls)
 
 
-def endpoints_of(settings: Settings, host: str, port: int, web_port: int) -> Endpoints:
-    """The addresses that the settings give; ``host`` where they give none. The ports are those that are listened on."""
+def endpoints_of(settings: Settings, host: str, ports: Ports) -> Endpoints:
+    """The addresses that the settings give; ``host`` where they give none."""
     listeners = advertised(settings.advertisedListeners)
     name = internal(listeners, settings.internalListenerName)
     urls = listeners.get(name, {})
     host = host_in_url(settings.advertisedAddress or host)
+
+    def url(scheme: str, port: int) -> str:
+        return urls.get(scheme, "" if port == OFF else f"{scheme}://{host}:{port}")
+
     return Endpoints(
-        broker_url=urls.get("pulsar", f"pulsar://{host}:{port}"),
-        web_url=urls.get("http", f"http://{host}:{web_port}"),
+        broker_url=url("pulsar", ports.broker),
+        web_url=url("http", ports.web),
+        broker_url_tls=url("pulsar+ssl", ports.broker_tls),
+        web_url_tls=url("https", ports.web_tls),
         listeners=listeners,
         internal=name,
         fixed=bool(settings.advertisedAddress or listeners),

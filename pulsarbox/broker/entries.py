@@ -7,7 +7,7 @@ from mmh3 import hash as murmur3_32
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError
 from pulsarbox.protocol.checksum import crc32c
-from pulsarbox.protocol.metadata import ParsedEntry, sticky_key
+from pulsarbox.protocol.metadata import ParsedEntry, batch_fits, sticky_key
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
 from pulsarbox.storage.record import Entry
@@ -22,7 +22,7 @@ new_entry: Final = tuple.__new__
 def make_entry(ledger: ManagedLedger, info: LedgerInfo, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
     """The next entry of a ledger, with all that later readers need to know of its metadata.
 
-    Raises MetadataError for a batch without messages.
+    Raises MetadataError for a batch without messages, or of more than can be in it.
     """
     metadata, checksum = parsed[0], parsed[1]
     has = metadata.HasField
@@ -34,8 +34,8 @@ def make_entry(ledger: ManagedLedger, info: LedgerInfo, parsed: ParsedEntry, pay
     if has("num_messages_in_batch"):
         flags |= BATCH
         num_messages = metadata.num_messages_in_batch
-        if num_messages < 1:
-            raise MetadataError(f"A batch of {num_messages} messages is none")
+        if not batch_fits(metadata, len(payload)):
+            raise MetadataError(f"A batch of {num_messages} messages cannot be one of {len(payload)} bytes")
     if has("partition_key") or has("ordering_key"):
         flags |= KEY
         key_hash = murmur3_32(sticky_key(metadata) or b"", signed=False)

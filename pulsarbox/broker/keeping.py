@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.broker.policies.dead_letter import DEAD_LETTER_SUFFIX, RETRY_SUFFIX
 from pulsarbox.broker.policies.retention import RETENTION
 from pulsarbox.clock import Now
-from pulsarbox.names import TopicName
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName
 from pulsarbox.storage.catalog import Row, topic_key
 
 if TYPE_CHECKING:
@@ -36,9 +36,14 @@ def marked(topic: "PersistentTopic", now: Now) -> None:
     warn(topic)
 
 
+def keeps_messages(topic: "PersistentTopic") -> bool:
+    """Whether a subscription keeps what the topic is given: compaction's own lets go all but the latest of a key."""
+    return any(cursor.name != COMPACTION_SUBSCRIPTION for cursor in topic.stored.cursors.values())
+
+
 def drops_dead_letters(topic: "PersistentTopic") -> bool:
     """Whether the topic is for dead letters, and nothing keeps what it is given."""
-    if not topic.for_dead_letters or topic.stored.cursors:
+    if not topic.for_dead_letters or keeps_messages(topic):
         return False
     retention = topic.policies.get(RETENTION)
     return retention.time_ms == 0 or retention.size == 0

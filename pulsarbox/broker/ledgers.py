@@ -19,6 +19,7 @@ from pulsarbox.broker.policies.retention import (
     ledger_bounds,
 )
 from pulsarbox.clock import Now
+from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.catalog import ledger_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
@@ -179,14 +180,18 @@ class TopicLedgers:
             retention = self._policies.get(RETENTION)
         going, again_at = trimmable(ledger, self._cursors, retention, now.wall)
         holed: dict[int, LedgerInfo] = {}
+        compacted = going and any(cursor.name == COMPACTION_SUBSCRIPTION for cursor in self._stored.cursors.values())
         for ledger_id in going:
+            entries = ledger.ledgers[ledger_id].entries
             behind = ledger.drop(ledger_id)
             self._core.commits.drop_ledger(ledger, ledger_id, now)
             holed.pop(ledger_id, None)
             if behind is not None:
                 holed[behind.ledger_id] = behind
                 for cursor in self._cursors:
-                    if cursor.forget_ledger(ledger_id):
+                    if compacted:
+                        cursor.keep_in_view(ledger_id, entries)
+                    if cursor.forget_ledger(ledger_id) or compacted:
                         self._core.commits.cursor_changed(cursor, now)
         for info in holed.values():
             self._core.commits.put_row(ledger_key(ledger.topic_id, info.ledger_id), ledger_row(ledger, info))

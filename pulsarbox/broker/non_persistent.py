@@ -8,8 +8,9 @@ from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.topic import Topic
 from pulsarbox.clock import Now
+from pulsarbox.errors import MetadataError
 from pulsarbox.names import TopicName
-from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.metadata import batch_fits, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend
 from pulsarbox.storage.record import Entry
 
@@ -61,6 +62,8 @@ class NonPersistentTopic(Topic):
         if self.admission.measures:
             self.admission.check_message(len(payload), metadata)
         messages = metadata.num_messages_in_batch
+        if messages != 1 and not batch_fits(metadata, len(payload)):
+            raise MetadataError(f"A batch of {messages} messages cannot be one of {len(payload)} bytes")
         published = now.of_client(metadata.publish_time)
         entry = Entry(0, 0, 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)
         for subscription in list(self.subscriptions.values()):

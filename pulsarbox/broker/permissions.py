@@ -1,6 +1,7 @@
-"""Who may do what: stored with the policies of a namespace, asked once authentication is on.
+"""What roles were granted: stored with the policies of a namespace. ``security.authorization`` goes by it.
 
-Roles have actions in a namespace and on single topics of it, and subscriptions may be kept for some roles. Source:
+Roles have actions in a namespace and on single topics of it, and subscriptions may be kept for some roles. Topics are
+told of a change: who may not be there any more is closed. Source:
 https://pulsar.apache.org/docs/4.2.x/security-authorization/.
 """
 
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from pulsarbox.broker.tenants import Tenants
+from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import TopicName
 
@@ -38,32 +40,33 @@ class Permissions:
             found[role] = _ordered({*found.get(role, ()), *actions})
         return found
 
-    def grant(self, namespace: str, role: str, actions: Iterable[str]) -> None:
+    def grant(self, namespace: str, role: str, actions: Iterable[str], now: Now) -> None:
         """Let a role do this in a namespace, and nothing else."""
-        self._change(namespace, "namespace_auth", _putting(role, _ordered(actions)))
+        self._change(namespace, "namespace_auth", _putting(role, _ordered(actions)), now)
 
-    def revoke(self, namespace: str, role: str) -> None:
+    def revoke(self, namespace: str, role: str, now: Now) -> None:
         """Let a role do nothing in a namespace, whatever it may with single topics."""
-        self._change(namespace, "namespace_auth", _dropping(role))
+        self._change(namespace, "namespace_auth", _dropping(role), now)
 
-    def grant_subscription(self, namespace: str, subscription: str, roles: list[str]) -> None:
+    def grant_subscription(self, namespace: str, subscription: str, roles: list[str], now: Now) -> None:
         """Keep a subscription for these roles; for nobody in particular where there are none."""
         change = _putting(subscription, roles) if roles else _dropping(subscription)
-        self._change(namespace, "subscription_auth_roles", change)
+        self._change(namespace, "subscription_auth_roles", change, now)
 
-    def revoke_subscription(self, namespace: str, subscription: str, role: str) -> None:
+    def revoke_subscription(self, namespace: str, subscription: str, role: str, now: Now) -> None:
         """A subscription is not kept for this role any more."""
         left = [each for each in self.of_subscriptions(namespace).get(subscription, ()) if each != role]
-        self.grant_subscription(namespace, subscription, left)
+        self.grant_subscription(namespace, subscription, left, now)
 
-    def grant_topic(self, topic: TopicName, role: str, actions: Iterable[str]) -> None:
+    def grant_topic(self, topic: TopicName, role: str, actions: Iterable[str], now: Now) -> None:
         """Let a role do this with a topic, beside what it may in the namespace."""
         ordered = _ordered(actions)
-        self._change(topic.namespace, "destination_auth", lambda topics: _with(topics, str(topic), {role: ordered}))
+        given = {role: ordered}
+        self._change(topic.namespace, "destination_auth", lambda topics: _with(topics, str(topic), given), now)
 
-    def revoke_topic(self, topic: TopicName, role: str) -> None:
+    def revoke_topic(self, topic: TopicName, role: str, now: Now) -> None:
         """Let a role do nothing with a topic beyond what it may in the namespace."""
-        self._change(topic.namespace, "destination_auth", lambda topics: _without(topics, str(topic), role))
+        self._change(topic.namespace, "destination_auth", lambda topics: _without(topics, str(topic), role), now)
 
     def forget_topic(self, topic: TopicName) -> None:
         """The topic is gone: who comes with its name has no right to what was allowed on it."""
@@ -74,11 +77,13 @@ class Permissions:
         found: dict[str, Any] = (self._tenants.policies(namespace).get("auth_policies") or {}).get(part) or {}
         return found
 
-    def _change(self, namespace: str, part: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def _change(
+        self, namespace: str, part: str, change: Callable[[dict[str, Any]], dict[str, Any]], now: Now | None = None
+    ) -> None:
         policies = self._tenants.policies(namespace)
         auth = dict(policies.get("auth_policies") or EMPTY)
         auth[part] = change(auth.get(part) or {})
-        self._tenants.set_policy(namespace, "auth_policies", auth)
+        self._tenants.set_policy(namespace, "auth_policies", auth, now)
 
 
 def checked(value: Any) -> dict[str, Any]:

@@ -67,6 +67,11 @@ class Producers:
         return len(self._waiting)
 
     @property
+    def claims(self) -> list[Claim]:
+        """Of those that wait for the topic to be free, or for their name."""
+        return [*self._waiting.values(), *self._checking.values()]
+
+    @property
     def unused(self) -> bool:
         """Whether nobody is in and nobody wants to be."""
         return not (self._present or self._waiting or self._checking)
@@ -121,7 +126,7 @@ class Producers:
 
     def close(self, now: Now, refusal: PulsarBoxError | None = None) -> None:
         """The topic closes: its producers are told to come back, those that wait get ``refusal`` (or: try again)."""
-        claims = [*self._waiting.values(), *self._checking.values()]
+        claims = self.claims
         self._waiting.clear()
         self._checking.clear()
         for claim in claims:

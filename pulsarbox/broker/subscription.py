@@ -156,7 +156,7 @@ class Subscription:
             source.compactable = CompactedReading(topic.compaction, self.cursor, topic.core, self.dispatch)
             key = cursor_key(topic.ledger.topic_id, self.cursor.cursor_id)
             row = topic.core.catalog.get(key) if self.durable else None
-            source.compactable.behind = Behind.of((row or {}).get("compacted"))
+            source.compactable.restore(Behind.of((row or {}).get("compacted")))
         return source.compactable
 
     def log_trimmed(self, mark: Position) -> None:

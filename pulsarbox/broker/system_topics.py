@@ -9,9 +9,14 @@ SYSTEM_NAMES = re.compile(
 )
 """Topics that Pulsar keeps for itself; they are not listed."""
 
+HEALTH_TOPIC = "persistent://pulsar/system/healthcheck"
+"""Where the messages of health checks go."""
+
 
 def is_system(name: str) -> bool:
     """Whether a topic is one that Pulsar keeps for itself."""
+    if name == HEALTH_TOPIC:
+        return True
     local = name.rpartition("/")[2]
     if "__" not in local and not local.startswith("transaction_coordinator_assign"):
         return False  # nearly all, and taking a name apart takes ten times as long

@@ -21,6 +21,7 @@ from pulsarbox.broker.policies.delayed_delivery import check_delay
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.producers import Claim, Producers, StoredProducers
 from pulsarbox.broker.reads import Answer
+from pulsarbox.broker.security.standing import close_forbidden
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.termination import Termination
 from pulsarbox.broker.upkeep import Upkeep
@@ -72,6 +73,7 @@ class Topic:
     def _policies_changed(self, now: Now) -> None:
         """Policies may be other ones: do what follows at once."""
         self.admission.changed(now)
+        close_forbidden(self, now)
 
     def last_sequence_id(self, name: str) -> int:
         """The highest sequence id stored of a producer; -1 where none is known, or without deduplication."""

@@ -18,6 +18,7 @@ from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.system_topics import is_system
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.topic_lists import TopicLists
 from pulsarbox.broker.upkeep import needs_memory
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
@@ -58,6 +59,8 @@ class Topics:
         """The topics in memory; of persistent ones there may be more in the catalog."""
         self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
         """Those that are on their way out of it, and who is to hear of it."""
+        self.lists = TopicLists(core, partial(self.users_names, mode="PERSISTENT"))
+        """Of topics, as clients watch them."""
         self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
         core.deadlines.fall_due = self._look_at
         core.walks.look_at = self._pass_by
@@ -196,6 +199,8 @@ class Topics:
         self._tenants.require(name.namespace)
         if self.partitions(name):
             raise NotAllowed(f"Found partitioned metadata for non-partitioned topic: {name}")
+        if is_system(str(name)):
+            raise NotAllowed(f"Can not create system topic {name}: the box makes those that it needs itself")
         count = self.partitions(name.base)
         if not count and not (create and self.auto_created(name).allowed):
             raise TopicNotFound(f"Topic {name} does not exist")
@@ -206,6 +211,14 @@ class Topics:
         if not self._has_room(name, 1):
             raise NotAllowed(TOO_MANY_TOPICS)
         return self._make(name, now)
+
+    def of_box(self, name: TopicName, now: Now) -> PersistentTopic:
+        """A topic that the box keeps for itself, made where it is not there. Raises ServiceNotReady."""
+        topic = self.find(name, now) or self._make(name, now)
+        if topic in self._unloading:
+            raise ServiceNotReady(f"Topic {name} is being unloaded, try again")
+        assert isinstance(topic, PersistentTopic)
+        return topic
 
     def auto_created(self, name: TopicName) -> AutoTopics:
         """What comes into being where a client names a topic that does not exist."""
@@ -265,6 +278,7 @@ class Topics:
             self._core.deadlines.set(deadline)
         commits.put_row(topic_key(str(name)), row)
         commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
+        self.lists.changed(str(name), now, exists=True)
         return stored
 
     def _make_partitions(self, name: TopicName, numbers: range, now: Now) -> None:
@@ -297,6 +311,7 @@ class Topics:
         self._leave(topic)
         if isinstance(topic, PersistentTopic):
             topic.delete(now)
+            self.lists.changed(str(name), now, exists=False)
         else:
             topic.close(now)
         self._permissions.forget_topic(name)
@@ -446,8 +461,12 @@ class Topics:
             raise TopicNotFound(f"Topic {name} not found")  # as Pulsar: it cannot come into being this way
         if not create:
             raise TopicNotFound(f"Topic {name} not found")
+        if is_system(str(name)):
+            raise TopicNotFound(f"Topic {name} not found")
         kind = self.auto_created(name)
-        if not kind.allowed or not kind.partitions or name.base != name:
+        if not kind.allowed and not self.partitions(name.base):
+            raise TopicNotFound(f"Topic {name} does not exist")
+        if not kind.partitions or name.base != name:
             return 0
         if not self._has_room(name, kind.partitions):
             raise NotAllowed(TOO_MANY_TOPICS)
@@ -462,6 +481,10 @@ class Topics:
         ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Raises NotFound where the namespace is missing.
         """
         return [name for page in self.pages(namespace, mode, system=system) for name in page]
+
+    def users_names(self, namespace: str, mode: str) -> list[str]:
+        """The same for clients, who are told of no topics where there is no namespace."""
+        return self.names(namespace, mode) if self._tenants.has_namespace(namespace) else []
 
     def pages(self, namespace: str, mode: str = "ALL", *, system: bool = False) -> Iterator[list[str]]:
         """The same, piece by piece: topics may come and go meanwhile. Raises NotFound at once."""

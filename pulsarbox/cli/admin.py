@@ -28,11 +28,9 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def called(*args: Any, admin: Target, timeout: float, **kwargs: Any) -> Any:
-        from pulsarbox.cli.credentials import credentials_for
         from pulsarbox.client.admin import Admin
 
-        secure = admin.url.startswith("https:")
-        with Admin(admin.hosts, timeout, secure=secure, credentials=credentials_for({}, {})) as client:
+        with Admin(admin.hosts, timeout, secure=admin.secure, credentials=admin.credentials()) as client:
             try:
                 return command(*args, admin=client, **kwargs)
             except NotConnected as error:

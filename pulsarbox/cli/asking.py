@@ -15,7 +15,7 @@ def ask(admin: Target, method: str, path: str, body: object = None) -> Any:
     from pulsarbox.client.ask import ask as asked
 
     try:
-        return asked(admin.url, method, path, body, SECONDS_MAX)
+        return asked(admin.url, method, path, body, SECONDS_MAX, admin.credentials())
     except WebRefused as error:
         raise ending_of_status(error.status, str(error)) from None
     except TimeoutError:

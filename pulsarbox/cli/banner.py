@@ -16,8 +16,8 @@ def banner(running: Running, settings: Settings, source: str) -> str:
     connections = str(settings.brokerMaxConnections) if settings.brokerMaxConnections else "not limited"
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     rows = {
-        "pulsar": running.broker_url,
-        "http": running.web_url,
+        "pulsar": running.broker_urls,
+        "http": running.web_urls,
         "data": running.data or "in memory: nothing is written to disk, and all is gone when this process ends",
         "limits": f"connections {connections}, open files {files},"
         f" message {megabytes(settings.maxMessageSize)} (maxMessageSize)",
@@ -28,7 +28,9 @@ def banner(running: Running, settings: Settings, source: str) -> str:
         rows["clock"] = "virtual: it is moved with `pulsarbox clock advance`"
     if running.faults:
         rows["faults"] = "may be injected (`pulsarbox fault`): not for data that matters"
-    if others := open_to_others(settings):
+    if settings.authenticationEnabled:
+        rows["clients"] = f"prove who they are ({settings.authenticationProviders})"
+    elif others := open_to_others(settings):
         rows["beware"] = f"there is no authentication, and it listens on more than loopback: {', '.join(others)}"
     lines = [f"pulsarbox {running.version}, process {running.pid}"]
     return "\n".join([*lines, *(f"  {name:<9} {clean(value)}" for name, value in rows.items())])

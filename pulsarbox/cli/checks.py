@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +17,8 @@ from pulsarbox.cli.holding import find
 from pulsarbox.cli.options import file_used
 from pulsarbox.cli.text import megabytes
 from pulsarbox.config import ConfigError, Settings, Value, load
+from pulsarbox.config.setting import OFF
+from pulsarbox.config.together import uses_tls
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.server.disk_speed import SLOW_MS, percentile, sync_times
 from pulsarbox.server.limits import FILES_MIN, WAY_OUT, file_limit, too_few
@@ -197,15 +200,19 @@ def sync(patient: Patient) -> Iterator[Check]:
 
 
 def ports(patient: Patient) -> Iterator[Check]:
-    """Whether both ports are free, or the box's own."""
+    """Whether the ports are free, or the box's own."""
     settings = patient.settings
     found = find(patient.directory)
     running = read(patient.directory, found.pid) if found is not None else None
     wanted = (
         ("brokerServicePort", settings.brokerServicePort, "--port", running and running.port),
         ("webServicePort", settings.webServicePort, "--web-port", running and running.web_port),
+        ("brokerServicePortTls", settings.brokerServicePortTls, "--tls-port", running and running.tls_port),
+        ("webServicePortTls", settings.webServicePortTls, "--web-tls-port", running and running.web_tls_port),
     )
     for name, port, option, own in wanted:
+        if port == OFF:
+            continue
         if not port:
             yield Check("port", OK, f"any free one ({name} is 0)")
         elif port == own:
@@ -244,22 +251,89 @@ def address(patient: Patient) -> Iterator[Check]:
     others = open_to_others(settings)
     if not others:
         yield Check("address", OK, f"listens on {settings.bindAddress} only (bindAddress)")
+    elif settings.authenticationEnabled:
+        yield Check(
+            "address", OK, f"listens on {', '.join(others)}: others can reach it, and have to prove who they are"
+        )
     else:
         name = "bindAddress" if others == [settings.bindAddress] else "bindAddress, bindAddresses"
-        advice = "there is no authentication: let nobody reach it whom you do not trust, or use --host localhost"
+        advice = "there is no authentication (authenticationEnabled): let nobody reach it whom you do not trust"
         yield Check("address", WARN, f"listens on {', '.join(others)}, so others can reach it ({name})", advice)
+
+
+def authentication(patient: Patient) -> Iterator[Check]:
+    """Whether clients can prove who they are as the settings want it."""
+    from pulsarbox.broker.security.configured import authentication_of
+
+    try:
+        found = authentication_of(patient.settings)
+    except ConfigError as error:
+        yield Check("authentication", FAIL, str(error), "put that right: a box does not start like this")
+        return
+    if found is None:
+        yield Check("authentication", OK, "off: whoever reaches the box may do everything (authenticationEnabled)")
+        return
+    anonymous = patient.settings.anonymousUserRole
+    rest = f", all others are {anonymous} (anonymousUserRole)" if anonymous else ""
+    yield Check("authentication", OK, f"clients prove who they are: {', '.join(found.methods)}{rest}")
+
+
+def authorization(patient: Patient) -> Iterator[Check]:
+    """What those may do who have proved who they are; nothing is said where nobody has to."""
+    settings, name = patient.settings, "authorization"
+    if not settings.authenticationEnabled:
+        return
+    if not settings.authorizationEnabled:
+        yield Check(name, OK, "off: whoever has proved a name may do everything (authorizationEnabled)")
+        return
+    from pulsarbox.broker.security.authorization import roles_of
+
+    superusers = roles_of(settings.superUserRoles)
+    if not superusers:
+        yield Check(
+            name, WARN, "there is no superuser: nobody can create a tenant", 'set superUserRoles, as in "admin"'
+        )
+    elif settings.anonymousUserRole in superusers:
+        text = f"whoever proves nothing is {settings.anonymousUserRole} (anonymousUserRole), who may do everything"
+        yield Check(name, WARN, text, "take that role out of superUserRoles")
+    else:
+        yield Check(name, OK, f"roles may do what they were granted; superusers: {', '.join(sorted(superusers))}")
+
+
+def certificate(patient: Patient) -> Iterator[Check]:
+    """Whether the certificate can be used, and for how long; nothing is said without TLS."""
+    if not uses_tls(patient.settings):
+        return
+    from pulsarbox.server.certificates import CertificateError, certificate_in, context_of, day
+
+    try:
+        context_of(patient.settings)
+        found = certificate_in(Path(patient.settings.tlsCertificateFilePath))
+    except CertificateError as error:
+        advice = "name others with --tls-cert and --tls-key, or in the configuration (see docs/tls.md)"
+        yield Check("certificate", FAIL, str(error), advice)
+        return
+    now = time.time_ns() // 1_000_000
+    text = f"of {found.subject}, {found.warning(now) or f'valid until {day(found.ends)}'}"
+    advice = f"renew {patient.settings.tlsCertificateFilePath}: a box that runs takes the new one by itself"
+    bad, soon = bool(found.problem(now)), bool(found.warning(now))
+    yield Check("certificate", FAIL if bad else WARN if soon else OK, text, advice if soon else "")
 
 
 def dead_letters(patient: Patient) -> Iterator[Check]:
     """Whether the box that runs keeps its dead letters; nothing is said where none runs, or none answers."""
     from pulsarbox.client.admin import Admin
+    from pulsarbox.client.credentials import Credentials
 
     found = find(patient.directory)
     running = read(patient.directory, found.pid) if found is not None else None
     if running is None:
         return
     try:
-        with Admin([(running.host, running.web_port)], LETTERS_SECONDS) as admin:
+        secure = running.web_port == OFF
+        place = (running.host, running.web_tls_port if secure else running.web_port)
+        known = Credentials(pinned=running.certificate, operator=running.operator)
+        with Admin([place], LETTERS_SECONDS, secure=secure, credentials=known) as admin:
             namespaces = [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
             topics = [row for each in namespaces for row in admin.dead_letter_topics(each)]
     except PulsarBoxError:
@@ -307,6 +381,9 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
     sync,
     ports,
     address,
+    authentication,
+    authorization,
+    certificate,
     dead_letters,
     loopback,
     terminal,

@@ -58,8 +58,7 @@ def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"
     """The broker. Raises where another one than that of the Admin API may be meant: its names would be wrong."""
     import os
 
-    from pulsarbox.cli.credentials import credentials_for
-    from pulsarbox.cli.target import ADMIN_VARIABLE, SERVICE_VARIABLE, admin_target
+    from pulsarbox.cli.target import ADMIN_VARIABLE, SERVICE_VARIABLE, TRUST_NAMES, admin_target
     from pulsarbox.client.admin import Admin
 
     url = given.get("admin_url")
@@ -68,8 +67,8 @@ def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"
         if service and not given.get("data_dir"):
             raise LookupError(f"the Admin API of {service} is not known")
     target = admin_target(url, given.get("config_file"), given.get("data_dir"))
-    secure = target.url.startswith("https:")
-    with Admin(target.hosts, ANSWER_SECONDS, secure=secure, credentials=credentials_for({}, {})) as admin:
+    options = {name: value for name, value in given.items() if name in TRUST_NAMES}
+    with Admin(target.hosts, ANSWER_SECONDS, secure=target.secure, credentials=target.credentials(options)) as admin:
         yield admin
 
 

@@ -38,8 +38,8 @@ def show(config_file: Path | None, origin: bool, output: str, **options: Any) ->
     """Show the settings that `pulsarbox start` with the same options would use.
 
     The text is a configuration file; with --origin each line ends in a comment: default, file and line, environment
-    variable, or command line. JSON has value and origin of each setting. Exit code 2 where the configuration cannot be
-    used.
+    variable, or command line. JSON has value and origin of each setting. A secret is shown as "...", its place as
+    itself. Exit code 2 where the configuration cannot be used.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def show(config_file: Path | None, origin: bool, output: str, **options: Any) ->
     from pulsarbox.config import settings_table
     from pulsarbox.config.document import toml_value
 
-    values = {row.name: getattr(loaded.settings, row.name) for row in settings_table()}
+    values = {row.name: row.written(row.shown(getattr(loaded.settings, row.name))) for row in settings_table()}
     if output == "json":
         document = {name: {"value": value, "origin": loaded.origins[name]} for name, value in values.items()}
         click.echo(json.dumps(document, indent=2))
@@ -84,6 +84,8 @@ def check(file: Path) -> None:
 
     try:
         problems, warnings = problems_of(file)
+        if not problems:
+            problems = _that_show_later(file)
     except ConfigError as error:
         say(str(error))
         sys.exit(EXIT_NOT_OPENED)
@@ -94,6 +96,19 @@ def check(file: Path) -> None:
     say(f"{file}: {len(problems)} errors, {len(warnings)} warnings")
     if problems:
         sys.exit(EXIT_PROBLEMS)
+
+
+def _that_show_later(file: Path) -> tuple[str, ...]:
+    """What a start would refuse once it reads the files that the settings name."""
+    from pulsarbox.broker.security.configured import authentication_of
+    from pulsarbox.config import ConfigError, load
+
+    loaded = load(file)
+    try:
+        authentication_of(loaded.settings)
+    except ConfigError as error:
+        return (str(ConfigError(loaded.origins[error.key], error.key, error.problem)),)
+    return ()
 
 
 @config.command()

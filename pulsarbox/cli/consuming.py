@@ -65,7 +65,7 @@ def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, 
         command=options["command"],
         timeout=timeout,
     )
-    client = Client(service.hosts)
+    client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:
             consumer = _opened(client, topics, options)

@@ -28,14 +28,16 @@ def context() -> None:
 
 @context.command()
 @click.argument("name")
-@click.option("--url", metavar="URL", help="Service URL, pulsar://host:6650.")
+@click.option("--url", metavar="URL", help="Service URL, pulsar://host:6650 or pulsar+ssl://host:6651.")
 @click.option("--admin-url", metavar="URL", help="Admin URL, http://host:8080 or https://host:8443.")
 @click.option("--token-file", metavar="FILE", help="A file with the token; it is read when a command needs it.")
 @click.option("--auth-plugin", metavar="NAME", help="token, tls, basic, or Pulsar's Java class of them.")
 @click.option("--auth-params", metavar="TEXT", help="What that needs, such as tlsCertFile:PATH,tlsKeyFile:PATH.")
-@click.option("--tls-trust-cert-path", metavar="FILE", help="Certificates to trust with https:// (PEM).")
+@click.option("--tls-trust-cert-path", metavar="FILE", help="Certificates to trust over TLS (PEM).")
+@click.option("--tls-allow-insecure", is_flag=True, help="Trust whoever answers over TLS.")
+@click.option("--tls-enable-hostname-verification", is_flag=True, help="The certificate must name the host of the URL.")
 @click.option("-f", "--force", is_flag=True, help="Also where the name is taken.")
-def add(name: str, force: bool, **given: str | None) -> None:
+def add(name: str, force: bool, **given: str | bool | None) -> None:
     """Keep a broker under NAME; the first one is in use at once.
 
     \b
@@ -43,7 +45,7 @@ def add(name: str, force: bool, **given: str | None) -> None:
       pulsarbox context add local --url pulsar://localhost:6650 --admin-url http://localhost:8080
       pulsarbox context add staging --admin-url https://staging:8443 --token-file ~/.staging-token
     """
-    run(_add, name, force, {key: value for key, value in given.items() if value})
+    run(_add, name, force, {key: str(value) for key, value in given.items() if value})
 
 
 def _add(name: str, force: bool, given: dict[str, str]) -> None:

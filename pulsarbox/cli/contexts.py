@@ -16,7 +16,7 @@ from pulsarbox.cli.text import clean
 VARIABLE: Final = "PULSARBOX_CONTEXT"
 FIELDS: Final = (
     *("url", "admin_url", "token_file", "auth_plugin", "auth_params"),
-    *("tls_trust_cert_path",),
+    *("tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
 )
 """What a context may say, by name of the option of `pulsarbox context add`."""
 

@@ -2,53 +2,87 @@
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.cli.exits import Misused
-from pulsarbox.cli.target import current_context
+from pulsarbox.cli.target import CONTEXT_ORIGIN, DEFAULT_ORIGIN, Target, current_context
 from pulsarbox.cli.text import clean
-from pulsarbox.client.web import Credentials
+from pulsarbox.client.credentials import Credentials
 
 TOKEN_VARIABLE: Final = "PULSARBOX_TOKEN"
+PLUGIN_VARIABLE: Final = "PULSARBOX_AUTH_PLUGIN"
+PARAMS_VARIABLE: Final = "PULSARBOX_AUTH_PARAMS"
 
 _TOKEN_PLUGINS: Final = ("token", "org.apache.pulsar.client.impl.auth.AuthenticationToken")
 _TLS_PLUGINS: Final = ("tls", "org.apache.pulsar.client.impl.auth.AuthenticationTls")
 _BASIC_PLUGINS: Final = ("basic", "org.apache.pulsar.client.impl.auth.AuthenticationBasic")
 
 
-def credentials_for(options: dict[str, Any], file: dict[str, str]) -> Credentials:
-    """What the options of pulsar-admin say, else PULSARBOX_TOKEN, else the context in use, else client.conf."""
-    context = current_context() or {}
-    plugin = options.get("auth_plugin") or context.get("auth_plugin") or file.get("authPlugin") or ""
-    params = options.get("auth_params") or context.get("auth_params") or file.get("authParams") or ""
-    token = options.get("token") or os.environ.get(TOKEN_VARIABLE) or _token_of_file(context.get("token_file"))
+def credentials_for(options: dict[str, Any], file: dict[str, str], target: Target | None = None) -> Credentials:
+    """What the options say, else variables, else the context in use, else client.conf, else the box itself.
+
+    A context's are for the broker that it names, not for one that an option or a variable names. The box itself has
+    written something into its data directory, for who can read it. Raises Misused.
+    """
+    is_meant = target is None or target.origin in (CONTEXT_ORIGIN, DEFAULT_ORIGIN)
+    context = (current_context() if is_meant else None) or {}
+
+    def said(name: str, key: str) -> str:
+        """The option, the variable, the context's word or client.conf's, whichever is first."""
+        variable = os.environ.get(f"PULSARBOX_{name.upper()}")
+        return str(options.get(name) or variable or context.get(name) or file.get(key) or "")
+
     made = Credentials(
-        trusted=options.get("tls_trust_cert_path")
-        or context.get("tls_trust_cert_path")
-        or file.get("tlsTrustCertsFilePath")
-        or None,
-        insecure=bool(options.get("tls_allow_insecure")) or _yes(file, "tlsAllowInsecureConnection"),
-        check_host=bool(options.get("tls_enable_hostname_verification")) or _yes(file, "tlsEnableHostnameVerification"),
+        trusted=said("tls_trust_cert_path", "tlsTrustCertsFilePath") or None,
+        insecure=_yes(said("tls_allow_insecure", "tlsAllowInsecureConnection")),
+        check_host=_yes(said("tls_enable_hostname_verification", "tlsEnableHostnameVerification")),
     )
-    if token:
-        return replace(made, token=read_token(token))
+    environment = {
+        "token": os.environ.get(TOKEN_VARIABLE),
+        "auth_plugin": os.environ.get(PLUGIN_VARIABLE),
+        "auth_params": os.environ.get(PARAMS_VARIABLE),
+    }
+    conf = {"auth_plugin": file.get("authPlugin"), "auth_params": file.get("authParams")}
+    for source in (options, environment, context, conf):
+        found = _of(source, made)
+        if found is not None:
+            return found
+    return replace(made, operator=target.operator) if target is not None and target.operator else made
+
+
+def _of(source: Mapping[str, Any], made: Credentials) -> Credentials | None:
+    """What one place says, None where it says nothing. Raises Misused."""
+    if source.get("token"):
+        return _with_token(made, source["token"])
+    if source.get("token_file"):
+        return _with_token(made, f"file:{source['token_file']}")
+    plugin, params = source.get("auth_plugin") or "", source.get("auth_params") or ""
     if plugin in _TOKEN_PLUGINS or (not plugin and params.startswith(("token:", "file:"))):
-        return replace(made, token=read_token(params))
+        return _with_token(made, params)
     if plugin in _TLS_PLUGINS:
         found = parameters_of(params)
         if not found.get("tlsCertFile") or not found.get("tlsKeyFile"):
             raise Misused("--auth-params: TLS needs tlsCertFile:PATH,tlsKeyFile:PATH")
         return replace(made, certificate=found["tlsCertFile"], key=found["tlsKeyFile"])
     if plugin in _BASIC_PLUGINS:
-        found = parameters_of(params)
+        found = parameters_of(_text_of(params) if params.startswith("file:") else params)
         if not found.get("userId") or "password" not in found:
             raise Misused('--auth-params: basic authentication needs {"userId":"...","password":"..."}')
         return replace(made, basic=f"{found['userId']}:{found['password']}")
     if plugin:
         raise Misused(f"--auth-plugin: {clean(plugin)} is not known here: token, tls and basic are")
-    return made
+    return None
+
+
+def _with_token(made: Credentials, text: str) -> Credentials:
+    """A token that stands in a file is read again whenever it is needed."""
+    token, named = read_token(text), text.strip()
+    if named.startswith("file:"):
+        return replace(made, token_file=_path(named))
+    return replace(made, token=token)
 
 
 def read_token(text: str) -> str:
@@ -57,7 +91,7 @@ def read_token(text: str) -> str:
     if text.startswith("{"):
         text = parameters_of(text).get("token", "")
     if text.startswith("file:"):
-        text = _token_of_file(text.removeprefix("file://").removeprefix("file:")) or ""
+        text = _text_of(text)
     text = text.removeprefix("token:").strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         raise Misused("the token is no token: it looks like token:eyJ... or file:///path/to/token")
@@ -76,14 +110,18 @@ def parameters_of(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def _token_of_file(path: str | None) -> str | None:
-    if not path:
-        return None
+def _text_of(named: str) -> str:
+    """What stands in a file. Raises Misused."""
+    path = _path(named)
     try:
         return Path(path).expanduser().read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise Misused(f"the token of {path} cannot be read: {error}") from None
+        raise Misused(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}") from None
 
 
-def _yes(file: dict[str, str], key: str) -> bool:
-    return file.get(key, "").lower() == "true"
+def _path(named: str) -> str:
+    return named.removeprefix("file:").removeprefix("//")
+
+
+def _yes(text: str) -> bool:
+    return text.lower() == "true"

@@ -82,8 +82,8 @@ def _print(running: dict[str, Any], log_file: Path | None) -> None:
     which = f"--data-dir {running['data']}" if running["data"] else f"--memory --pid {running['pid']}"
     rows = {
         "process": str(running["pid"]),
-        "pulsar": running["broker_url"],
-        "http": running["web_url"],
+        "pulsar": ", ".join(filter(None, (running["broker_url"], running["broker_url_tls"]))),
+        "http": ", ".join(filter(None, (running["web_url"], running["web_url_tls"]))),
         "data": running["data"] or "in memory: nothing is written to disk",
         "log": str(log_file.absolute()) if log_file else "none (--log-file)",
         "stop": f"pulsarbox stop {which}",

@@ -21,9 +21,9 @@ _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 def doctor(config_file: Path | None, output: str, **options: Any) -> None:
     """Check this machine for a box with the same options: each line ok, warn or fail, and what to do.
 
-    Looked at: configuration, Python and packages, file limit, data directory, disk and its syncs, ports, what a box
-    that runs does with dead letters, loopback, terminal. A file is written to the data directory's disk for a moment,
-    nothing else is changed.
+    Looked at: configuration, Python and packages, file limit, data directory, disk and its syncs, ports, how clients
+    prove who they are, what a box that runs does with dead letters, loopback, terminal. A file is written to the data
+    directory's disk for a moment, nothing else is changed.
 
     \b
     Exit codes:

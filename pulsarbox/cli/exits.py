@@ -96,6 +96,14 @@ _BY_ERROR: Final[tuple[tuple[tuple[type[errors.PulsarBoxError], ...], type[Faile
 )
 """The first row that fits, so a subclass stands before its base."""
 
+WHO: Final = "say who you are with --token-file, PULSARBOX_TOKEN, --auth-plugin or a context (docs/security.md)"
+MAY: Final = (
+    "an admin of the tenant grants it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
+)
+
+_HELP: Final = {401: WHO, 403: MAY}
+"""What to do, behind what the broker says."""
+
 _BY_STATUS: Final = {
     401: Denied,
     403: Denied,
@@ -111,12 +119,18 @@ _BY_STATUS: Final = {
 def ending(error: errors.PulsarBoxError) -> Failed:
     """What a command ends with that met this error of a broker."""
     kind = next((kind for classes, kind in _BY_ERROR if isinstance(error, classes)), Failed)
-    return kind(str(error) or type(error).__name__)
+    denied = isinstance(error, errors.AuthenticationError | errors.AuthorizationError)
+    return kind(_with_help(str(error) or type(error).__name__, error.http_status if denied else 0))
 
 
 def ending_of_status(status: int, message: str) -> Failed:
     """What a command ends with that was answered this HTTP status (400 and up) by the Admin API."""
-    return _BY_STATUS.get(status, Failed)(message or f"HTTP {status}")
+    return _BY_STATUS.get(status, Failed)(_with_help(message or f"HTTP {status}", status))
+
+
+def _with_help(text: str, status: int) -> str:
+    is_for_superusers = status == 403 and "superUserRoles" in text  # nobody can grant that
+    return text if is_for_superusers or status not in _HELP else f"{text}: {_HELP[status]}"
 
 
 _T = TypeVar("_T")

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "status": LazyCommand("pulsarbox.cli.status:status", "Say whether a box runs, and where."),
     "stop": LazyCommand("pulsarbox.cli.stop:stop", "Stop the box of a data directory."),
     "storage": LazyCommand("pulsarbox.cli.storage:storage", "Look into a data directory: numbers, damage, records."),
+    "token": LazyCommand("pulsarbox.cli.token:token", "Tokens by which clients prove their role to a box."),
     "version": LazyCommand("pulsarbox.cli.version:version", "Print the version."),
 }
 

@@ -11,6 +11,7 @@ import click
 from pulsarbox.cli.directory import CONFIG, DATA_DIR, DEFAULT_FILE
 from pulsarbox.cli.text import say
 from pulsarbox.config import ConfigError, Loaded, Value, load, settings_by_name
+from pulsarbox.config.setting import OFF
 
 __all__ = [
     "CONFIG",
@@ -25,14 +26,33 @@ __all__ = [
 
 EXIT_BAD_CONFIGURATION: Final = 2
 
-_PORT: Final = click.IntRange(0, 65535)
+
+class Port(click.IntRange):
+    """A port, or ``off``."""
+
+    name = "port"
+
+    def __init__(self) -> None:
+        super().__init__(0, 65535)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click.ParamType."""
+        # A start in the background hands on what it was given, as a number.
+        return OFF if value in ("off", "", OFF, str(OFF)) else super().convert(value, param, ctx)
+
+
+_PORT: Final = Port()
 
 _SETTINGS: Final = (
     CONFIG,
     DATA_DIR,
     click.option("--host", help="Host name or address to listen on (bindAddress)."),
-    click.option("--port", type=_PORT, help="Port of the Pulsar protocol, 0 for any (brokerServicePort)."),
-    click.option("--web-port", type=_PORT, help="Port of the Admin REST API, 0 for any (webServicePort)."),
+    click.option("--port", type=_PORT, help="Port of the Pulsar protocol, 0: any, off: none (brokerServicePort)."),
+    click.option("--web-port", type=_PORT, help="Port of the Admin REST API, 0: any, off: none (webServicePort)."),
+    click.option("--tls-port", type=_PORT, help="Port of the Pulsar protocol over TLS (brokerServicePortTls)."),
+    click.option("--web-tls-port", type=_PORT, help="Port of the Admin REST API over TLS (webServicePortTls)."),
+    click.option("--tls-cert", metavar="FILE", help="Certificate of the box, PEM (tlsCertificateFilePath)."),
+    click.option("--tls-key", metavar="FILE", help="Key of that certificate, PEM (tlsKeyFilePath)."),
     click.option(
         "--log-level",
         type=click.Choice(settings_by_name()["logLevel"].facts.choices),
@@ -56,6 +76,10 @@ _NAMES: Final = {
     "host": "bindAddress",
     "port": "brokerServicePort",
     "web_port": "webServicePort",
+    "tls_port": "brokerServicePortTls",
+    "web_tls_port": "webServicePortTls",
+    "tls_cert": "tlsCertificateFilePath",
+    "tls_key": "tlsKeyFilePath",
     "log_level": "logLevel",
     "clock": "brokerClock",
     "faults": "faultInjectionEnabled",

@@ -22,7 +22,7 @@ from pulsarbox.client.places import EARLIEST, QUEUE, Start
 def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> None:
     """Show what the options say. Raises the ending of the command where it is none that was wished for."""
     manner = manner_of(options, timeout=END_SECONDS)
-    client = Client(service.hosts)
+    client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:
             consumer = Consumer(client, reader(Start(EARLIEST), min(QUEUE, options["count"])))

@@ -205,7 +205,7 @@ def produce_messages(service: Target, admin: Callable[[], Target], topic: str, o
 
     ``admin`` is called by routers that want to know of backlogs.
     """
-    client = Client(service.hosts, options["timeout"])
+    client = Client(service.hosts, options["timeout"], secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:
             _produce(client, interruption, topic, options, _route(admin, topic, options))

@@ -100,9 +100,9 @@ class Teller:
 
             click.echo(banner(running, self._settings, self._source), err=True)
         if self._descriptor is not None:
-            from dataclasses import asdict
+            from dataclasses import asdict, replace
 
-            self._pass_on(asdict(running))
+            self._pass_on(asdict(replace(running, operator="")))
 
     def failed(self, reason: str) -> None:
         """See Report. The log has the line already."""

@@ -119,29 +119,23 @@ def place_of(admin: Target, topic: str, subscription: str) -> Place:
 
 
 def _get(admin: Target, path: str) -> dict[str, Any]:
-    import http.client
     from urllib.parse import quote
 
-    problem: Exception | None = None
-    for host, port in admin.hosts:
-        connection = http.client.HTTPConnection(host, port, timeout=_HTTP_SECONDS)
-        try:
-            connection.request("GET", quote(path))
-            answer = connection.getresponse()
-            body = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            problem = error
-            continue
-        finally:
-            connection.close()
-        try:
-            document = json.loads(body)
-        except ValueError:
-            document = {}
-        if answer.status >= 400:
-            reason = document.get("reason", "") if isinstance(document, dict) else ""
-            raise ending_of_status(answer.status, reason or f"GET {path}: HTTP {answer.status}")
-        if not isinstance(document, dict):
-            raise Failed(f"GET {path} of {admin.url} was answered with something else than statistics")
-        return document
-    raise admin.unreachable(str(problem)) from problem
+    from pulsarbox.client.web import Unanswered, Web
+
+    web = Web(admin.hosts, secure=admin.secure, credentials=admin.credentials(), seconds=_HTTP_SECONDS)
+    try:
+        reply = web.exchange("GET", quote(path))
+    except Unanswered as error:
+        raise admin.unreachable(str(error)) from error
+    finally:
+        web.close()
+    if reply.status >= 400:
+        raise ending_of_status(reply.status, reply.reason or f"GET {path}: HTTP {reply.status}")
+    try:
+        document = json.loads(reply.body)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise Failed(f"GET {path} of {admin.url} was answered with something else than statistics")
+    return document

@@ -6,13 +6,18 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from pulsarbox.cli.holding import bytes_on_disk, find, resident_bytes
 from pulsarbox.cli.text import OUTPUT, clean, coloured, megabytes, say
 from pulsarbox.cli.which_box import box_options, directory_of
+
+if TYPE_CHECKING:
+    import ssl
+
+    from pulsarbox.server.running import Running
 
 EXIT_NOT_RUNNING: Final = 3
 
@@ -91,30 +96,49 @@ def look(directory: Path, memory: bool = False) -> dict[str, Any]:
         "web_url": None if running is None else running.web_url,
         "port": None if running is None else running.port,
         "web_port": None if running is None else running.web_port,
+        "broker_url_tls": None if running is None else running.broker_url_tls,
+        "web_url_tls": None if running is None else running.web_url_tls,
+        "tls_port": None if running is None else running.tls_port,
+        "web_tls_port": None if running is None else running.web_tls_port,
         "memory_bytes": resident_bytes(pid) if pid is not None and found is not None and found.confirmed else None,
         "embedded": None if running is None else running.embedded,
         "clock": None if running is None else running.clock,
         "faults": None if running is None else running.faults,
         "data": None if memory else str(directory.absolute()),
         "data_bytes": bytes_on_disk(directory) if directory.is_dir() and not memory else None,
-        "health": None if running is None else health(running.host, running.web_port),
+        "health": None if running is None else _health_of(running),
     }
 
 
-def health(host: str, port: int) -> str:
+def _health_of(running: "Running") -> str:
+    if running.web_port >= 0:
+        return health(running.host, running.web_port)
+    from pulsarbox.client.credentials import Credentials
+
+    try:
+        context = Credentials(pinned=running.certificate).tls()
+    except OSError as error:
+        return f"not known: {running.certificate} cannot be read: {error}"
+    return health(running.host, running.web_tls_port, context)
+
+
+def health(host: str, port: int, tls: "ssl.SSLContext | None" = None) -> str:
     """``ok``, or why not. By hand: an HTTP client takes longer to import than all the rest of this command."""
     import socket
 
     question = f"GET {_HEALTH_PATH} HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n"
     answer = b""
     try:
-        with socket.create_connection((host, port), timeout=_HEALTH_SECONDS) as connection:
+        plain = socket.create_connection((host, port), timeout=_HEALTH_SECONDS)
+        with plain if tls is None else tls.wrap_socket(plain) as connection:
             connection.sendall(question.encode())
             while len(answer) < _HEALTH_BYTES_MAX and (part := connection.recv(_HEALTH_BYTES_MAX)):
                 answer += part
     except TimeoutError:
         return f"no answer within {_HEALTH_SECONDS:g} s"
     except OSError as error:
+        if getattr(error, "reason", "") == "TLSV13_ALERT_CERTIFICATE_REQUIRED":
+            return "not known: it asks for a certificate (tlsRequireTrustedClientCertOnConnect)"
         return f"no answer: {error.strerror or error}"
     head, _, body = answer.partition(b"\r\n\r\n")
     words = head.split(None, 2)
@@ -137,13 +161,18 @@ def _show(document: dict[str, Any], output: str, watch: float | None) -> None:
         click.echo()
 
 
+def _both(document: dict[str, Any], name: str) -> str:
+    return ", ".join(url for url in (document[name], document[f"{name}_tls"]) if url)
+
+
 def _rows(document: dict[str, Any]) -> dict[str, str]:
     rows = {"state": document["state"]}
     if document["pid"] is not None:
         rows["process"] = str(document["pid"]) + (", a program that has the box in it" if document["embedded"] else "")
     if document["since"] is not None:
         rows["since"] = datetime.fromtimestamp(document["since"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        rows |= {"version": document["version"], "pulsar": document["broker_url"], "http": document["web_url"]}
+        rows |= {"version": document["version"], "pulsar": _both(document, "broker_url")}
+        rows["http"] = _both(document, "web_url")
     if document["memory_bytes"] is not None:
         rows["memory"] = megabytes(document["memory_bytes"])
     size = document["data_bytes"]

@@ -26,7 +26,7 @@ _LOOK_SECONDS: Final = 1.0
 def tap_topics(service: Target, topic: str, options: dict[str, Any]) -> None:
     """Show what comes. Raises the ending of the command where it is none that was wished for."""
     manner = manner_of(options)
-    client = Client(service.hosts)
+    client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:
             consumer = Consumer(client, reader(Start(LATEST)))

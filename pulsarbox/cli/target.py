@@ -8,7 +8,7 @@ will do, a box or Apache Pulsar.
 import functools
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,10 +19,13 @@ from pulsarbox.cli.exits import Failed, Misused, TimedOut, Unreachable, run
 from pulsarbox.client.errors import NotConnected
 
 if TYPE_CHECKING:
+    from pulsarbox.client.credentials import Credentials
     from pulsarbox.server.running import Running
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
 ADMIN_VARIABLE: Final = "PULSARBOX_ADMIN_URL"
+CONTEXT_ORIGIN: Final = "the context in use"
+DEFAULT_ORIGIN: Final = "the default"
 DEFAULT_SERVICE: Final = "pulsar://localhost:6650"
 DEFAULT_ADMIN: Final = "http://localhost:8080"
 
@@ -39,6 +42,27 @@ _ADMIN_URL: Final = click.option(
     metavar="URL",
     help=f"Admin URL of the broker, such as {DEFAULT_ADMIN}. Else {ADMIN_VARIABLE}, else the box that runs here.",
 )
+TRUST: Final = (
+    click.option(
+        "--token-file", metavar="FILE", help="A file with a token that proves who asks. Else PULSARBOX_TOKEN."
+    ),
+    click.option("--auth-plugin", metavar="NAME", help="token, tls, basic. Else PULSARBOX_AUTH_PLUGIN."),
+    click.option("--auth-params", metavar="TEXT", help="What that needs, or file:PATH. Else PULSARBOX_AUTH_PARAMS."),
+    click.option(
+        "--tls-trust-cert-path",
+        metavar="FILE",
+        help="Certificates to trust over TLS (PEM). Else PULSARBOX_TLS_TRUST_CERT_PATH.",
+    ),
+    click.option("--tls-allow-insecure", is_flag=True, help="Trust whoever answers over TLS."),
+    click.option(
+        "--tls-enable-hostname-verification", is_flag=True, help="The certificate must name the host of the URL."
+    ),
+)
+"""With what a broker is talked to; what it is called in ``Target.options``."""
+TRUST_NAMES: Final = (
+    *("token_file", "auth_plugin", "auth_params"),
+    *("tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +75,24 @@ class Target:
     """In words: ``--url``, ``PULSARBOX_SERVICE_URL``, ``the box on data``, ``the default``."""
     hosts: tuple[tuple[str, int], ...]
     """Hosts and ports of the URL, in its order."""
+    certificate: str = ""
+    """Of a box that runs here: the file with its certificate, which its client expects to see."""
+    operator: str = field(default="", repr=False)
+    """What that box has written into its data directory for us; empty where it has not, or is another user's."""
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What the command line says of trust and credentials."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether it is talked to over TLS."""
+        return self.url.startswith(("pulsar+ssl:", "https:"))
+
+    def credentials(self, options: dict[str, Any] | None = None, file: dict[str, str] | None = None) -> "Credentials":
+        """With what it is talked to: see ``credentials_for``. Raises Misused."""
+        from pulsarbox.cli.credentials import credentials_for
+
+        made = credentials_for({**self.options, **(options or {})}, file or {}, self)
+        return replace(made, pinned=self.certificate) if self.certificate and self.secure else made
 
     def unreachable(self, reason: str) -> Failed:
         """The ending of a command that got no connection, or lost it: what was tried, and what to do."""
@@ -94,6 +136,8 @@ def service_and_late_admin_options(command: Callable[..., Any]) -> Callable[...,
 
 
 def _with_directory(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(TRUST):
+        command = option(command)
     return _DATA_DIR(CONFIG(command))
 
 
@@ -107,10 +151,14 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: 
         admin_url: str | None = None,
         **kwargs: Any,
     ) -> Any:
+        options = {name: kwargs.pop(name) for name in TRUST_NAMES}
+
+        def find() -> Target:
+            return replace(admin_target(admin_url, config_file, data_dir), options=options)
+
         if service:
-            kwargs["service"] = service_target(url, config_file, data_dir)
+            kwargs["service"] = replace(service_target(url, config_file, data_dir), options=options)
         if admin:
-            find = functools.partial(admin_target, admin_url, config_file, data_dir)
             kwargs["admin"] = find if late else find()
         return run(_placed(command, kwargs.get("service")), *args, **kwargs)
 
@@ -164,10 +212,11 @@ class _Door:
     secure: str
     """The scheme over TLS."""
     port: int
+    tls_port: int
 
 
-_SERVICE: Final = _Door("--url", SERVICE_VARIABLE, "url", DEFAULT_SERVICE, "pulsar", "pulsar+ssl", 6650)
-_ADMIN: Final = _Door("--admin-url", ADMIN_VARIABLE, "admin_url", DEFAULT_ADMIN, "http", "https", 8080)
+_SERVICE: Final = _Door("--url", SERVICE_VARIABLE, "url", DEFAULT_SERVICE, "pulsar", "pulsar+ssl", 6650, 6651)
+_ADMIN: Final = _Door("--admin-url", ADMIN_VARIABLE, "admin_url", DEFAULT_ADMIN, "http", "https", 8080, 443)
 
 
 def _find(
@@ -176,10 +225,14 @@ def _find(
     given = _given(url, door.option, door.variable, environ, data_dir)
     if given is None and data_dir is None:
         given = _of_the_context(door.field, environ)
-    if given is None:
-        web = door is _ADMIN
-        given = _of_the_box(config_file, data_dir, web) or _in_memory(web) or (door.default, "the default")
-    return _target(door, *given)
+    if given is not None:
+        return _target(door, *given)
+    found = _of_the_box(config_file, data_dir) or _in_memory()
+    if found is None:
+        return _target(door, door.default, DEFAULT_ORIGIN)
+    running, origin = found
+    found_one = _target(door, running.local_url(door is _ADMIN), origin)
+    return replace(found_one, certificate=running.certificate, operator=running.operator)
 
 
 def _given(
@@ -213,10 +266,10 @@ def checked_urls(context: Mapping[str, str]) -> None:
 
 def _of_the_context(field: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
     context = current_context(environ) or {}
-    return (context[field], "the context in use") if context.get(field) else None
+    return (context[field], CONTEXT_ORIGIN) if context.get(field) else None
 
 
-def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tuple[str, str] | None:
+def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Running, str] | None":
     """The box that runs on the data directory. None where none does, unless that directory was named."""
     from pulsarbox.cli.holding import find
     from pulsarbox.server.running import read
@@ -230,10 +283,10 @@ def _of_the_box(config_file: Path | None, data_dir: str | None, web: bool) -> tu
     running = read(directory, found.pid)
     if running is None:
         raise Unreachable(f"the box on {directory} (process {found.pid or 'unknown'}) does not serve yet: try again")
-    return _url(running, web), f"the box on {directory}"
+    return running, f"the box on {directory}"
 
 
-def _in_memory(web: bool) -> tuple[str, str] | None:
+def _in_memory() -> "tuple[Running, str] | None":
     """This user's box with --memory. Where several run: the one on the default port, else Misused, which names them."""
     from pulsarbox.server.memory_entry import entries, pid_of
     from pulsarbox.server.running import read
@@ -242,15 +295,10 @@ def _in_memory(web: bool) -> tuple[str, str] | None:
     if len(found) > 1:
         usual = [running for running in found if running.port == _SERVICE.port]
         if not usual:
-            told = "; ".join(f"process {each.pid}: {_url(each, False)}, {_url(each, True)}" for each in found)
+            told = "; ".join(f"process {each.pid}: {each.local_url(False)}, {each.local_url(True)}" for each in found)
             raise Misused(f"several boxes run in memory ({told}): name one with --url or --admin-url")
         found = usual
-    return (_url(found[0], web), f"the box in memory, process {found[0].pid}") if found else None
-
-
-def _url(running: "Running", web: bool) -> str:
-    host = f"[{running.host}]" if ":" in running.host else running.host
-    return f"http://{host}:{running.web_port}" if web else f"pulsar://{host}:{running.port}"
+    return (found[0], f"the box in memory, process {found[0].pid}") if found else None
 
 
 def _target(door: _Door, url: str, origin: str) -> Target:
@@ -259,10 +307,8 @@ def _target(door: _Door, url: str, origin: str) -> Target:
     looks = f"it looks like {scheme}://localhost:{port}"
     if not mark:
         raise Misused(f"{origin}: '{url}' is no URL: {looks}")
-    if found == "https" and door is _ADMIN:
-        scheme, port = found, 443
-    elif found == door.secure:
-        raise Misused(f"{origin}: '{url}': TLS is not supported yet; {looks}")
+    if found == door.secure:
+        scheme, port = found, door.tls_port
     if found != scheme:
         raise Misused(f"{origin}: '{url}' has the scheme {found}: {looks}")
     rest = rest.rstrip("/")

@@ -15,6 +15,8 @@ from pulsarbox.cli.writing import carry_out, confirm, dry_run_option, is_pattern
 from pulsarbox.names import DOMAINS, TopicName
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulsarbox.client.admin import Admin
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
@@ -149,10 +151,13 @@ def _delete(admin: "Admin", name: TopicName, force: bool) -> None:
 @click.argument("namespace", default="public/default", shell_complete=completing.namespaces)
 @click.option("--all", "everywhere", is_flag=True, help="Of all namespaces of all tenants.")
 @click.option("--partitions", "expand", is_flag=True, help="Partitions one by one.")
+@click.option("--system", is_flag=True, help="Those that the broker keeps for itself, which are not shown otherwise.")
 @click.option("--stats", is_flag=True, help="With rates and backlogs: one request for each topic.")
 @output_options
 @with_admin
-def list_topics(namespace: str, everywhere: bool, expand: bool, stats: bool, output: Output, admin: "Admin") -> None:
+def list_topics(
+    namespace: str, everywhere: bool, expand: bool, system: bool, stats: bool, output: Output, admin: "Admin"
+) -> None:
     """List the topics of NAMESPACE (public/default).
 
     Fields: name, topic (the full name), namespace, domain, partitions; with --stats also rate_in and rate_out
@@ -163,17 +168,31 @@ def list_topics(namespace: str, everywhere: bool, expand: bool, stats: bool, out
       pulsarbox topic list
       pulsarbox topic list acme/prod -o name
       pulsarbox topic list --all --stats --filter 'backlog > 1000' --watch
+      pulsarbox topic list pulsar/system --system
     """
-    show(output, partial(_listed, admin, None if everywhere else namespace_named(namespace), expand, stats))
+    names = _system if system else _single if expand else _whole
+    show(output, partial(_listed, admin, None if everywhere else namespace_named(namespace), names, stats))
 
 
-def _listed(admin: "Admin", namespace: str | None, expand: bool, stats: bool) -> Found:
+def _single(admin: "Admin", namespace: str, domain: str) -> dict[str, int]:
+    """The topics of a namespace, partitions one by one."""
+    return dict.fromkeys(admin.topics(namespace, domain), 0)
+
+
+def _system(admin: "Admin", namespace: str, domain: str) -> dict[str, int]:
+    """The topics in a namespace that the broker keeps for itself, partitions one by one."""
+    return dict.fromkeys(admin.system_topics(namespace, domain), 0)
+
+
+def _listed(
+    admin: "Admin", namespace: str | None, names_of: "Callable[[Admin, str, str], dict[str, int]]", stats: bool
+) -> Found:
     namespaces = [namespace] if namespace else [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
     rows: list[Row] = []
     for each in namespaces:
         for domain in DOMAINS:
             with suggesting(admin, topic_named(f"{domain}://{each}/-")):
-                names = dict.fromkeys(admin.topics(each, domain), 0) if expand else _whole(admin, each, domain)
+                names = names_of(admin, each, domain)
             rows += [_row(name, partitions) for name, partitions in names.items()]
     columns = ["name", "partitions"]
     if stats:

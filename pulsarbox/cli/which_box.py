@@ -49,4 +49,4 @@ def directory_of(config_file: Path | None, data_dir: str | None, memory: bool, p
 
 def _told(pid: int, path: Path) -> str:
     running = read(path, pid)
-    return f"{pid} ({running.broker_url})" if running else str(pid)
+    return f"{pid} ({running.broker_urls})" if running else str(pid)

@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected
-from pulsarbox.client.web import Credentials, TooSlow, Unanswered, Web
+from pulsarbox.client.web import TooSlow, Unanswered, Web
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName
 
@@ -36,7 +37,7 @@ class Admin:
         seconds: float = 30.0,
         *,
         secure: bool = False,
-        credentials: Credentials = Credentials(),  # noqa: B008  # it is frozen
+        credentials: Credentials = NOBODY,
     ) -> None:
         """``seconds``: how long an answer is waited for. ``secure``: over HTTPS."""
         self._web = Web(hosts, secure=secure, credentials=credentials, seconds=seconds)
@@ -97,6 +98,11 @@ class Admin:
     def topics(self, namespace: str, domain: str = "persistent") -> list[str]:
         """The topics of a namespace by full name, partitions one by one."""
         return sorted(self.ask("GET", f"/{domain}/{quoted(*namespace.split('/'))}"))
+
+    def system_topics(self, namespace: str, domain: str = "persistent") -> list[str]:
+        """Those that the broker keeps for itself."""
+        path = f"/{domain}/{quoted(*namespace.split('/'))}"
+        return sorted(set(self.ask("GET", path, includeSystemTopic="true")) - set(self.ask("GET", path)))
 
     def partitioned_topics(self, namespace: str, domain: str = "persistent") -> list[str]:
         """The partitioned topics of a namespace by full name."""

@@ -4,6 +4,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
+from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.web import TooSlow, Unanswered, Web
 
 
@@ -15,14 +16,23 @@ class WebRefused(Exception):
         self.status = status
 
 
-def ask(web_url: str, method: str, path: str, body: object = None, seconds: float = 30.0) -> Any:
+def ask(
+    web_url: str,
+    method: str,
+    path: str,
+    body: object = None,
+    seconds: float = 30.0,
+    credentials: Credentials = NOBODY,
+) -> Any:
     """The answer's JSON, its text where it is none, None where it is empty. ``body`` goes as JSON where it is not None.
 
     Raises WebRefused for a refusal, TimeoutError where there is no answer in ``seconds``, OSError where there is no
     broker, or none that speaks HTTP.
     """
     parts = urlsplit(web_url)
-    web = Web([(parts.hostname or "", parts.port or 80)], seconds=seconds)
+    secure = parts.scheme == "https"
+    port = parts.port or (443 if secure else 80)
+    web = Web([(parts.hostname or "", port)], secure=secure, credentials=credentials, seconds=seconds)
     data = None if body is None else json.dumps(body).encode()
     try:
         reply = web.exchange(method, path, data)

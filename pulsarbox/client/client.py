@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from pulsarbox.client.attached import Comeback
-from pulsarbox.client.connection import Address, Connection, connect
+from pulsarbox.client.connection import Address, Connection, connect, wire_of
+from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NotConnected, told
 from pulsarbox.client.loop import Loop
 from pulsarbox.client.places import TIMEOUT_SECONDS
@@ -32,11 +33,20 @@ _CLOSE_SECONDS: Final = 2.0
 class Client:
     """Connections to the brokers of one service URL. Producers and consumers are made with it; ``close`` ends all."""
 
-    def __init__(self, hosts: Sequence[Address], timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        hosts: Sequence[Address],
+        timeout: float = TIMEOUT_SECONDS,
+        *,
+        secure: bool = False,
+        credentials: Credentials = NOBODY,
+    ) -> None:
         """``hosts``: those of the service URL, tried in turn. ``timeout``: seconds for any answer, and for coming back.
+        ``secure``: over TLS.
 
-        Nothing is connected yet.
+        Nothing is connected yet. Raises NotConnected for certificates that cannot be used.
         """
+        self._wire = wire_of(credentials, secure)
         self.timeout = timeout
         self.loop = Loop()
         self.numbers = itertools.count(1)
@@ -98,7 +108,7 @@ class Client:
         """The connection to an address, made where there is none. Raises NotConnected."""
         found = self._connections.get((address, proxy_to))
         if found is None or found.closed:
-            found = self._connections[address, proxy_to] = connect(self.loop, address, proxy_to)
+            found = self._connections[address, proxy_to] = connect(self.loop, address, self._wire, proxy_to)
         return found
 
     def ask(self, connection: Connection, command: BaseCommand, request_id: int) -> BaseCommand:
@@ -115,7 +125,8 @@ class Client:
             answer = self.ask(connection, command, request_id).lookupTopicResponse
             if answer.response == CommandLookupTopicResponse.Failed:
                 raise told(answer.error, answer.message)
-            broker = _address(answer.brokerServiceUrl)
+            secure = self._wire.tls is not None
+            broker = _address(answer.brokerServiceUrlTls if secure else answer.brokerServiceUrl)
             if answer.response == CommandLookupTopicResponse.Connect:
                 if answer.proxy_through_service_url:
                     return self.to(connection.address, f"{broker[0]}:{broker[1]}")
@@ -183,7 +194,7 @@ class Client:
 
 
 def _address(url: str) -> Address:
-    """Host and port of what a lookup answers: ``pulsar://host:port``."""
+    """Host and port of what a lookup answers: ``pulsar://host:port``, or ``pulsar+ssl://``."""
     host, _, port = url.partition("://")[2].rstrip("/").rpartition(":")
     if not host or not port.isdigit():
         raise NotConnected(f"the broker names a service URL that cannot be used: {url!r}")

@@ -9,17 +9,20 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pulsarbox import __version__
+from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected, told
 from pulsarbox.client.loop import READ, WRITE, Loop
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import NotAllowed, PulsarBoxError
 from pulsarbox.protocol.commands import encode_frame, parse_command
 from pulsarbox.protocol.features import DEFAULT_MAX_MESSAGE_SIZE, PROTOCOL_VERSION
 from pulsarbox.protocol.frames import FrameDecoder, max_frame_size
 from pulsarbox.protocol.PulsarApi_pb2 import (
+    AuthData,
     BaseCommand,
+    CommandAuthResponse,
     CommandConnect,
     CommandConnected,
     CommandMessage,
@@ -30,8 +33,12 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 )
 from pulsarbox.protocol.violations import ProtocolError
 
+if TYPE_CHECKING:
+    import ssl
+
 Address = tuple[str, int]
 
+CLIENT_VERSION: Final = f"pulsarbox-{__version__}"
 CONNECT_SECONDS: Final = 10.0
 KEEP_ALIVE_SECONDS: Final = 30.0
 """Silence after which the broker is asked whether it is there; after twice as long it is not."""
@@ -40,7 +47,7 @@ _SEND_SIZE: Final = 256 * 1024
 
 _OTHERS: Final = {
     b"HT": "what answers there is HTTP: it may be the port of the Admin API",
-    b"\x15\x03": "what answers there is TLS, which is not supported yet",
+    b"\x15\x03": "what answers there is TLS: name it with pulsar+ssl://",
 }
 """What is no Pulsar protocol, by the first two bytes of its answer: the size of a frame begins with zeros."""
 _MESSAGE_START = b"\x08\x09\x4a"
@@ -67,13 +74,23 @@ class Attached(Protocol):
 class Connection:
     """A socket that has shaken hands. Made by ``connect``."""
 
-    def __init__(self, loop: Loop, sock: socket.socket, address: Address) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        sock: socket.socket,
+        address: Address,
+        credentials: Credentials = NOBODY,
+        held: Callable[[], int] | None = None,
+    ) -> None:
+        """``held``: the bytes that TLS has taken from the socket already, of which epoll knows nothing."""
         self.address = address
+        self._credentials = credentials
         self.producers: dict[int, Attached] = {}
         self.consumers: dict[int, Attached] = {}
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self.closed = ""
         """Why it is closed; empty while it is open."""
+        self._held = held
         self._loop = loop
         self._socket = sock
         self._decoder = FrameDecoder(max_frame_size(DEFAULT_MAX_MESSAGE_SIZE))
@@ -112,11 +129,11 @@ class Connection:
         data = b"".join(self._out) if len(self._out) > 1 else self._out[0]
         try:
             sent = self._socket.send(data)
-        except BlockingIOError:
-            sent = 0
         except OSError as error:
-            self.close(error.strerror or str(error))
-            return
+            if not _waits(error):
+                self.close(in_words(error))
+                return
+            sent = 0
         self._out_size = len(data) - sent
         self._out = [data[sent:]] if self._out_size else []
         if bool(self._out) != self._writing:
@@ -163,16 +180,17 @@ class Connection:
             self.flush()
         if mask & READ and not self.closed:
             self._read()
+            while self._held is not None and self._held() and not self.closed:
+                self._read()
 
     def _read(self) -> None:
         decoder = self._decoder
         space = decoder.get_buffer()
         try:
             size = self._socket.recv_into(space)
-        except BlockingIOError:
-            return
         except OSError as error:
-            self.close(error.strerror or str(error))
+            if not _waits(error):
+                self.close(in_words(error))
             return
         if not size:
             self.close("the broker closed the connection")
@@ -235,6 +253,20 @@ class Connection:
     def _ping(self, command: BaseCommand, rest: bytes) -> None:
         self.send(encode_frame(BaseCommand(type=BaseCommand.PONG, pong=CommandPong())))
 
+    def _challenged(self, command: BaseCommand, rest: bytes) -> None:
+        """What proved who we are has expired: show it again, as it is now."""
+        try:
+            method, shown = self._credentials.proof()
+        except PulsarBoxError as error:
+            self.close(str(error))
+            return
+        response = CommandAuthResponse(
+            client_version=CLIENT_VERSION,
+            response=AuthData(auth_method_name=method, auth_data=shown),
+            protocol_version=PROTOCOL_VERSION,
+        )
+        self.send(encode_frame(BaseCommand(type=BaseCommand.AUTH_RESPONSE, authResponse=response)))
+
     def _hello(self, command: BaseCommand, rest: bytes) -> None:
         self._connected = command.connected
         if command.connected.max_message_size > 0:
@@ -246,7 +278,9 @@ class Connection:
         if command.type == BaseCommand.PRODUCER_SUCCESS and not part.producer_ready:
             return  # it waits for its turn; the answer comes again
         if self._connected is None and command.type == BaseCommand.ERROR:
-            self._refused = told(command.error.error, command.error.message)
+            refused = told(command.error.error, command.error.message)
+            # What is not allowed before CONNECT is done is to come to this port.
+            self._refused = NotConnected(str(refused)) if isinstance(refused, NotAllowed) else refused
             self.close(f"the broker refused: {command.error.message}")
         if part.request_id in self._answers:
             self._answers[part.request_id] = command
@@ -281,10 +315,13 @@ class Connection:
     def shake_hands(self, proxy_to: str, seconds: float) -> None:
         """CONNECT, and wait for CONNECTED. ``proxy_to``: the broker behind a proxy, as host:port; empty for none."""
         connect = CommandConnect(
-            client_version=f"pulsarbox-{__version__}",
+            client_version=CLIENT_VERSION,
             protocol_version=PROTOCOL_VERSION,
-            feature_flags=FeatureFlags(supports_auth_refresh=False, supports_partial_producer=False),
+            feature_flags=FeatureFlags(supports_auth_refresh=True, supports_partial_producer=False),
         )
+        method, shown = self._credentials.proof()
+        if method:
+            connect.auth_method_name, connect.auth_data = method, shown
         if proxy_to:
             connect.proxy_to_broker_url = proxy_to
         self.send(encode_frame(BaseCommand(type=BaseCommand.CONNECT, connect=connect)))
@@ -316,6 +353,7 @@ _ANSWERS: Final = {
 _HANDLERS: Final[dict[int, Callable[[Connection, BaseCommand, bytes], None]]] = {
     **dict.fromkeys(_ANSWERS, Connection._answer),
     BaseCommand.CONNECTED: Connection._hello,
+    BaseCommand.AUTH_CHALLENGE: Connection._challenged,
     BaseCommand.MESSAGE: Connection._message,
     BaseCommand.SEND_RECEIPT: Connection._receipt,
     BaseCommand.SEND_ERROR: Connection._to_producer,
@@ -327,7 +365,29 @@ _HANDLERS: Final[dict[int, Callable[[Connection, BaseCommand, bytes], None]]] = 
 """PONG says what any bytes say, that the broker is there; ACTIVE_CONSUMER_CHANGE tells us nothing that we act on."""
 
 
-def connect(loop: Loop, address: Address, proxy_to: str = "", seconds: float = CONNECT_SECONDS) -> Connection:
+class Wire(NamedTuple):
+    """How the brokers of a service URL are talked to."""
+
+    tls: ssl.SSLContext | None = None
+    """What a handshake goes by; None without TLS."""
+    credentials: Credentials = NOBODY
+    """What proves who asks."""
+
+
+PLAIN: Final = Wire()
+
+
+def wire_of(credentials: Credentials, secure: bool) -> Wire:
+    """How brokers are talked to with these credentials. Raises NotConnected for files that cannot be used."""
+    try:
+        return Wire(credentials.tls() if secure else None, credentials)
+    except OSError as error:
+        raise NotConnected(f"the certificates cannot be used: {error}") from error
+
+
+def connect(
+    loop: Loop, address: Address, wire: Wire = PLAIN, proxy_to: str = "", seconds: float = CONNECT_SECONDS
+) -> Connection:
     """A connection that can be used. Raises NotConnected."""
     try:
         sock = socket.create_connection(address, timeout=seconds)
@@ -336,10 +396,38 @@ def connect(loop: Loop, address: Address, proxy_to: str = "", seconds: float = C
     except OSError as error:
         raise NotConnected(error.strerror or str(error)) from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection = Connection(loop, sock, address)
+    held: Callable[[], int] | None = None
+    if wire.tls is not None:
+        sock = wrapped = _wrapped(sock, wire.tls, address[0], seconds)
+        held = wrapped.pending
+    connection = Connection(loop, sock, address, wire.credentials, held)
     try:
         connection.shake_hands(proxy_to, seconds)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _wrapped(sock: socket.socket, context: ssl.SSLContext, host: str, seconds: float) -> ssl.SSLSocket:
+    """The socket with TLS around it. Raises NotConnected where the handshake does not come about."""
+    try:
+        return context.wrap_socket(sock, server_hostname=host)
+    except OSError as error:
+        sock.close()
+        if isinstance(error, TimeoutError):
+            raise NotConnected(f"no TLS handshake within {seconds:g} s: is this a port with TLS?") from None
+        raise NotConnected(f"no TLS handshake: {in_words(error)}") from error
+
+
+def in_words(error: OSError) -> str:
+    """An error of a socket or of TLS, without the place in OpenSSL's source where it came up."""
+    found = getattr(error, "verify_message", "") or getattr(error, "reason", "")
+    if found == "WRONG_VERSION_NUMBER":
+        return "what answers is not TLS: name it with pulsar://"
+    return str(found).replace("_", " ").lower() if found else error.strerror or str(error)
+
+
+def _waits(error: OSError) -> bool:
+    """Whether it only says that the socket, or TLS around it, has to be waited for."""
+    return isinstance(error, BlockingIOError) or type(error).__name__ in ("SSLWantReadError", "SSLWantWriteError")

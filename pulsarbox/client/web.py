@@ -8,11 +8,12 @@ import http.client
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
-if TYPE_CHECKING:
-    import ssl
+from pulsarbox.client.credentials import NOBODY, Credentials
+
+__all__ = ["Credentials", "Reply", "TooSlow", "Unanswered", "Web"]
 
 REDIRECTS_MAX: Final = 20
 ANSWER_BYTES_MAX: Final = 256 << 20
@@ -27,47 +28,6 @@ class Unanswered(Exception):
 
 class TooSlow(Unanswered):
     """There was no answer in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """With what a broker is talked to."""
-
-    token: str | None = None
-    """Sent as ``Authorization: Bearer``."""
-    basic: str | None = None
-    """``user:password``, sent as ``Authorization: Basic``."""
-    certificate: str | None = None
-    """A PEM file with our certificate; ``key`` has its key."""
-    key: str | None = None
-    trusted: str | None = None
-    """A PEM file with the certificates to trust; None is those of the system."""
-    insecure: bool = False
-    """Trust whoever answers."""
-    check_host: bool = False
-    """The certificate must name the host. Off unless asked for, as in Pulsar's clients."""
-
-    def headers(self) -> dict[str, str]:
-        """The header that proves who asks, if any."""
-        if self.token is not None:
-            return {"Authorization": f"Bearer {self.token}"}
-        if self.basic is not None:
-            import base64
-
-            return {"Authorization": "Basic " + base64.b64encode(self.basic.encode()).decode()}
-        return {}
-
-    def tls(self) -> "ssl.SSLContext":
-        """What HTTPS goes by. Raises OSError for a file that cannot be read."""
-        import ssl
-
-        context = ssl.create_default_context(cafile=self.trusted)
-        context.check_hostname = self.check_host and not self.insecure
-        if self.insecure:
-            context.verify_mode = ssl.CERT_NONE
-        if self.certificate is not None:
-            context.load_cert_chain(self.certificate, self.key)
-        return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +70,7 @@ class Web:
         hosts: Sequence[tuple[str, int]],
         *,
         secure: bool = False,
-        credentials: Credentials = Credentials(),  # it is frozen
+        credentials: Credentials = NOBODY,
         seconds: float = 60.0,
     ) -> None:
         """``hosts``: the first that answers is taken. ``seconds``: how long an answer is waited for."""

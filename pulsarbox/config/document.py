@@ -70,7 +70,7 @@ def _toml_setting(row: Setting) -> str:
         for text in (row.meaning, _facts_in_words(row))
         for line in textwrap.wrap(text, 118, break_on_hyphens=False)
     ]
-    return "".join(f"\n# {line}" for line in comment) + f"\n{row.name} = {toml_value(row.default)}\n"
+    return "".join(f"\n# {line}" for line in comment) + f"\n{row.name} = {toml_value(row.shown(row.default))}\n"
 
 
 def _facts_in_words(row: Setting) -> str:
@@ -92,7 +92,7 @@ def _markdown_table(table: str) -> str:
 
 
 def _markdown_row(row: Setting) -> str:
-    default = f"`{toml_value(row.default)}`"
+    default = f"`{toml_value(row.shown(row.default))}`"
     cells = (f"`{row.name}`", default, row.unit, row.expected(), "yes" if row.dynamic else "", row.meaning)
     return f"| {' | '.join(cells)} |\n"
 

@@ -8,7 +8,7 @@ import re
 from typing import Final, NamedTuple
 
 ADVERTISED_SCHEMES: Final = ("pulsar", "pulsar+ssl", "http", "https")
-BOUND_SCHEMES: Final = ("pulsar",)
+BOUND_SCHEMES: Final = ("pulsar", "pulsar+ssl")
 
 _ENTRY: Final = re.compile(
     r"(?P<name>[^:/]*[^:/\s])\s*:\s*(?P<scheme>[a-z+]+)://(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):(?P<port>\d{1,5})/?"

@@ -19,6 +19,12 @@ OTHER_VARIABLES: Final = MappingProxyType(
         "PULSARBOX_SERVICE_URL": "Broker that `produce`, `consume` and their like talk to, as with `--url`.",
         "PULSARBOX_ADMIN_URL": "Broker whose Admin API commands use, as with `--admin-url`.",
         "PULSARBOX_CONTEXT": "Context that commands use, instead of the one that was chosen.",
+        "PULSARBOX_TOKEN": "Token that commands show: `token:eyJ...`, or `file:///path` of one.",
+        "PULSARBOX_AUTH_PLUGIN": "How commands prove who asks, as with `--auth-plugin`: token, tls or basic.",
+        "PULSARBOX_AUTH_PARAMS": "What that needs, as with `--auth-params`.",
+        "PULSARBOX_TLS_TRUST_CERT_PATH": "Certificates that commands trust over TLS, as with `--tls-trust-cert-path`.",
+        "PULSARBOX_TLS_ALLOW_INSECURE": "`true`: commands trust whoever answers, as with `--tls-allow-insecure`.",
+        "PULSARBOX_TLS_ENABLE_HOSTNAME_VERIFICATION": "`true`: as with `--tls-enable-hostname-verification`.",
     }
 )
 

@@ -19,8 +19,8 @@ _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def read(path: Path, text: str) -> tuple[list[Given], list[str]]:
     """The values of the settings that we have, and a warning for each key that has no effect here.
 
-    A key without a value counts as not given, as it does in Pulsar's templates. Raises ``ConfigError`` for a value that
-    one of our settings does not take.
+    A key without a value counts as not given, as it does in Pulsar's templates; a port without one is switched off.
+    Raises ``ConfigError`` for a value that one of our settings does not take.
     """
     given, warnings, problems = read_all(path, text)
     if problems:
@@ -38,7 +38,7 @@ def read_all(path: Path, text: str) -> tuple[list[Given], list[str], list[Config
         row = settings_by_name().get(key)
         if row is None:
             warnings.append(f"{where}: {key}: has no effect here{did_you_mean(key, settings_by_name(), cutoff=0.85)}")
-        elif value:
+        elif value or row.facts.empty is not None:
             try:
                 given.append(Given(key, row.parse(value), where))
             except ValueError as error:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pulsarbox.errors import PreconditionFailed
@@ -10,6 +11,11 @@ Value = bool | int | float | str
 DeclaredT = TypeVar("DeclaredT", bool, int, float, str)
 
 METADATA_KEY: Final = "setting"
+MASK: Final = "..."
+"""Stands for what is not shown."""
+
+OFF: Final = -1
+"""A port that is not listened on. In files and variables it is the empty text, as in Pulsar's."""
 
 
 class ConfigError(PreconditionFailed):
@@ -33,6 +39,10 @@ class Facts:
     maximum: float | None
     choices: tuple[str, ...]
     dynamic: bool
+    secret: bool = False
+    """What it holds may be a secret itself: it is not shown."""
+    empty: int | None = None
+    """What a number is where the text is empty; None where it must be a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,12 @@ class Setting:
     def dynamic(self) -> bool:
         return self.facts.dynamic
 
+    def shown(self, value: Value) -> Value:
+        """The value as it may be shown: of a secret only the place where it is, if it names one."""
+        if not self.facts.secret or not isinstance(value, str) or not value or _is_a_place(value):
+            return value
+        return MASK
+
     def expected(self) -> str:
         """The values it takes, in words."""
         if self.facts.choices:
@@ -69,12 +85,15 @@ class Setting:
         if self.type is str:
             return "text that is not empty" if self.facts.minimum else "text"
         kind = "a whole number" if self.type is int else "a number"
-        return " ".join(part for part in (kind, _range_in_words(self.facts)) if part)
+        words = " ".join(part for part in (kind, _range_in_words(self.facts)) if part)
+        return words if self.facts.empty is None else f'{words}, or "" for none'
 
     def check(self, value: object) -> Value:
         """The value in the setting's own type. Raises ``ValueError``, in words, if the setting does not take it."""
         if self.type is float and type(value) is int:
             value = float(value)
+        if self.facts.empty is not None and value in ("", self.facts.empty):
+            return self.facts.empty
         # `type() is`, because True is an int to isinstance.
         if type(value) is self.type and self._takes(value):
             return value
@@ -83,6 +102,10 @@ class Setting:
     def parse(self, text: str) -> Value:
         """The value that a text of a properties file or an environment variable stands for; ``ValueError`` as above."""
         return self.check(self._read(text.strip()))
+
+    def written(self, value: Value) -> Value:
+        """The value as a file has it."""
+        return "" if self.facts.empty is not None and value == self.facts.empty else value
 
     def _takes(self, value: Value) -> bool:
         if self.facts.choices:
@@ -129,6 +152,19 @@ def setting(
     return field(default=default, metadata={METADATA_KEY: facts})
 
 
+def secret_setting(meaning: str, *, table: str) -> str:
+    """Declares a field of ``Settings`` whose text may be a secret, or names the place where it is."""
+    facts = Facts(meaning, table, "", None, None, (), dynamic=False, secret=True)
+    declared: str = field(default="", metadata={METADATA_KEY: facts})
+    return declared
+
+
+def port_setting(default: int, meaning: str, table: str) -> int:
+    """Declares a field that is a port: an empty text stands for OFF."""
+    facts = Facts(meaning, table, "", 0, 65535, (), dynamic=False, empty=OFF)
+    return field(default=default, metadata={METADATA_KEY: facts})
+
+
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """``; did you mean x?`` for the known name nearest to ``name``, or nothing if none is near. Case does not count.
 
@@ -139,6 +175,13 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     by_folded = {candidate.lower(): candidate for candidate in known}
     nearest = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=cutoff)
     return f"; did you mean {by_folded[nearest[0]]}?" if nearest else ""
+
+
+def _is_a_place(value: str) -> bool:
+    try:
+        return value.startswith(("file:", "env:")) or Path(value).exists()
+    except (OSError, ValueError):  # too long for a path
+        return False
 
 
 def _range_in_words(facts: Facts) -> str:

@@ -10,36 +10,48 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
 
+from pulsarbox.config.authentication_settings import AuthenticationSettings
+from pulsarbox.config.authorization_settings import AuthorizationSettings
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.keep_settings import KeepSettings
 from pulsarbox.config.policy_settings import PolicySettings
-from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, setting
+from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, port_setting, setting
 from pulsarbox.config.tables import TABLES
 from pulsarbox.config.throttle_settings import ThrottleSettings
+from pulsarbox.config.tls_settings import TlsSettings
 from pulsarbox.config.together import check_together
+from pulsarbox.config.topic_list_settings import TopicListSettings
 from pulsarbox.config.web_settings import WebSettings
 
 MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, ClientPolicySettings):
+class Settings(
+    WebSettings,
+    PolicySettings,
+    KeepSettings,
+    ThrottleSettings,
+    ClientPolicySettings,
+    AuthenticationSettings,
+    AuthorizationSettings,
+    TlsSettings,
+    TopicListSettings,
+):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
     # ---------------------------------------------------------------------------------------------------- network
-    brokerServicePort: int = setting(
+    brokerServicePort: int = port_setting(
         6650,
-        "TCP port of the Pulsar protocol. 0 takes any free port; the start log names it.",
+        "TCP port of the Pulsar protocol. 0 takes any free port; the start log names it. Empty: none, where there is "
+        "brokerServicePortTls.",
         table="network",
-        minimum=0,
-        maximum=65535,
     )
-    webServicePort: int = setting(
+    webServicePort: int = port_setting(
         8080,
-        "TCP port of the Admin REST API, metrics and WebSocket. 0 takes any free port; the start log names it.",
+        "TCP port of the Admin REST API, metrics and WebSocket. 0 takes any free port; the start log names it. Empty: "
+        "none, where there is webServicePortTls.",
         table="network",
-        minimum=0,
-        maximum=65535,
     )
     # Loopback on purpose: as long as no authentication is configured, whoever reaches the ports owns the data.
     bindAddress: str = setting(
@@ -52,8 +64,8 @@ class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, Clie
     bindAddresses: str = setting(
         "",
         "More addresses to listen on for the Pulsar protocol, each for one of advertisedListeners: "
-        "name:pulsar://host:port, with commas between. A client that comes there is told the addresses of that "
-        "listener, without naming it.",
+        "name:pulsar://host:port or name:pulsar+ssl://host:port, with commas between. A client that comes there is "
+        "told the addresses of that listener, without naming it.",
         table="network",
     )
     advertisedAddress: str = setting(
@@ -86,9 +98,17 @@ class Settings(WebSettings, PolicySettings, KeepSettings, ThrottleSettings, Clie
         table="network",
         minimum=0,
     )
+    maxHalfOpenConnectionsPerIp: int = setting(
+        1000,
+        "Own setting. Connections from one client address, on all ports together, of which nothing is known yet: the "
+        "TLS handshake, CONNECT or the first HTTP request has not come. One more is refused. 0: no limit.",
+        table="network",
+        minimum=0,
+    )
     keepAliveIntervalSeconds: int = setting(
         30,
-        "A connection that was silent for this long is sent a ping; if it is silent for as long again, it is closed.",
+        "A connection that was silent for this long is sent a ping; if it is silent for as long again, it is closed. A "
+        "new one has this long for its CONNECT.",
         table="network",
         unit="seconds",
         minimum=1,

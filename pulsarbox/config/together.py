@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.config.listeners import advertised, bound
-from pulsarbox.config.setting import ConfigError, did_you_mean
+from pulsarbox.config.setting import OFF, ConfigError, did_you_mean
+from pulsarbox.config.tables import PORTS
+from pulsarbox.config.tls_words import versions
 
 if TYPE_CHECKING:
     from pulsarbox.config.settings import Settings
@@ -13,8 +15,7 @@ SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 def check_together(settings: "Settings") -> None:
     """What two settings must agree on. Raises ``ConfigError``."""
-    if settings.brokerServicePort == settings.webServicePort != 0:
-        raise ConfigError("", "webServicePort", f"is the port of brokerServicePort too ({settings.webServicePort})")
+    _check_ports(settings)
     if settings.journalMaxBatchMbytes > settings.journalVolumeSizeMbytes:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
         raise ConfigError("", "journalMaxBatchMbytes", f"a batch must fit into a volume ({limit})")
@@ -27,12 +28,52 @@ def check_together(settings: "Settings") -> None:
             "looks at the messages in it: set one of them to false"
         )
         raise ConfigError("", "preciseDispatcherFlowControl", problem)
+    if settings.authorizationEnabled and not settings.authenticationEnabled:
+        problem = (
+            "needs authenticationEnabled = true: what a client may do cannot be asked of one that has no name; set "
+            "both, or neither"
+        )
+        raise ConfigError("", "authorizationEnabled", problem)
     _check_listeners(settings)
+    _check_tls(settings)
     for name in settings.subscriptionTypesEnabled.split(","):
         if name.strip() not in SUBSCRIPTION_TYPES:
             hint = did_you_mean(name.strip(), SUBSCRIPTION_TYPES)
             problem = f'"{name.strip()}" is no type of subscription: {", ".join(SUBSCRIPTION_TYPES)}{hint}'
             raise ConfigError("", "subscriptionTypesEnabled", problem)
+
+
+def uses_tls(settings: "Settings") -> str:
+    """The setting by which a port speaks TLS; empty where none does."""
+    tls = [name for name in PORTS[2:] if getattr(settings, name) != OFF]
+    if any(address.scheme == "pulsar+ssl" for address in bound(settings.bindAddresses)):
+        tls.append("bindAddresses")
+    return tls[0] if tls else ""
+
+
+def _check_ports(settings: "Settings") -> None:
+    taken: dict[int, str] = {}
+    for name in PORTS:
+        port = getattr(settings, name)
+        if port > 0 and taken.setdefault(port, name) != name:
+            raise ConfigError("", name, f"is the port of {taken[port]} too ({port})")
+    for plain, tls in (PORTS[::2], PORTS[1::2]):
+        if getattr(settings, plain) == OFF == getattr(settings, tls):
+            raise ConfigError("", plain, f"is empty, and so is {tls}: one of them has to be a port")
+
+
+def _check_tls(settings: "Settings") -> None:
+    tls = uses_tls(settings)
+    for name in ("tlsCertificateFilePath", "tlsKeyFilePath"):
+        if tls and not getattr(settings, name):
+            raise ConfigError("", name, f"is empty, and {tls} needs it: name a PEM file")
+    if settings.tlsRequireTrustedClientCertOnConnect and not settings.tlsTrustCertsFilePath:
+        problem = "needs tlsTrustCertsFilePath: the authorities of the certificates that clients are to show"
+        raise ConfigError("", "tlsRequireTrustedClientCertOnConnect", problem)
+    try:
+        versions(settings.tlsProtocols)
+    except ValueError as error:
+        raise ConfigError("", "tlsProtocols", str(error)) from None
 
 
 def _check_listeners(settings: "Settings") -> None:

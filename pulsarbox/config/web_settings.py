@@ -76,8 +76,8 @@ class WebSettings:
     )
     authenticateMetricsEndpoint: bool = setting(
         False,
-        "Whether /metrics asks for a superuser. Nobody can be asked as long as there is no authentication: then true "
-        "closes /metrics.",
+        "Whether /metrics asks who wants to see them. Nobody can be asked while authenticationEnabled is false: then "
+        "true closes /metrics.",
         table="metrics",
     )
     statusFilePath: str = setting(

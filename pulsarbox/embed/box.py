@@ -1,7 +1,6 @@
 """A box for this program: ``with PulsarBox() as box: pulsar.Client(box.service_url)``."""
 
 import asyncio
-import dataclasses
 import os
 import weakref
 from collections.abc import Mapping, Sequence
@@ -10,11 +9,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from pulsarbox.client.ask import WebRefused, ask
+from pulsarbox.client.credentials import Credentials
 from pulsarbox.config import Settings, Value, load
 from pulsarbox.embed.box_clock import BoxClock
 from pulsarbox.embed.box_faults import BoxFaults
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.messages import Message, messages_of
+from pulsarbox.embed.ports import on_its_ports
 from pulsarbox.embed.process_runner import ProcessRunner, said
 from pulsarbox.embed.snapshot import Snapshot, scratch_directory
 from pulsarbox.embed.testing import WITHIN_SECONDS, Seen, wait_until_as_expected
@@ -146,13 +147,26 @@ class PulsarBox:
 
     @property
     def service_url(self) -> str:
-        """``pulsar://host:port``, for clients. Raises BoxError where it was never started."""
-        return self._known().broker_url
+        """``pulsar://host:port``, for clients; ``pulsar+ssl://`` where there is TLS only.
+
+        Raises BoxError where it was never started.
+        """
+        return self._known().broker_url or self.service_url_tls
+
+    @property
+    def service_url_tls(self) -> str:
+        """``pulsar+ssl://host:port``; empty where there is no TLS."""
+        return self._known().broker_url_tls
 
     @property
     def admin_url(self) -> str:
-        """``http://host:port``, for the Admin API."""
-        return self._known().web_url
+        """``http://host:port``, for the Admin API; ``https://`` where there is TLS only."""
+        return self._known().web_url or self.admin_url_tls
+
+    @property
+    def admin_url_tls(self) -> str:
+        """``https://host:port``; empty where there is no TLS."""
+        return self._known().web_url_tls
 
     @property
     def port(self) -> int:
@@ -251,7 +265,9 @@ class PulsarBox:
     def _ask(self, method: str, path: str, body: object) -> Any:
         self._started()
         try:
-            return ask(f"http://{self._known().host}:{self.web_port}", method, path, body)
+            known = self._known()
+            own = Credentials(pinned=known.certificate, operator=known.operator)
+            return ask(known.local_url(True), method, path, body, credentials=own)
         except WebRefused as error:
             raise BoxError(f"{method} {path}: {error} (HTTP {error.status})") from error
         except OSError as error:
@@ -259,7 +275,7 @@ class PulsarBox:
 
     def _messages(self, topic: str) -> list[Message]:
         self._started()
-        return messages_of(self._known().host, self.port, topic)
+        return messages_of(self._known(), topic)
 
     def _started(self) -> ThreadRunner | ProcessRunner:
         if self._runner is None:
@@ -278,9 +294,7 @@ class PulsarBox:
 
     def _serves(self, running: Running) -> None:
         self._running = running
-        self._settings = dataclasses.replace(
-            self._settings, brokerServicePort=running.port, webServicePort=running.web_port
-        )
+        self._settings = on_its_ports(self._settings, running)
 
 
 def _end(runner: ThreadRunner | ProcessRunner, pid: int) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import os
 import pickle
 import shutil
@@ -11,6 +10,7 @@ from typing import Final
 
 from pulsarbox.config import Settings
 from pulsarbox.embed.errors import BoxError
+from pulsarbox.embed.ports import on_its_ports
 from pulsarbox.server.beside import beside
 from pulsarbox.server.limits import FILES_MIN, file_limit, too_few
 from pulsarbox.server.memory import SharedMemoryEngine
@@ -25,7 +25,7 @@ from pulsarbox.storage.memory_engine import MemoryDisk
 _KEPT: Final = ("INSTANCE", "meta", "volumes", "packed")
 """Of a data directory: what holds data."""
 _IMAGE: Final = "memory"
-_PORT_OPTIONS: Final = ("port=", "web_port=")
+_PORT_OPTIONS: Final = ("port=", "web_port=", "brokerServicePortTls=", "webServicePortTls=")
 
 
 class HostedBox:
@@ -57,9 +57,7 @@ class HostedBox:
         except Exception as error:
             self._engine.close()
             raise BoxError(f"the box cannot start: {_why(error, self._settings)}") from error
-        self._settings = dataclasses.replace(
-            self._settings, brokerServicePort=running.port, webServicePort=running.web_port
-        )
+        self._settings = on_its_ports(self._settings, running)
         self._serving = serving
         self._http = spawn("http", serving.open_http())
         if self._embedded:

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from pulsarbox.client.client import Client
 from pulsarbox.client.consumer import Consumer, Subscribing
+from pulsarbox.client.credentials import Credentials
 from pulsarbox.client.incoming import Message as Received
 from pulsarbox.client.topic_consumer import TopicConsumer
+from pulsarbox.server.running import Running
 
 READ_SECONDS_MAX: Final = 30.0
 _AT_ONCE: Final = 1000
@@ -43,12 +45,15 @@ class Message:
         return json.loads(self.payload)
 
 
-def messages_of(host: str, port: int, topic: str) -> list[Message]:
+def messages_of(box: Running, topic: str) -> list[Message]:
     """All that a topic holds now, oldest first, of a partitioned one partition by partition; nothing changes by it.
 
     Raises TopicNotFound where there is none, and what else the client raises.
     """
-    client = Client([(host, port)], READ_SECONDS_MAX)
+    secure = box.port < 0
+    port = box.tls_port if secure else box.port
+    known = Credentials(pinned=box.certificate, operator=box.operator)
+    client = Client([(box.host, port)], READ_SECONDS_MAX, secure=secure, credentials=known)
     try:
         options = Subscribing(f"pulsarbox-{uuid.uuid4().hex}", durable=False, create=False)
         consumer = Consumer(client, options)

@@ -32,6 +32,11 @@ The C++, Python, Node and Go clients drop the connection at it, whatever protoco
 known, and silence harms nobody. A Pulsar broker sends it to all.
 """
 
+TRIES_IN_VAIN: Final = "Pulsar-CPP"
+"""How the names of clients begin that try again whatever the code says; see ``told_code``."""
+_NOT_ALLOWED: Final = 22
+"""The number of ServerError.NotAllowedError."""
+
 ACTIVE_CONSUMER_CHANGE_SINCE: Final = 12
 """Clients below this protocol version do not know ACTIVE_CONSUMER_CHANGE."""
 
@@ -52,6 +57,16 @@ def takes_end_of_topic(client_version: str, protocol_version: int) -> bool:
     return protocol_version >= END_OF_TOPIC_SINCE and client_version.startswith(END_OF_TOPIC_CLIENTS)
 
 
+def told_code(code: int, in_vain: bool, client_version: str) -> int:
+    """The code of an error as this client is told it.
+
+    The C++ client and those made of it (Python, Node.js) ask again after SubscriptionNotFound and InvalidTopicName
+    until their operation times out, half a minute later, and report the time-out. NotAllowedError they report at once,
+    with the text; so they are told that where trying again is ``in_vain``.
+    """
+    return _NOT_ALLOWED if in_vain and client_version.startswith(TRIES_IN_VAIN) else code
+
+
 def broker_features(
     *,
     topic_watchers: bool = False,
@@ -61,8 +76,9 @@ def broker_features(
 ) -> FeatureFlags:
     """The flags for CONNECTED: what the broker can do, so that clients ask for no more.
 
-    Without ``topic_watchers`` the Java client polls the list of topics every minute, as the other clients always do.
-    Apache Pulsar 4.2.4 sets all four.
+    Without ``topic_watchers`` the Java client polls the list of topics every minute, as the other clients always do;
+    with ``topic_watcher_reconcile`` it asks its watcher whether it has missed anything. Apache Pulsar 4.2.4 sets all
+    four.
     """
     flags = FeatureFlags()
     if topic_watchers:

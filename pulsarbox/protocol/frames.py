@@ -68,11 +68,13 @@ class FrameDecoder:
     the last good frames; from there on every byte is dropped and no frame comes.
     """
 
-    __slots__ = ("_buffer", "_end", "_limit", "_need", "error")
+    __slots__ = ("_buffer", "_end", "_limit", "_need", "error", "head")
 
     def __init__(self, max_frame_size: int) -> None:
         """``max_frame_size``: the largest totalSize accepted, in bytes (see the function of that name)."""
         self.error: ProtocolError | None = None
+        self.head = b""
+        """The four bytes that were no size of a frame, where ``error`` is about them."""
         self._limit = max_frame_size
         self._buffer: memoryview | None = None
         self._end = 0  # bytes pending in the buffer; they begin at its start, with a frame's header
@@ -208,6 +210,7 @@ class FrameDecoder:
 
     def _fail(self, total: int, size: int) -> None:
         """Say what is wrong with the sizes of a header. ``size`` 0 with a total below 5: cmdSize was not looked at."""
+        self.head = total.to_bytes(4, "big")
         if total > self._limit:
             self.error = FrameTooLarge(f"frame of {total} bytes exceeds the limit of {self._limit} bytes")
         elif total < 5:

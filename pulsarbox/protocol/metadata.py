@@ -146,6 +146,25 @@ def encode_entry(metadata: MessageMetadata, body: bytes, checksum: bool = True) 
     return b"".join((_pack_u32(len(data)), data, body))
 
 
+BATCH_SURE: Final = 1000
+"""A batch may say that it has so many messages, whatever its size: nothing that is done with them costs much."""
+_LEAST_SIZE: Final = 6
+"""Bytes of a message in a batch: the size of its metadata, and the size of its payload in there."""
+_MOST_PACKED: Final = 1024
+
+
+def batch_fits(metadata: MessageMetadata, size: int) -> bool:
+    """Whether a batch of ``size`` bytes can have as many messages as it says.
+
+    The number is the client's word, and memory is taken and work done by it: a bit for each message, for instance.
+    """
+    count = metadata.num_messages_in_batch
+    if count <= BATCH_SURE:
+        return count > 0
+    room = min(metadata.uncompressed_size, size * _MOST_PACKED) if metadata.compression else size
+    return count * _LEAST_SIZE <= room
+
+
 def key_values(pairs: Iterable[KeyValue]) -> dict[str, str]:
     """Properties as text. What is not UTF-8, and so reads as bytes, has its wrong bytes replaced."""
     return {_text(each.key): _text(each.value) for each in pairs}

@@ -149,13 +149,16 @@ def partition_metadata_failed(request_id: int, server_error: int, message: str) 
 
 def lookup_connect(
     request_id: int,
-    broker_service_url: str,
+    broker_service_url: str | None,
     broker_service_url_tls: str | None = None,
     *,
     authoritative: bool = True,
     proxy_through_service_url: bool = True,
 ) -> bytes:
-    """LOOKUP_RESPONSE, Connect. ``proxy_through_service_url``: the client keeps the address it came by."""
+    """LOOKUP_RESPONSE, Connect; one of the URLs may be missing.
+
+    ``proxy_through_service_url``: the client keeps the address it came by.
+    """
     return encode_frame(
         BaseCommand(
             type=BaseCommand.LOOKUP_RESPONSE,

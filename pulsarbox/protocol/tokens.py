@@ -6,16 +6,16 @@ Source: https://pulsar.apache.org/docs/4.2.x/security-jwt/.
 """
 
 import json
-from base64 import b64decode, urlsafe_b64decode
-from binascii import Error as NoBase64
-from collections.abc import Mapping
-from pathlib import Path
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, unquote_to_bytes
 
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from pulsarbox.config.secret_places import read_from
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
@@ -25,6 +25,7 @@ SECRET_SIZES: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
 RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _CURVES: Final = {"ES256": ec.SECP256R1(), "ES384": ec.SECP384R1(), "ES512": ec.SECP521R1()}
 PAIRS: Final = (*RSA, *_CURVES)
+RSA_BITS_MIN: Final = 2048
 _RSA_BITS: Final = {"256": 2048, "384": 3072, "512": 4096}
 
 
@@ -32,22 +33,16 @@ class TokenError(ValueError):
     """A key or a token cannot be used; says why."""
 
 
+class TokenExpired(TokenError):
+    """A token was good, and is not any more."""
+
+
 def key_bytes(named: str) -> bytes:
-    """The bytes of a key. Raises TokenError."""
+    """The bytes of a key, from where ``read_from`` finds them. Raises TokenError."""
     try:
-        if named.startswith("data:"):
-            head, comma, data = named.partition(",")
-            if not comma:
-                raise TokenError("a data: URL looks like data:;base64,...")
-            return b64decode(data, validate=True) if head.endswith(";base64") else unquote_to_bytes(data)
-        if named.startswith("file:"):
-            return Path(unquote(named.removeprefix("file:").removeprefix("//"))).read_bytes()
-        path = Path(named)
-        return path.read_bytes() if path.exists() else b64decode(named, validate=True)
-    except OSError as error:
-        raise TokenError(f"{error.filename}: {error.strerror}") from None
-    except NoBase64:
-        raise TokenError("it is neither a file nor a key in base64") from None
+        return read_from(named)
+    except ValueError as error:
+        raise TokenError(str(error)) from None
 
 
 def private_key(data: bytes) -> "PrivateKeyTypes":
@@ -66,14 +61,6 @@ def public_key(data: bytes) -> "PublicKeyTypes":
         return load(data)
     except ValueError as error:
         raise TokenError(f"it is no public key (DER or PEM): {error}") from None
-
-
-def secret_algorithm(secret: bytes) -> str:
-    """The algorithm that a secret key is long enough for. Raises TokenError."""
-    fitting = [name for name, size in SECRET_SIZES.items() if len(secret) >= size]
-    if not fitting:
-        raise TokenError(f"a secret key has 32 bytes at least, and this one {len(secret)}")
-    return fitting[-1]
 
 
 def new_pair(algorithm: str) -> tuple[bytes, bytes]:
@@ -97,27 +84,65 @@ def create(claims: Mapping[str, Any], key: Any, algorithm: str, headers: Mapping
         raise TokenError(f"the key is none for {algorithm}: {error}") from None
 
 
-def validated(token: str, key: Any, algorithms: list[str], now: float) -> dict[str, Any]:
+def verified(token: str | bytes, key: Any, algorithms: Sequence[str]) -> dict[str, Any]:
+    """The claims of a token that is signed with the key, whatever they say of times. Raises TokenError."""
+    try:
+        found = jwt.PyJWS().decode_complete(token, key, list(algorithms))
+        claims = json.loads(found["payload"])
+    except (jwt.PyJWTError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise TokenError(f"the token is not valid: {error}") from None
+    if not isinstance(claims, dict):
+        raise TokenError("the token is not valid: what it says is no JSON object")
+    return claims
+
+
+def check_times(claims: Mapping[str, Any], now: float, skew: float = 0) -> None:
+    """Raises TokenError where a token has expired at ``now`` (s since 1970), or its time has not come.
+
+    ``skew``: by how much the clock of who has made it may differ, in seconds.
+    """
+    for name in ("exp", "nbf"):
+        at = claims.get(name)
+        if at is None:
+            continue
+        if isinstance(at, bool) or not isinstance(at, int | float) or not isfinite(at):
+            raise TokenError(f"the token is not valid: its {name} is no time")
+        if name == "exp" and at + skew <= now:
+            raise TokenExpired("the token is not valid: it has expired")
+        if name == "nbf" and at - skew > now:
+            raise TokenError("the token is not valid: its time has not come")
+
+
+def validated(token: str, key: Any, algorithms: Sequence[str], now: float) -> dict[str, Any]:
     """The claims of a token that is signed with the key and has not expired at ``now`` (s since 1970).
 
     Raises TokenError.
     """
-    try:
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            key,
-            algorithms,
-            options={"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False},
-        )
-    except (jwt.PyJWTError, TypeError, ValueError, AttributeError) as error:
-        raise TokenError(f"the token is not valid: {error}") from None
-    for name, wrong in (("exp", "it has expired"), ("nbf", "its time has not come")):
-        at = claims.get(name)
-        if at is not None and not isinstance(at, int | float):
-            raise TokenError(f"the token is not valid: its {name} is no time")
-        if at is not None and (at <= now if name == "exp" else at > now):
-            raise TokenError(f"the token is not valid: {wrong}")
+    claims = verified(token, key, algorithms)
+    check_times(claims, now)
     return claims
+
+
+def secret_algorithms(secret: bytes) -> list[str]:
+    """The algorithms that a secret key is long enough for, the strongest last. Raises TokenError for none."""
+    fitting = [name for name, size in SECRET_SIZES.items() if len(secret) >= size]
+    if not fitting:
+        raise TokenError(f"a secret key has 32 bytes at least, and this one {len(secret)}")
+    return fitting
+
+
+def public_algorithms(key: Any) -> tuple[str, ...]:
+    """The algorithms whose signatures a public key can check. Raises TokenError where there are none."""
+    if isinstance(key, rsa.RSAPublicKey):
+        if key.key_size < RSA_BITS_MIN:
+            raise TokenError(f"an RSA key has {RSA_BITS_MIN} bits at least, and this one {key.key_size}")
+        return RSA
+    if isinstance(key, ec.EllipticCurvePublicKey):
+        fitting = tuple(name for name, curve in _CURVES.items() if curve.name == key.curve.name)
+        if fitting:
+            return fitting
+        raise TokenError(f"the curve of the key is {key.curve.name}, for which there is no algorithm")
+    raise TokenError("it is neither an RSA key nor one of an elliptic curve")
 
 
 def content(token: str) -> tuple[str, str]:

@@ -4,8 +4,11 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, cast
 
+from pulsarbox.broker.cnx import CONNECTED
 from pulsarbox.config.listeners import host_in_url, is_loopback
 from pulsarbox.protocol.frames import FrameDecoder
+from pulsarbox.server.peers import common_name, is_secure
+from pulsarbox.server.wrong_port import advice, answer, spoken
 
 if TYPE_CHECKING:
     from pulsarbox.server.loop_shell import LoopShell
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 WRITE_HIGH = 2 << 20
 """Bytes in the transport at which a client counts as slow: its outbox is then full."""
 WRITE_LOW = 512 << 10
+FIRST_FRAME_MAX = 64 << 10
+"""Bytes of a frame before CONNECT is accepted: a token fits in, and who has not said who it is holds no more memory."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -22,7 +27,9 @@ class Connection(asyncio.BufferedProtocol):
         """``listener``: the one whose own port the client has come to."""
         self._shell = shell
         self._listener = listener
-        self._decoder = FrameDecoder(shell.max_frame_size)
+        self._new = True
+        """CONNECT is not accepted yet."""
+        self._decoder = FrameDecoder(min(FIRST_FRAME_MAX, shell.max_frame_size))
         self.outbox = shell.broker.new_outbox()
         self._paused = False
 
@@ -33,16 +40,29 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's own is no subclass
         self._transport.set_write_buffer_limits(WRITE_HIGH, WRITE_LOW)
         peer = transport.get_extra_info("peername")
+        self._host = peer[0] if peer else "?"
         address = f"{peer[0]}:{peer[1]}" if peer else "?"
         shell = self._shell
-        refusal = shell.refusal(address)
+        gate = shell.gate
+        secure = is_secure(transport)
+        # A TLS port has asked the first of the two before it shook hands.
+        refusal = gate.broker_refusal(self._host, len(shell.connections))
+        refusal = refusal or (None if secure else gate.refusal(self._host))
         if refusal is not None:
-            shell.refused(address, refusal)
+            gate.tell("refused", "refusing the connection of %s: %s", address, refusal)
             self._transport.abort()
             return
+        gate.broker_enters(self._host)
         shell.connections[self.outbox] = self
-        reached = _reached(transport.get_extra_info("sockname"))
-        self.cnx = shell.broker.connected(self.outbox, address, shell.now(), reached=reached, listener=self._listener)
+        self.cnx = shell.broker.connected(
+            self.outbox,
+            address,
+            shell.now(),
+            reached=_reached(transport.get_extra_info("sockname")),
+            listener=self._listener,
+            secure=secure,
+            certificate=common_name(transport),
+        )
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where to read into."""
@@ -55,16 +75,32 @@ class Connection(asyncio.BufferedProtocol):
         receive = self.cnx.receive
         for frame in self._decoder.buffer_updated(nbytes):
             receive(frame, now)
+        if self._new:
+            self._look()
         if self._decoder.error is not None:
             self.cnx.broken(self._decoder.error)
         if shell.broker.full or self.cnx.overdrawn:
             shell.hold(self)
         shell.after_read()
 
+    def _look(self) -> None:
+        """Whether the client is who it should be by now, or speaks something else than this port."""
+        shell = self._shell
+        if self.cnx.state is CONNECTED:
+            self._new = False
+            shell.gate.known(self._host)
+            self._decoder.allow(shell.max_frame_size)
+        elif self._decoder.error is not None and (what := spoken(self._decoder.head)):
+            text = advice(what, self.cnx.secure, False, shell.doors)
+            if words := answer(what, text):
+                self.outbox.send(words)
+            self.cnx.abort(f"it speaks {what}: {text}")
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         shell = self._shell
         if shell.connections.pop(self.outbox, None) is not None:
+            shell.gate.broker_leaves(self._host, half_open=self._new)
             self.cnx.closed(shell.now())
             shell.kick()
 
@@ -78,6 +114,9 @@ class Connection(asyncio.BufferedProtocol):
         if data:
             self._transport.write(data)
         if outbox.close_reason is not None:
+            if self._new and not self._transport.is_closing():
+                text = "closing the connection of %s before CONNECT: %s"
+                self._shell.gate.tell("closed", text, self.cnx.address, outbox.close_reason)
             self._transport.close()
         elif was_full and not outbox.full:
             self.cnx.writable(self._shell.now())

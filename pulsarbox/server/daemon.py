@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulsarbox import __version__
-from pulsarbox.config import Settings
+from pulsarbox.config import ConfigError, Settings
 from pulsarbox.errors import PersistenceError
 from pulsarbox.server.disk_speed import slow, sync_times
 from pulsarbox.server.limits import FILES_MIN, raise_file_limit, too_few
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
+EXIT_MISCONFIGURED = 2
+"""Settings that cannot work on this machine."""
 EXIT_TAKEN = 4
 """The data directory or a port is another process's."""
 
@@ -60,6 +62,8 @@ def run(settings: Settings, report: Report, *, memory: bool = False, log_file: P
         return _failed(report, f"data directory {here} is in use by {described(error.pid)}: {advice}", EXIT_TAKEN)
     except PortTaken as error:
         return _failed(report, str(error), EXIT_TAKEN)
+    except ConfigError as error:
+        return _failed(report, str(error), EXIT_MISCONFIGURED)
     except (PersistenceError, OSError) as error:
         return _failed(report, str(error))
     finally:
@@ -118,15 +122,15 @@ async def _serve(
     serving.broker.on_shutdown = ending.ask
     watch = Watch(serving.broker.core.plugins)
     watch.begin()
-    log.info("serving %s after %.0f ms", running.broker_url, (time.monotonic() - began) * 1000)
+    log.info("serving %s after %.0f ms", running.broker_urls, (time.monotonic() - began) * 1000)
     await serving.open_http()
     settle_memory()
     log.info(
         # Programs that start a Pulsar wait for its words: "messaging service is ready".
         "messaging service is ready: pulsarbox %s, %s, %s, data in %s, ready after %.0f ms",
         __version__,
-        running.broker_url,
-        running.web_url,
+        running.broker_urls,
+        running.web_urls,
         "memory only" if memory else settings.dataDirectory,
         (time.monotonic() - began) * 1000,
     )

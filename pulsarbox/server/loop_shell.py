@@ -8,7 +8,6 @@ the committer does not stand idle as long, a turn also ends after a read when th
 """
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -21,14 +20,13 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.connection import Connection
-from pulsarbox.server.logs import Sparing, and_more
+from pulsarbox.server.gate import Gate
 from pulsarbox.server.slow_commits import WatchedCommit
 from pulsarbox.server.worker import Worker
+from pulsarbox.server.wrong_port import Doors
 from pulsarbox.storage.engine import Engine, ReadRequest, Reclaimed
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
-
-log = logging.getLogger(__name__)
 
 
 class LoopShell:
@@ -41,8 +39,8 @@ class LoopShell:
         self.connections: dict[Outbox, Connection] = {}
         self._clock = broker.clock
         self._loop = loop
-        self._max_connections = settings.brokerMaxConnections
-        self._max_per_address = settings.brokerMaxConnectionsPerIp
+        self.gate = Gate(settings)
+        self.doors = Doors.of(broker.endpoints)
         self._kicked = False
         self._still = False
         self._durable: deque[tuple[Batch, Exception | None]] = deque()
@@ -51,7 +49,6 @@ class LoopShell:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis)
-        self._refusals = Sparing()
         self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
@@ -75,23 +72,6 @@ class LoopShell:
         """This instant."""
         offset = self._clock.offset
         return Now(time.monotonic(), time.time_ns() // 1_000_000 + offset, offset)
-
-    def refusal(self, address: str) -> str | None:
-        """Why one more connection from ``host:port`` is too many; None where it is not."""
-        if self._max_connections and len(self.connections) >= self._max_connections:
-            return f"there are {len(self.connections)} connections, brokerMaxConnections allows no more"
-        if self._max_per_address:
-            host = address.rpartition(":")[0]
-            same = sum(cnx.address.rpartition(":")[0] == host for cnx in self.broker.cnxs)
-            if same >= self._max_per_address:
-                return f"there are {same} connections from {host}, brokerMaxConnectionsPerIp allows no more"
-        return None
-
-    def refused(self, address: str, refusal: str) -> None:
-        """A connection was one too many. Clients come again at once, so not each of them is a line."""
-        left_out = self._refusals.due()
-        if left_out is not None:
-            log.warning("refusing the connection of %s: %s%s", address, refusal, and_more(left_out))
 
     # The turn
 

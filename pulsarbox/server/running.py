@@ -5,11 +5,12 @@ No part of the data: whoever takes the directory removes it first, so it speaks 
 
 import contextlib
 import json
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from pulsarbox.storage.format import RUNNING
+from pulsarbox.storage.format import OPERATOR, RUNNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Running:
     host: str
     """Where this machine reaches it, whatever clients are told."""
     port: int
+    """-1 where there is TLS only; so with the other one."""
     web_port: int
     data: str
     """The data directory, an absolute path; empty where nothing is kept."""
@@ -35,6 +37,32 @@ class Running:
     """Whether faults may be injected."""
     embedded: bool = False
     """Whether the process is another program, in which the box is."""
+    operator: str = field(default="", repr=False)
+    """With what commands on its data directory prove that they may; empty where nothing has to be proved."""
+    broker_url_tls: str = ""
+    """Empty where there is no TLS; so with the other one."""
+    web_url_tls: str = ""
+    tls_port: int = -1
+    web_tls_port: int = -1
+    certificate: str = ""
+    """The file of the box's own certificate, an absolute path: who may read it knows whom to expect."""
+
+    def local_url(self, web: bool) -> str:
+        """Where this machine reaches the Admin API, or the Pulsar protocol: without TLS where that can be."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        plain, tls = (self.web_port, self.web_tls_port) if web else (self.port, self.tls_port)
+        schemes = ("http", "https") if web else ("pulsar", "pulsar+ssl")
+        return f"{schemes[0]}://{host}:{plain}" if plain >= 0 else f"{schemes[1]}://{host}:{tls}"
+
+    @property
+    def broker_urls(self) -> str:
+        """Those that there are."""
+        return ", ".join(url for url in (self.broker_url, self.broker_url_tls) if url)
+
+    @property
+    def web_urls(self) -> str:
+        """Those that there are."""
+        return ", ".join(url for url in (self.web_url, self.web_url_tls) if url)
 
 
 class Report(Protocol):
@@ -48,10 +76,18 @@ class Report(Protocol):
 
 
 def write(directory: Path, running: Running) -> None:
-    """Keep it. Raises OSError."""
-    new = directory / f"{RUNNING}.new"
-    new.write_text(json.dumps(asdict(running)) + "\n")
-    new.replace(directory / RUNNING)
+    """Keep it; what is secret in a file that only its owner can read. Raises OSError."""
+    if running.operator:
+        _write(directory / OPERATOR, running.operator, 0o600)
+    _write(directory / RUNNING, json.dumps(asdict(replace(running, operator=""))) + "\n", 0o644)
+
+
+def _write(file: Path, text: str, mode: int) -> None:
+    new = file.with_name(f"{file.name}.new")
+    new.unlink(missing_ok=True)  # whose mode would stay
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as out:
+        out.write(text)
+    new.replace(file)
 
 
 def read(directory: Path, pid: int) -> Running | None:
@@ -60,10 +96,19 @@ def read(directory: Path, pid: int) -> Running | None:
         running = Running(**json.loads((directory / RUNNING).read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
-    return running if running.pid == pid else None
+    return replace(running, operator=_operator(directory)) if running.pid == pid else None
+
+
+def _operator(directory: Path) -> str:
+    """Empty where there is none, or it is another user's."""
+    try:
+        return (directory / OPERATOR).read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def remove(directory: Path) -> None:
     """It does not serve any more."""
-    with contextlib.suppress(OSError):
-        (directory / RUNNING).unlink()
+    for name in (RUNNING, OPERATOR):
+        with contextlib.suppress(OSError):
+            (directory / name).unlink()

@@ -7,6 +7,7 @@ a process that is the box's own; ``pulsarbox.embed`` must not.
 import asyncio
 import logging
 import os
+import secrets
 import socket
 import time
 from importlib import import_module
@@ -15,10 +16,13 @@ from typing import TYPE_CHECKING
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.endpoints import endpoints_of
+from pulsarbox.broker.endpoints import Ports, endpoints_of
+from pulsarbox.broker.security.configured import authentication_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.config.listeners import Address, bound
+from pulsarbox.config.setting import OFF
+from pulsarbox.config.together import uses_tls
 from pulsarbox.server.beside import beside
 from pulsarbox.server.connection import Connection
 from pulsarbox.server.listening import listen
@@ -30,7 +34,9 @@ from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 
 if TYPE_CHECKING:
+    from pulsarbox.server.certificates import Certificates
     from pulsarbox.server.http import HttpServer
+    from pulsarbox.server.tls_port import TlsPort
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +67,10 @@ def new_loop(settings: Settings) -> asyncio.AbstractEventLoop:
     return asyncio.new_event_loop()
 
 
+PortOptions = tuple[str, str, str, str]
+"""What chooses the ports: both plain ones, then both with TLS."""
+
+
 class Serving:
     """One box. ``open``, ``open_http``, ``close``; the engine is its owner's to close, behind ``close``."""
 
@@ -71,7 +81,7 @@ class Serving:
         *,
         memory: bool = False,
         embedded: bool = False,
-        port_options: tuple[str, str] = ("--port", "--web-port"),
+        port_options: PortOptions = ("--port", "--web-port", "--tls-port", "--web-tls-port"),
     ) -> None:
         """With ``memory`` there is no data directory; ``port_options`` choose other ports, for messages."""
         self.broker: Broker
@@ -85,38 +95,52 @@ class Serving:
         self._embedded = embedded
         self._options = port_options
         self._servers: list[asyncio.Server] = []
+        self._tls_ports: list[TlsPort] = []
+        self._certificates: Certificates | None = None
         self._web_sockets: list[socket.socket] = []
+        self._web_tls_sockets: list[socket.socket] = []
         self._http: HttpServer | None = None
 
     async def open(self) -> Running:
         """Serve the binary port; who comes to the other one waits in its backlog. Where that is.
 
-        Raises PersistenceError or OSError where it cannot; then nothing is left open.
+        Raises ConfigError, PersistenceError or OSError where it cannot; then nothing is left open.
         """
+        settings = self._settings
+        operator = secrets.token_hex(32) if settings.authenticationEnabled else ""
+        authentication = authentication_of(settings, operator)
         # Another process may have a data directory: that is said first. One that is not there is made once the ports
         # are ours, so that a start which fails leaves none behind.
         made = self._data is None or is_made(self._data)
         recovery = self._engine.recover() if made else None
-        settings = self._settings
+        if uses_tls(settings):
+            self._certificates = _certificates(settings)
         try:
-            sockets = await listen(settings.bindAddress, settings.brokerServicePort, self._options[0])
-            self.sockets += sockets
-            self._web_sockets = await listen(settings.bindAddress, settings.webServicePort, self._options[1])
-            self.sockets += self._web_sockets
-            port, web_port = (each[0].getsockname()[1] for each in (sockets, self._web_sockets))
-            own_ports = [(address.listener, await self._listen(address)) for address in bound(settings.bindAddresses)]
-            endpoints = endpoints_of(settings, _reachable(settings.bindAddress), port, web_port)
+            wanted = [settings.brokerServicePort, settings.webServicePort]
+            wanted += [settings.brokerServicePortTls, settings.webServicePortTls]
+            found = [await self._port(port, option) for port, option in zip(wanted, self._options, strict=True)]
+            sockets, self._web_sockets, tls_sockets, self._web_tls_sockets = found
+            ports = Ports(*(each[0].getsockname()[1] if each else OFF for each in found))
+            own_ports = [(address, await self._listen(address)) for address in bound(settings.bindAddresses)]
+            endpoints = endpoints_of(settings, _reachable(settings.bindAddress), ports)
             recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
-            self.broker = Broker(settings, recovery, endpoints, now, plugins_of(settings))
+            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins_of(settings))
         except BaseException:
             for each in self.sockets:
                 each.close()
             raise
         loop = asyncio.get_running_loop()
         self.shell = LoopShell(self.broker, self._engine, loop)
-        for listener, listening in [("", sockets), *own_ports]:
-            await self._serve(listening, listener)
+        await self._serve(sockets, "")
+        self._serve_tls(tls_sockets, "")
+        for address, listening in own_ports:
+            if address.scheme == "pulsar+ssl":
+                self._serve_tls(listening, address.listener)
+            else:
+                await self._serve(listening, address.listener)
+        if self._certificates is not None:
+            self._certificates.watch(self.broker.core.timers, self.shell.now())
         self.shell.start()
         self.running = Running(
             pid=os.getpid(),
@@ -125,15 +149,29 @@ class Serving:
             broker_url=endpoints.broker_url,
             web_url=endpoints.web_url,
             host=_reachable(settings.bindAddress),
-            port=port,
-            web_port=web_port,
+            port=ports.broker,
+            web_port=ports.web,
             data=str(self._data or ""),
             clock=settings.brokerClock,
             faults=settings.faultInjectionEnabled,
             embedded=self._embedded,
+            operator=operator,
+            broker_url_tls=endpoints.broker_url_tls,
+            web_url_tls=endpoints.web_url_tls,
+            tls_port=ports.broker_tls,
+            web_tls_port=ports.web_tls,
+            certificate=str(self._certificates.path) if self._certificates else "",
         )
         self._tell()
         return self.running
+
+    async def _port(self, port: int, option: str) -> list[socket.socket]:
+        """Listen on one of the four ports; nothing where it is switched off."""
+        if port == OFF:
+            return []
+        sockets = await listen(self._settings.bindAddress, port, option)
+        self.sockets += sockets
+        return sockets
 
     async def _listen(self, address: Address) -> list[socket.socket]:
         sockets = await listen(address.host, address.port, "bindAddresses")
@@ -146,12 +184,32 @@ class Serving:
         for each in sockets:
             self._servers.append(await loop.create_server(lambda: Connection(self.shell, listener), sock=each))
 
+    def _serve_tls(self, sockets: list[socket.socket], listener: str) -> None:
+        if not sockets:
+            return
+        from pulsarbox.server.tls_port import TlsPort
+
+        assert self._certificates is not None
+        shell, seconds = self.shell, self._settings.tlsHandshakeTimeoutSeconds
+        port = TlsPort(
+            sockets,
+            lambda: Connection(shell, listener),
+            self._certificates,
+            shell.gate,
+            shell.doors,
+            web=False,
+            seconds=seconds,
+        )
+        port.start()
+        self._tls_ports.append(port)
+
     async def open_http(self) -> None:
         """Serve HTTP as well. Its library takes a while to import: beside the loop, so that binary clients are served
         meanwhile."""
         http = await beside("imports", lambda: import_module("pulsarbox.server.http"))
         self._http = http.HttpServer(self.shell)
-        await self._http.start(self._web_sockets)
+        certificates = self._certificates if self._web_tls_sockets else None
+        await self._http.start(self._web_sockets, self._web_tls_sockets, certificates)
 
     def _tell(self) -> None:
         """Tell who looks into the data directory where it serves."""
@@ -172,6 +230,8 @@ class Serving:
         deadline = time.monotonic() + self.shutdown_seconds
         for server in self._servers:
             server.close()
+        for port in self._tls_ports:
+            port.stop()
         for connection in list(shell.connections.values()):
             connection.pause_reading()
         await self._settle(deadline)
@@ -197,6 +257,12 @@ class Serving:
         await asyncio.sleep(0)
         while not self.broker.core.commits.idle and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+
+
+def _certificates(settings: Settings) -> "Certificates":
+    from pulsarbox.server.certificates import Certificates
+
+    return Certificates(settings, time.time_ns() // 1_000_000)
 
 
 def _reachable(bind_address: str) -> str:

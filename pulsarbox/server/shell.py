@@ -4,6 +4,8 @@ from typing import Protocol
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
+from pulsarbox.server.gate import Gate
+from pulsarbox.server.wrong_port import Doors
 
 
 class Shell(Protocol):
@@ -12,6 +14,14 @@ class Shell(Protocol):
     @property
     def broker(self) -> Broker:
         """The core."""
+
+    @property
+    def gate(self) -> Gate:
+        """Who may connect."""
+
+    @property
+    def doors(self) -> Doors:
+        """Where what is spoken."""
 
     def now(self) -> Now:
         """This instant, as an argument for the core."""

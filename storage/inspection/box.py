@@ -17,6 +17,7 @@ from pulsarbox.storage.format import (
     INDEX_KEY,
     LOCK,
     LOG_KEY,
+    OPERATOR,
     PACKED,
     PROCESS_LOG,
     RESERVE,
@@ -28,7 +29,7 @@ from pulsarbox.storage.meta import Content
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, META, *_FOLDERS}
+_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, OPERATOR, META, *_FOLDERS}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
 _CHUNK_BYTES = 16 << 20
@@ -94,7 +95,11 @@ class Box:
     def is_gone(self, name: str) -> bool:
         """Whether an environment is not there any more, or just being removed by the daemon."""
         path = self.path / name
-        return not path.exists() or (self.live and not (path / DATA_FILE).exists())
+        return not path.exists() or (self.live and self.is_emptied(name))
+
+    def is_emptied(self, name: str) -> bool:
+        """Whether the file of an environment is gone, as when its removal ended in the middle."""
+        return not (self.path / name / DATA_FILE).exists()
 
     def can_lock(self, name: str) -> bool:
         """Whether a reader of an environment can say so in LMDB's lock, where the daemon sees it."""

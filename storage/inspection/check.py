@@ -100,7 +100,8 @@ class _Judgement:
         self.volumes = {number_of(volume.name): volume for volume in volumes}
         self.findings: list[Finding] = list(meta.findings)
         for volume in volumes:
-            self.findings += volume.findings
+            if not (self._is_unknown(volume) and box.is_emptied(volume.name)):
+                self.findings += volume.findings
         self.journal = [self.volumes[number] for number in sorted(self.volumes) if number < PACKED]
         self.checkpointed = set(meta.holdings.ledgers)
         if meta.whole:
@@ -162,11 +163,16 @@ class _Judgement:
         for number, (entries, _) in sums.items():
             what = f"volumes say that it holds {entries} entries, contents do not know it"
             self.findings.append(damage(f"meta, contents of {name_of(number)}", what, RESTORE))
-        for number, volume in self.volumes.items():
-            unknown = number not in self.tables.contents and (number >= PACKED or number <= self.tables.sealed)
-            if unknown and not self.box.is_gone(volume.name):
+        for volume in self.volumes.values():
+            if self._is_unknown(volume) and not self.box.is_gone(volume.name):
                 what = "the tables of meta do not speak of it: left over from packing, and never read"
                 self.findings.append(warning(volume.name, what, "nothing: the box removes it at its next start"))
+
+    def _is_unknown(self, volume: ExaminedVolume) -> bool:
+        """Whether the tables of meta say that a volume is not one: it was to be removed, or was never finished."""
+        number = number_of(volume.name)
+        known = number in self.tables.contents or (self.tables.sealed < number < PACKED)
+        return self.meta.whole and self.box.format > 1 and not known
 
     def _content(self, number: int, content: Content) -> None:
         volume = self.volumes.get(number)

@@ -18,6 +18,7 @@ from pulsarbox.storage.format import (
     DELETED,
     ENTRY_HEADER,
     FORGOTTEN,
+    IN_VIEW,
     MARK_DELETE_HEADER,
     META_HEADER,
     PACKED,
@@ -316,7 +317,8 @@ def _other(value: bytes, record: RecordAt) -> Document:
         }
     if kind == RecordKind.ACKED:
         ranges = [{"ledger": one[0], "first": one[1], "last": one[2]} for one in ACKED_RANGE.iter_unpack(body)]
-        return {"cursor": ACKED_HEADER.unpack_from(value, offset)[4], "ranges": ranges}
+        acked = {"cursor": ACKED_HEADER.unpack_from(value, offset)[4], "ranges": ranges}
+        return acked | ({"in_view": True} if record.flags & IN_VIEW else {})
     if kind == RecordKind.BATCH_ACKED:
         cursor, ledger, entry, messages, _ = BATCH_ACKED_HEADER.unpack_from(value, offset)[4:]
         bits = int.from_bytes(body, "big")

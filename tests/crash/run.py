@@ -6,6 +6,8 @@ seed is printed: the same one kills at the same moments.
 
 With ``--dedup`` the box deduplicates, and publishers number their messages, leave in the middle of them, come back
 under their names and go on behind the last number that the box tells them: each one has to be in the log once.
+
+With ``--compact`` the kills come while the box compacts a topic: see ``tests.crash.compaction``.
 """
 
 import argparse
@@ -27,6 +29,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
+from tests.crash import compaction
 from tests.crash.history import Checker, Verdict
 from tests.tools.box import PULSARBOX, Box
 from tests.tools.go import GoError, build
@@ -242,7 +245,12 @@ def crash(
 
 
 def deduplicating(start_cmd: Sequence[str] | str) -> list[str]:
-    return [*DEDUP_ENVIRONMENT, *(shlex.split(start_cmd) if isinstance(start_cmd, str) else start_cmd)]
+    return [*DEDUP_ENVIRONMENT, *words(start_cmd)]
+
+
+def words(start_cmd: Sequence[str] | str) -> list[str]:
+    """A command, taken apart."""
+    return shlex.split(start_cmd) if isinstance(start_cmd, str) else list(start_cmd)
 
 
 def judge(events: Iterable[dict[str, Any]], window: int, layout: Layout) -> Verdict:
@@ -297,16 +305,26 @@ def main() -> int:
     parser.add_argument("--worker", choices=["auto", "go", "python"], default="auto")
     parser.add_argument("--rate", type=int, default=RATE, help="messages a second of each publisher")
     parser.add_argument("--dedup", action="store_true", help="deduplicate, and count that each message is stored once")
+    parser.add_argument("--compact", action="store_true", help="kill the box while it compacts, and read the view")
     parser.add_argument("--delayed", type=int, default=DELAYED, help="one message in so many is delayed; 0: none")
     arguments = parser.parse_args()
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="pulsarbox-crash-"))
     say(f"seed {seed}, files in {folder}")
+    if arguments.compact:
+        compacted = compaction.crash(folder, arguments.kills, seed, words(arguments.start_cmd), say)
+        compaction.show(compacted)
+        return leave(folder, compacted.violations)
     how = arguments.rate, arguments.dedup, arguments.delayed
     run = crash(folder, arguments.kills, seed, arguments.start_cmd, arguments.worker, *how)
     show(run)
-    if run.verdict.violations:
-        say(f"rules were broken; the history is in {folder}")
+    return leave(folder, run.verdict.violations)
+
+
+def leave(folder: Path, violations: Sequence[str]) -> int:
+    """The exit code; the files are kept where there is something to be looked at."""
+    if violations:
+        say(f"rules were broken; the files are in {folder}")
         return 1
     shutil.rmtree(folder)
     return 0

@@ -44,6 +44,20 @@ def not_before_they_are_due(broker: Broker) -> Steps:
     yield "a tick early, or late, at most", arrivals.counts(4 - 2 * TICK_SECONDS, 4 + 2 * TICK_SECONDS)
 
 
+@long
+@scenario
+def strictly_or_a_tick_early(broker: Broker) -> Steps:
+    """As ``isDelayedDeliveryDeliverAtTimeStrict`` says, which both have to have: ``--set`` it, too."""
+    topic = made_with(broker, broker.topic(), "s")
+    policy(broker, topic, "delayedDelivery", {"active": True, "tickTime": 4000})
+    arrivals = Arrivals(broker)
+    arrivals.subscribe(topic)
+    producer = broker.client().create_producer(topic, batching_enabled=False)
+    for _ in range(5):
+        producer.send(b"x", deliver_after=timedelta(seconds=7))
+    yield "four, one before, and four seconds behind it", arrivals.counts(1.5, 5.5, 11.0)
+
+
 @scenario
 def ordered_subscriptions_do_not_wait(broker: Broker) -> Steps:
     for kind in ("Exclusive", "Failover"):

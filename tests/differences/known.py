@@ -19,6 +19,7 @@ _ANSWER = "an answer in place of silence or of a closed connection"
 _ENDS = "the end of a topic is told once to each consumer, whenever it comes to it"
 _DRAINING = "keys that wait for their former consumer are not counted in this version"
 _GROWS = "the ledger that grows goes too when nobody needs it"
+_AT_ONCE = "it can never work, and the client says so instead of trying again for half a minute"
 _STANDBY = "at a seek the consumers that wait are closed too"
 
 
@@ -60,6 +61,9 @@ KNOWN: Final[dict[str, str]] = dict(
         ),
         *_steps("policies.topics_that_clients_make", _TEXT, "a producer where that is off"),
         *_steps("policies.subscriptions_that_clients_make", _TEXT, "a new one"),
+        *_steps("policies.encryption", _AT_ONCE, "a producer that does not encrypt", "and sends something plain"),
+        *_steps("bounds.encryption", _AT_ONCE, "a plain producer"),
+        *_steps("bounds.creation", _AT_ONCE, "a subscription"),
         *_steps(
             "policies.namespaces_that_bring_theirs",
             "the text of the policy's own endpoint",
@@ -153,6 +157,7 @@ KNOWN: Final[dict[str, str]] = dict(
             "it is precise from the first batch on",
             "preciseDispatcherFlowControl: messages",
         ),
+        *_steps("throttle.resource_groups", "the dispatch rates of a resource group hold", "messages wait"),
         *_steps("terminated.caught_up", _ENDS, "skipped", "terminated again"),
         *_steps("terminated.an_empty_one", _ENDS, "permits"),
     )

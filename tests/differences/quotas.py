@@ -67,7 +67,10 @@ def _stopped(broker: Broker, quota: dict[str, Any], kind: str) -> Steps:
     yield "below the limit, by size", broker.subscription(topic, "msgBacklog")
     publish(broker, topic, 5, size=SIZE, start=5)  # the tenth is what reaches the limit
     broker.settle(LOOKED_SECONDS + 2)
-    yield "it sends", sends(broker, producer)
+    found = sends(broker, producer)
+    if quota["policy"] == REFUSED:  # where it comes back within its time-out it learns why
+        found = "it is kept away" if found in ("Timeout", "ProducerBlockedQuotaExceededException") else found
+    yield "it sends", found
     yield "another one comes", new_producer(broker, topic)
     consumed(broker, topic, 10)
     broker.settle(LOOKED_SECONDS)

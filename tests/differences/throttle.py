@@ -210,6 +210,42 @@ def the_publish_rate_of_a_namespace(broker: Broker) -> Steps:
 
 
 @scenario
+def relative_to_the_publish_rate(broker: Broker) -> Steps:
+    """While nothing is published a backlog goes down at the rate that is set. Beyond that Pulsar goes by the last
+    minute, and by when it looked."""
+    for word in ("dispatchRate", "subscriptionDispatchRate"):
+        topic = made_with(broker, broker.topic(word), "s")
+        publish(broker, topic, 60)
+        policy(broker, topic, word, rate(10, relative=True))
+        arrivals = Arrivals(broker)
+        consumer = arrivals.subscribe(topic)
+        yield word, arrivals.pace(10)
+        consumer.close()
+
+
+@long
+@scenario
+def resource_groups(broker: Broker) -> Steps:
+    group = broker.topic().rpartition("/")[2]
+    limits = {"publishRateInMsgs": 10, "publishRateInBytes": -1, "dispatchRateInMsgs": 10, "dispatchRateInBytes": -1}
+    yield "made", broker.admin("PUT", f"resourcegroups/{group}", limits)[0]
+    with namespace(broker) as name:
+        yield "attached", broker.admin("POST", f"namespaces/{name}/resourcegroup/{group}")[0]
+        yield "as it is", broker.admin("GET", f"namespaces/{name}/resourcegroup")
+        yield "still in use", broker.admin("DELETE", f"resourcegroups/{group}")[0]
+        topic = made_with(broker, f"persistent://{name}/t", "s")
+        found = receipts(broker, topic, 60)
+        yield "receipts wait", found.counts(1.5)["by 1.5 s"] < 60
+        broker.until(lambda: len(found.instants) == 60)
+        arrivals = Arrivals(broker)
+        consumer = arrivals.subscribe(topic)
+        yield "messages wait", arrivals.counts(1.5)["by 1.5 s"] < 60
+        consumer.close()
+        yield "let go", broker.admin("DELETE", f"namespaces/{name}/resourcegroup")[0]
+    yield "deleted", broker.admin("DELETE", f"resourcegroups/{group}")[0]
+
+
+@scenario
 def subscribe_rates(broker: Broker) -> Steps:
     topic = made_with(broker, broker.topic())
     policy(broker, topic, "subscribeRate", {"subscribeThrottlingRatePerConsumer": 2, "ratePeriodInSecond": 30})

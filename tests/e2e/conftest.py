@@ -111,6 +111,14 @@ def topic(fresh: Callable[[str], str]) -> str:
     return fresh("topic")
 
 
+@pytest.fixture
+def space(box: Running, fresh: Callable[[str], str]) -> str:
+    """A namespace of the test's own."""
+    name = "public/" + fresh("space").rpartition("/")[2]
+    box.admin("PUT", f"namespaces/{name}")
+    return name
+
+
 @pytest.fixture(scope="module")
 def go(box: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoAdmin]:
     """The Admin API's client in Go."""

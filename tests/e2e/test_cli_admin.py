@@ -145,6 +145,16 @@ def test_a_topic_ends(client: Any, topic: str, run: Run) -> None:
         client.create_producer(parts)
 
 
+def test_topics_that_the_box_keeps_for_itself_are_listed_apart(box: Running, run: Run) -> None:
+    assert box.admin("GET", "brokers/health") == "ok"
+    assert run("topic", "list", "pulsar/system", "-o", "name").stdout == ""
+    own = "persistent://pulsar/system/healthcheck"
+    assert run("topic", "list", "pulsar/system", "--system", "-o", "name").stdout.splitlines() == [own]
+    assert run("admin", "topics", "list", "pulsar/system", "--include-system-topic").stdout.split() == [own]
+    refused = run("topic", "create", "__change_events")
+    assert refused.returncode != 0 and "system topic" in refused.stderr
+
+
 def test_the_life_of_topics_of_a_tenant(run: Run) -> None:
     assert run("tenant", "create", "acme").stdout == "created tenant acme\n"
     assert run("ns", "create", "acme/prod").stdout == "created namespace acme/prod\n"

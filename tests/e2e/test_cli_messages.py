@@ -434,7 +434,10 @@ def test_exit_codes(box: Running, client: Any, topic: str) -> None:
     assert b"--url) cannot be reached" in run("produce", topic, "x", "--url", nobody, code=6).stderr
     assert b"--url) cannot be reached" in run("consume", topic, "--url", nobody, code=6).stderr
     no_broker = box.web_url.replace("http", "pulsar")
-    assert b"cannot be reached: what answers there is HTTP" in run("consume", topic, "--url", no_broker, code=6).stderr
+    assert (
+        b"cannot be reached: This is the port of the Admin API"
+        in run("consume", topic, "--url", no_broker, code=6).stderr
+    )
     run("produce", "no/such/place", "x", "--url", box.url, code=3)
     run("produce", "a//b", "x", "--url", box.url, code=2)
     run("consume", topic, "--type", "shared", "--url", box.url, code=2)

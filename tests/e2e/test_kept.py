@@ -66,8 +66,10 @@ def unloaded(box: PulsarBox, topic: str) -> None:
     box.admin("PUT", f"/admin/v2/persistent/public/default/{topic}/unload")
 
 
-def quota(box: PulsarBox, kind: str, follows: str, *, size: int = -1, seconds: int = -1) -> None:
-    body = {"limitSize": size, "limitTime": seconds, "policy": follows}
+def quota(
+    box: PulsarBox, kind: str, follows: str, *, size: int = -1, seconds: int = -1, exclude_delayed: bool = False
+) -> None:
+    body = {"limitSize": size, "limitTime": seconds, "policy": follows, "excludeDelayed": exclude_delayed}
     box.admin("POST", f"{NS}/backlogQuota?backlogQuotaType={kind}", body)
 
 
@@ -223,6 +225,31 @@ def test_a_backlog_that_is_too_old(kept: PulsarBox, client: Any, follows: str, *
         producer.send(b"new")
     else:
         client.create_producer("t").send(b"new")
+
+
+@pytest.mark.parametrize("follows", ["producer_request_hold", "consumer_backlog_eviction"])
+def test_a_quota_by_age_that_leaves_out_what_is_delayed(kept: PulsarBox, client: Any, follows: str) -> None:
+    quota(kept, "message_age", follows, seconds=3600, exclude_delayed=True)
+    consumer = client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared)
+    producer = client.create_producer("t", send_timeout_millis=60_000)
+    producer.send(b"late", deliver_after=timedelta(days=10))
+    kept.clock.advance(days=5)
+    producer.send(b"plain")
+    producer.close()
+    kept.clock.advance(minutes=61)
+    if follows == "consumer_backlog_eviction":
+        until(lambda: backlog(kept, "t") == 1)
+    else:
+        with pytest.raises(pulsar.ProducerBlockedQuotaExceededError):
+            connect(kept.service_url).create_producer("t")
+        assert take(consumer, 1) == [b"plain"]
+        until(lambda: backlog(kept, "t") == 1)
+    client.create_producer("t").send(b"after")
+    consumer.close()
+    consumer = client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared)
+    assert take(consumer, 1) == [b"after"]
+    kept.clock.advance(days=5)
+    assert take(consumer, 1) == [b"late"]
 
 
 def test_topics_that_nobody_uses_go_after_a_minute_and_used_ones_stay(kept: PulsarBox, client: Any) -> None:

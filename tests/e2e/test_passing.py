@@ -119,7 +119,7 @@ def test_a_namespace_that_requires_encryption_takes_nothing_else(
     topic = f"persistent://{namespace}/t"
     with pytest.raises(Refused, match=f"Encryption is required in {topic}") as refused:
         RawProducer(box.url, topic, "clear")
-    assert refused.value.args[0] == ServerError.MetadataError
+    assert refused.value.args[0] == ServerError.NotAllowedError
     consumer = client.subscribe(topic, "s", initial_position=EARLIEST, crypto_key_reader=keys)
     producer = client.create_producer(topic, encryption_key="k", crypto_key_reader=keys)
     send_all(producer, numbered(10))
@@ -127,7 +127,7 @@ def test_a_namespace_that_requires_encryption_takes_nothing_else(
     with RawProducer(box.url, topic, "liar", encrypted=True) as liar:
         liar.send_entry(5, encode_entry(MessageMetadata(producer_name="liar", sequence_id=5, publish_time=1), b"clear"))
         error, _ = liar.take("send_error")
-        assert (error.sequence_id, error.error) == (5, ServerError.MetadataError)
+        assert (error.sequence_id, error.error) == (5, ServerError.NotAllowedError)
         assert error.message == "Messages must be encrypted"
     reader = client.create_reader(topic, pulsar.MessageId.earliest, crypto_key_reader=keys)
     assert read_to_end(reader) == numbered(10)

@@ -3,13 +3,16 @@
 import socket
 import subprocess
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, connect, numbered, read_to_end, receive, send_all, take
+from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.recovery import Store
+from tests.e2e.clients import EARLIEST, PATIENCE_MS, connect, numbered, read_to_end, receive, send_all, take
 from tests.e2e.conftest import START_CMD
 from tests.tools.box import Box, accepts, admin
 
@@ -91,6 +94,30 @@ def test_what_the_admin_api_made_is_kept(own_box: Box, restarted: Callable[[], N
     client = connect(own_box.url)
     assert len(client.get_topic_partitions("persistent://acme/shop/orders")) == 2
     client.close()
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["stopped", "killed"])
+def test_a_start_after_a_stop_has_nothing_to_read(own_box: Box, stops: bool) -> None:
+    own_box.start()
+    client = connect(own_box.url)
+    consumer = client.subscribe("persistent://public/default/later", "s", consumer_type=pulsar.ConsumerType.Shared)
+    producer = client.create_producer("persistent://public/default/later")
+    for payload in numbered(300):
+        producer.send_async(payload, None, deliver_after=timedelta(days=10))
+    producer.flush()
+    producer.send(b"now")
+    consumer.acknowledge(consumer.receive(timeout_millis=PATIENCE_MS))
+    own_box.stop() if stops else own_box.kill()
+    client.close()
+    engine = LmdbEngine(own_box.data)
+    try:
+        store = Store(engine.recover())
+        topic = store.topic("persistent://public/default/later")
+        assert topic is not None
+        assert topic.ledger.confirmed_messages == 301
+        assert (store.replayed_bytes == 0) is stops
+    finally:
+        engine.close()
 
 
 def test_new_message_ids_are_greater_after_a_restart(own_box: Box, restarted: Callable[[], None]) -> None:

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
 from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
+from pulsarbox.names import parse_topic
 from pulsarbox.storage.engine import Reclaimed
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 from tests.unit.broker.playbook import Box, Client
@@ -17,6 +20,9 @@ from tests.unit.broker.playbook import Box, Client
 TOPICS: Final = ("persistent://public/default/a", "persistent://public/default/b")
 SUBSCRIPTIONS: Final = ("s", "t")
 SETTINGS: Final[dict[str, Any]] = {"managedLedgerMaxEntriesPerLedger": 12}
+KEYS: Final = 7
+STEP_ENTRIES: Final = 10
+"""Of a compaction: its commits are to be many."""
 _NAME: Final = re.compile(rb"\{(\d+):(\d+)\}")
 
 
@@ -48,10 +54,30 @@ class CoreBox(Box):
         self.outboxes: dict[Outbox, Client] = {}
         self.turn()
 
+    def compaction(self, name: str) -> TopicCompaction:
+        """That of a topic."""
+        topic = self.broker.topics.find(parse_topic(name), self.now)
+        assert isinstance(topic, PersistentTopic)
+        return topic.compaction
+
+    def compact(self, name: str) -> None:
+        """Begin to compact a topic, where that is not under way: it goes on with each ``advance``."""
+        compaction = self.compaction(name)
+        if compaction.run is None:
+            compaction.start(self.now)
+        run = self.compaction(name).run
+        if run is not None:
+            run.step_entries = STEP_ENTRIES
+
 
 def body_of(number: int, size: int) -> bytes:
     """The payload of message ``number``: told from its beginning, checked to its end."""
     return (b"{%d:%d}" % (number, size)).ljust(size, b"%d" % (number % 10))
+
+
+def key_of(number: int) -> str:
+    """The key of message ``number``."""
+    return f"key-{number % KEYS}"
 
 
 def number_of(payload: bytes) -> int:

@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from tests.powercut import marks
 from tests.powercut.check import DATA, Violation
-from tests.powercut.core_box import SUBSCRIPTIONS, TOPICS, CoreBox, body_of, number_of
+from tests.powercut.core_box import SUBSCRIPTIONS, TOPICS, CoreBox, body_of, key_of, number_of
 from tests.powercut.core_workload import messages_of
 
 Place = tuple[int, int]
 """Ledger and entry."""
 _NEW: Final = 10**15
 _CONSUMER: Final = 7
+_READER: Final = 8
+_EARLIEST: Final = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
 
 
 @dataclass
@@ -68,6 +71,10 @@ class CoreChecked:
                 for topic in range(len(TOPICS)):
                     for subscription in range(len(SUBSCRIPTIONS)):
                         self._consume(box, topic, subscription, new)
+                    self._read_compacted(box, topic)
+                    if round_number:
+                        self._compact(box, topic)
+                        self._read_compacted(box, topic)
                     if not round_number:
                         new[topic] = self._publish(box, topic)
                 box.broker.core.commits.ask_checkpoint()
@@ -108,6 +115,42 @@ class CoreChecked:
             raise Violation(f"{name}: {again} were acknowledged with a receipt and come again")
         if topic in new and got.get(new[topic]) != _NEW:
             raise Violation(f"{name}: the message published after the cut is not at {new[topic]}")
+
+    def _compact(self, box: CoreBox, topic: int) -> None:
+        """All of it, up to what is there now."""
+        box.compact(TOPICS[topic])
+        box.turn()
+        box.advance(5)
+        if box.compaction(TOPICS[topic]).run is not None:
+            raise Violation(f"the compaction of {TOPICS[topic]} does not end")
+
+    def _read_compacted(self, box: CoreBox, topic: int) -> None:
+        """Whoever reads the view and the log behind it knows the latest of every key, and nothing that was not sent."""
+        client = box.client()
+        client.subscribe(
+            "table", _READER, TOPICS[topic], durable=False, read_compacted=True, start_message_id=_EARLIEST
+        )
+        client.flow(100_000, _READER)
+        view = box.compaction(TOPICS[topic]).view
+        known: dict[str, Place] = {}
+        for _, place, payload in messages_of(client):
+            number = number_of(payload)
+            if number == _NEW:
+                continue
+            if number not in self._story.sent.get(topic, set()):
+                raise Violation(f"the view of {TOPICS[topic]} has at {place} what was never sent: {payload[:80]!r}")
+            if view is not None and place <= view.horizon and key_of(number) in known:
+                raise Violation(
+                    f"the view of {TOPICS[topic]} has {key_of(number)} twice: {known[key_of(number)]}, {place}"
+                )
+            if place <= max(known.values(), default=(-1, -1)):
+                raise Violation(f"the view of {TOPICS[topic]}: {place} comes after {max(known.values())}")
+            known[key_of(number)] = place
+        client.request("close_consumer", consumer_id=_READER)
+        for place, number in self._story.receipted.get(topic, {}).items():
+            if known.get(key_of(number), (-1, -1)) < place:
+                what = f"the latest of {key_of(number)} at {place}, which has a receipt"
+                raise Violation(f"a reader of the view of {TOPICS[topic]} does not know {what}: {known}")
 
     def _publish(self, box: CoreBox, topic: int) -> Place:
         client = box.client()

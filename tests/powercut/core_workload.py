@@ -13,7 +13,7 @@ from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandAck, MessageIdData
 from pulsarbox.storage.engine import Reclaimed
 from tests.powercut import marks
-from tests.powercut.core_box import SUBSCRIPTIONS, TOPICS, CoreBox, body_of
+from tests.powercut.core_box import SUBSCRIPTIONS, TOPICS, CoreBox, body_of, key_of
 from tests.powercut.lives import lives
 from tests.unit.broker.playbook import Client
 
@@ -54,6 +54,7 @@ class CoreWorkload:
                 client.subscribe(SUBSCRIPTIONS[subscription], topic, name)
                 self._mark(marks.SUBSCRIBED, topic=topic, subscription=subscription)
                 client.flow(10_000, topic)
+            self._box.compact(name)  # from now on it keeps what is not compacted
             self._publisher.producer(topic, name)
         for _ in range(steps):
             self._step()
@@ -68,11 +69,21 @@ class CoreWorkload:
             self._publish(self._dice.randrange(len(TOPICS)))
         elif what < 0.9:
             self._acknowledge()
-        elif what < 0.95:
+        elif what < 0.93:
             self._box.broker.core.commits.ask_checkpoint()
             self._box.turn()
-        else:
+        elif what < 0.95:
             self._box.advance(self._dice.choice((0.02, 3.0)))
+        else:
+            self._compact(self._dice.randrange(len(TOPICS)))
+
+    def _compact(self, topic: int) -> None:
+        """All of it, or as much as is done until something else happens."""
+        self._box.compact(TOPICS[topic])
+        self._box.turn()
+        for _ in range(self._dice.choice((2, 5, 100))):
+            self._box.advance(0.001)
+        self._mark(marks.COMPACTED, topic=topic, ended=self._box.compaction(TOPICS[topic]).run is None)
 
     def _publish(self, topic: int) -> None:
         """Some messages in one turn, or one by one."""
@@ -84,7 +95,7 @@ class CoreWorkload:
         self._mark(marks.SENT, topic=topic, numbers=[number for number, _ in messages])
         box.auto = False
         for number, size in messages:
-            self._publisher.send(number, body_of(number, size), topic)
+            self._publisher.send(number, body_of(number, size), topic, partition_key=key_of(number))
         box.auto = True
         box.turn()
         receipts = [self._publisher.take("send_receipt") for _ in messages]

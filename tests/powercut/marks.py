@@ -23,6 +23,8 @@ REOPENED: Final = "reopened"
 
 SUBSCRIBED: Final = "subscribed"
 """A subscription is there."""
+COMPACTED: Final = "compacted"
+"""A compaction has gone on; whether it has ended."""
 SENT: Final = "sent"
 """Messages are about to be sent: their numbers."""
 RECEIPTED: Final = "receipted"

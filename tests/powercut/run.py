@@ -123,6 +123,9 @@ def _count(run: Run, log: Path, events: list[Event]) -> None:
             kinds[kind] += 1
             if kind == marks.RECLAIMED:
                 run.counts[facts["what"]] += 1
+            elif kind == marks.COMPACTED:
+                run.counts["compactions"] += 1
+                run.counts["compactions that ended"] += facts["ended"]
         elif event.op == Op.SYNC_END and event.directory:
             run.counts["directory syncs"] += 1
     run.counts["lives"] += kinds[marks.REOPENED]
@@ -213,6 +216,7 @@ def show(run: Run, seed: int) -> None:
         "recoveries / commits / checkpoints": _figures(run, "lives", marks.DONE, marks.CHECKPOINTED),
         "turns of the core with receipts / with acknowledgements": _figures(run, marks.RECEIPTED, marks.ACKED),
         "steps that sealed / removed / packed volumes": _figures(run, "sealed", "removed", "packed"),
+        "compactions gone on with / at their end": _figures(run, "compactions", "compactions that ended"),
         "writes recorded": counts["WRITE"],
         "  of them through O_DSYNC": counts["DURABLE"],
         "syncs recorded": counts["SYNC_END"],

@@ -1,10 +1,19 @@
 """A short run, and proof that a disk that lies is noticed. `make powercut N=500` is the long one."""
 
+import json
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
+from pulsarbox.broker.compaction.winners import Winners
+from pulsarbox.storage.compacted import View
+from tests.powercut.check import DATA, Violation
+from tests.powercut.core_check import CoreChecked, CoreStory
+from tests.powercut.core_workload import CoreWorkload
 from tests.powercut.images import MUTANTS
+from tests.powercut.marks import Marker
 from tests.powercut.record import RecorderError, compile_recorder
 from tests.powercut.recording import CORE, ENGINE
 from tests.powercut.run import powercut
@@ -30,6 +39,7 @@ def test_what_was_acknowledged_survives_a_power_cut(folder: Path, level: str) ->
     assert run.counts["images"] == IMAGES
     assert run.counts["boundaries opened"] > 0
     assert run.counts["DURABLE"] > 0
+    assert run.counts["compactions"] > 0 or level == ENGINE
 
 
 @pytest.mark.parametrize("mutant", sorted(MUTANTS))
@@ -42,3 +52,42 @@ def test_a_disk_that_lies_is_noticed(folder: Path, mutant: str) -> None:
 def test_a_client_notices_what_is_gone(folder: Path) -> None:
     run = powercut(folder, IMAGES, seed=7, mutant="meta-sync-lost", levels=[CORE])
     assert any("was receipted and is gone" in finding.verdict for finding in run.findings)
+
+
+class Telling(Marker):
+    """Tells a story what is marked, in this process."""
+
+    def __init__(self, story: CoreStory) -> None:
+        self._story = story
+
+    def __call__(self, kind: str, blob: bytes = b"", **facts: Any) -> None:
+        """See Marker."""
+        self._story.take(json.dumps([kind, facts]).encode() + b"\n" + blob)
+
+
+def after_steps(folder: Path) -> None:
+    """Check a directory after some steps of the workload; what is compacted is read. Raises Violation."""
+    story = CoreStory()
+    CoreWorkload(folder / DATA, 3, Telling(story)).run(60)
+    CoreChecked(folder, story, Random(1)).check()
+
+
+def test_a_view_in_which_the_latest_is_missing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    after_steps(tmp_path / "right")
+    original = Winners._message
+
+    def first_stays(self: Winners, key: bytes, number: int, alive: bool) -> bool:
+        return key in self._latest or original(self, key, number, alive)
+
+    monkeypatch.setattr(Winners, "_message", first_stays)
+    with pytest.raises(Violation, match="does not know the latest"):
+        after_steps(tmp_path / "wrong")
+
+
+def test_a_view_that_is_half_written_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(ledger_id: int, entries: int, *rest: Any) -> View:
+        return View(ledger_id, entries // 2, *rest)
+
+    monkeypatch.setattr("pulsarbox.broker.compaction.run.View", half)
+    with pytest.raises(Violation, match="does not know the latest"):
+        after_steps(tmp_path)

@@ -212,7 +212,8 @@ class Box:
         self._links += 1
         link = Link(self.world, self._links, client, self, self._relieved)
         end = self.ends[link] = BoxEnd(self, link)
-        self.model.connected(end)
+        if not getattr(client, "unseen", False):
+            self.model.connected(end)
         self.turn()
         return link
 
@@ -245,7 +246,8 @@ class Box:
         """The connection is over."""
         if self.ends.pop(end.link, None) is not None:
             self.world.note("closed", end.link.number, end.outbox.close_reason or "")
-            self.model.disconnected(end)
+            if end in self.model.conns:
+                self.model.disconnected(end)
             end.cnx.closed(self.world.now)
 
     def _relieved(self, link: Link) -> None:

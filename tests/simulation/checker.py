@@ -81,6 +81,9 @@ class Checker:
     def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
         """An entry goes to a consumer."""
 
+    def came(self, producer: ProducerView, pending: Pending, size: int) -> None:
+        """A SEND has come, of so many bytes."""
+
     def parcel(self, consumer: ConsumerView, positions: list[Position]) -> None:
         """These entries went to a consumer in one go: each of them was ``delivered``."""
 

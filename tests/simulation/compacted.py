@@ -87,7 +87,8 @@ class CompactedRun:
         self.sequence = self.number = 0
         self.ended = 0
         """Compactions that ended well."""
-        self.done = dict.fromkeys(("compacted", "cancelled", "failed", "trimmed", "crash", "caught up", "jumped"), 0)
+        self.done = dict.fromkeys(("compacted", "cancelled", "failed", "trimmed", "crash", "caught up", "jumped",
+                                   "set back"), 0)  # fmt: skip
         self._watch()
         client = self.box.client()
         client.ask("subscribe", request_id=1, topic=TOPIC, subscription=DURABLE, consumer_id=1, read_compacted=True,
@@ -129,6 +130,7 @@ class CompactedRun:
         moves = (
             (self._publish, 30), (self._open, 6), (self._flow, 14), (self._acknowledge, 8), (self._leave, 3),
             (self._compact, 4), (self._cancel, 1), (self._pass_time, 20), (self._crash, 1), (self.settle, 4),
+            (self._set_back, 1),
         )  # fmt: skip
         for _ in range(steps):
             (move,) = self.random.choices([move for move, _ in moves], [weight for _, weight in moves])
@@ -202,7 +204,10 @@ class CompactedRun:
         if not durable and len(self.readings) > 3:
             return
         self.number += 1
-        name = DURABLE if durable else f"reader-{self.number}"
+        self._opened(DURABLE if durable else f"reader-{self.number}")
+
+    def _opened(self, name: str) -> Reading:
+        random, durable = self.random, name == DURABLE
         reading = Reading(self.box.client(), name, self.ended)
         self.readings.append(reading)
         earliest = {} if durable else {"start_message_id": MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)}
@@ -210,6 +215,42 @@ class CompactedRun:
                            read_compacted=True, subType=random.choice((CommandSubscribe.Exclusive, 2)),
                            initialPosition=CommandSubscribe.Earliest, **earliest)  # fmt: skip
         self.box.flush()
+        return reading
+
+    def _set_back(self) -> None:
+        """The durable subscription begins again."""
+        if self.trims and self.random.random() < 0.5:
+            self._begin_again()
+            return
+        self._look()
+        for reading in [each for each in self.readings if each.name == DURABLE and each.horizon is not None]:
+            self._seek(reading)
+
+    def _seek(self, reading: Reading) -> None:
+        self.acked.clear()
+        self.sequence += 1
+        everything = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
+        reading.client.ask("seek", consumer_id=1, request_id=1_000_000 + self.sequence, message_id=everything)
+        self._look()
+        self.done["set back"] += 1
+
+    def _begin_again(self) -> None:
+        """It does so when most is in the view alone, takes and acknowledges some of it, and the power fails."""
+        while self.readings:
+            self._leave()
+        self._compact()
+        self._read_all_durable()
+        reading = self._opened(DURABLE)
+        self.settle()
+        self._seek(reading)
+        self.settle()
+        reading = self._opened(DURABLE)
+        self.settle()
+        reading.client.flow(20)
+        self.settle()
+        if reading in self.readings and reading.unacked:
+            self._ack(reading)
+        self._crash()
 
     def _flow(self) -> None:
         if self.readings:
@@ -269,7 +310,6 @@ class CompactedRun:
             named = chosen = random.sample(reading.unacked, count)
             left, kind = [each for each in reading.unacked if each not in chosen], CommandAck.Individual
         ids = [MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in named]
-        in_log = {place for place in chosen if place[0] not in self.trimmed}
         reading.client.ask("ack", consumer_id=1, ack_type=kind, message_id=ids, request_id=1000 + self.sequence)
         reading.unacked = left
         life = self.box
@@ -281,8 +321,7 @@ class CompactedRun:
                 break
         answered = [data for data, _ in reading.client.inbox if parse_command(data).HasField("ackResponse")]
         if answered and life is self.box and not parse_command(answered[-1]).ackResponse.HasField("error"):
-            # What the log has no more may come again where it was acknowledged out of order: see docs/compaction.md.
-            self.acked |= in_log if in_log else set()
+            self.acked.update(chosen)
 
     # Compaction
 
@@ -376,11 +415,17 @@ class CompactedRun:
         self._caught_up(fresh)
 
     def _drain(self) -> None:
-        for _ in range(3):
+        """Everybody gets all there is: who asks before they are let in has asked for nothing."""
+        calm = 0
+        for _ in range(50):
+            calm += all(reading.horizon is not None for reading in self.readings)
             for reading in self.readings:
                 reading.client.flow(100_000)
             self.settle()
             self.box.advance(0.05)
+            if calm == 3:
+                return
+        raise Violation("liveness", "somebody is not let in")
 
     def _fresh_reader(self) -> Reading:
         self.readings.clear()

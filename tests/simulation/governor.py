@@ -132,12 +132,14 @@ KEEPING: Final = (RETENTION, MESSAGE_TTL)
 class Governor:
     """The operator. Draws from dice of its own, so that the world's history is its own as well."""
 
-    def __init__(self, box: Box, model: Model, topics: tuple[str, ...], seed: int) -> None:
+    def __init__(self, box: Box, model: Model, topics: tuple[str, ...], seed: int, *, delayed: bool) -> None:
         self._random = Random(f"{seed} governor")
         self._box = box
         self._model = model
         self._topics = topics
         self.book = Rulebook(box.world, lambda: box.settings, RULED)
+        self._delayed = delayed
+        """Messages are: quotas may leave them out."""
         self.stopped = False
         self.done = {"policy set": 0, "policy removed": 0, "clock moved": 0}
         self._pace = self._random.choice((0.2, 0.5, 1.0))
@@ -196,6 +198,9 @@ class Governor:
     def _set(self) -> None:
         step, topic = self._random.choice(self._steps), self._random.choice(self._topics)
         value = None if self._random.random() < 0.3 else step.value(self._random)
+        if self._delayed and step.policy is BACKLOG_SIZE and value is not None:
+            for quota in value.values():
+                quota["excludeDelayed"] = self._random.random() < 0.6
         of_topic = bool(step.policy.topic_key) and self._random.random() < 0.6
         self.done["policy removed" if value is None else "policy set"] += 1
         self._put(topic, step.policy, value, of_topic=of_topic, everywhere=self._random.random() < 0.15)

@@ -21,6 +21,7 @@ from tests.simulation import acknowledgements, receipts, unasked
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.history import brief
 from tests.simulation.letters import Letter, Letters, grave_of
+from tests.simulation.tables import Tables, is_seen
 from tests.simulation.views import (
     ConnView,
     ConsumerView,
@@ -63,6 +64,8 @@ class Model:
         self.duplicates = 0
         self.latest_wall = 0
         """The latest that the wall clock was ever at: it may be set back."""
+        self.spares = False
+        """The box may acknowledge by itself what is not delayed, between what is."""
         self.delayed_deliveries = 0
         """Of entries that had been delayed."""
         self.book: Rulebook | None = None
@@ -71,7 +74,7 @@ class Model:
         """How many messages and subscriptions the box has done away with by itself, how many producers had to wait."""
         self.started_at, self.started_wall = 0.0, 0
         """When the box was started last, on both clocks."""
-        self.letters = Letters()
+        self.letters, self.tables = Letters(), Tables()
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
         self.sending: Pending | None = None
@@ -112,7 +115,7 @@ class Model:
 
     def _recover(self, topic: TopicView) -> None:
         stored = self.box.found.topic(topic.name)
-        found = {} if stored is None else {cursor.name: cursor for cursor in stored.cursors.values()}
+        found = {} if stored is None else {each.name: each for each in stored.cursors.values() if is_seen(each)}
         topic.core, topic.seen = None, (0, 0, 0)
         left = set() if stored is None else set(stored.ledger.ledgers)
         for checker in self.checkers:
@@ -165,12 +168,15 @@ class Model:
 
     def _confirm(self, value: bytes) -> None:
         for offset, record in unpack_batch(value):
+            if self.tables.takes(record):
+                continue
             letter = self.letters.read(record, value[offset + 1])
             if letter is not None:
                 self._moved(letter)
             elif isinstance(record, Entry):
                 name = message_keys(record.body)[0].topic
                 topic = self.topic(name if self.letters.pending is None else grave_of(name))
+                self.tables.stored(topic.name, record)
                 entry = EntryView.of(record, topic)
                 if entry.chunk_of:
                     chunk = entry.chunk_of, entry.chunk_id
@@ -395,6 +401,8 @@ class Model:
                 keys = []
             self.sending = Pending(body.sequence_id, keys, self.world.monotonic)
             producer.pending.append(self.sending)
+            for checker in self.checkers:
+                checker.came(producer, self.sending, len(payload))
 
     def _subscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
         request = conn.requests[body.request_id]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pulsarbox.broker.limits.limiter import time_of
 from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
-from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE, Follows
+from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE, Follows, Quota
 from pulsarbox.broker.policies.counts import (
     MAX_CONSUMERS,
     MAX_CONSUMERS_PER_SUBSCRIPTION,
@@ -41,6 +41,8 @@ A_MOMENT: Final = 5.0
 """Seconds for which a value that held counts for what is only seen now: of topics that are not in memory, a commit."""
 A_BATCH: Final = 2.0
 """Seconds after which what was sent is stored, or is not."""
+NOTICED_MS: Final = 1500
+"""How soon a quota of bytes that leaves out what is delayed notices what has fallen due."""
 SOME_BYTES: Final = 100_000
 """How far what is on its way to the disk may make a topic larger than it looks."""
 
@@ -109,7 +111,9 @@ class Reasons(Checker):
         for position in positions:
             entry = topic.entries[position]
             expired = any(each.value and entry.begins + each.value <= each.wall for each in ttls)
-            aged = any(_evicts(each) and entry.begins + _target(each) <= each.wall for each in ages)
+            aged = any(
+                _evicts(each) and unasked.ripens(entry, each.value) + _target(each) <= each.wall for each in ages
+            )
             # What is behind an entry that is evicted is less than nine tenths of the limit only together with it.
             behind = total - entry.through + entry.size
             if expired or aged or any(behind > _target(each) for each in sizes):
@@ -220,10 +224,15 @@ class Quotas(OfTopics):
 
     def _is_full(self, topic: TopicView, book: Rulebook, more: int = 0) -> bool:
         quota = book.get(topic.name, BACKLOG_SIZE)
-        return bool(quota.limit >= 0 and unasked.backlog(topic) + more >= quota.limit)
+        return bool(quota.limit >= 0 and self._used(topic, quota) + more >= quota.limit)
+
+    def _used(self, topic: TopicView, quota: Quota, late_ms: int = 0) -> int:
+        """Bytes that count; of what has fallen due, all up to so long ago."""
+        return unasked.backlog(topic, self.model.world.now.wall - late_ms if quota.exclude_delayed else None)
 
     def _is_old(self, topic: TopicView, book: Rulebook, slack_ms: float = 0) -> bool:
-        quota, begins = book.get(topic.name, BACKLOG_AGE), unasked.oldest(topic)
+        quota = book.get(topic.name, BACKLOG_AGE)
+        begins = unasked.oldest_for(topic, quota, unsure=not slack_ms)
         return bool(quota.limit > 0 and begins and begins + quota.limit + slack_ms <= self.model.world.now.wall)
 
     def stored(self, topic: TopicView, position: Position) -> None:
@@ -231,7 +240,8 @@ class Quotas(OfTopics):
         book, mark = self.model.book, unasked.slowest(topic)
         if book is None or mark is None or not topic.order or not self.is_steady(topic, BACKLOG_SIZE):
             return
-        quota, used = book.get(topic.name, BACKLOG_SIZE), unasked.backlog(topic)
+        quota = book.get(topic.name, BACKLOG_SIZE)
+        used = self._used(topic, quota, NOTICED_MS)
         if quota.limit >= 0 and quota.follows is not Follows.EVICTION:
             self.check(used < quota.limit, "taken beyond the quota:", topic.name, position, used, quota)
 
@@ -270,13 +280,14 @@ class Quotas(OfTopics):
         """See OfTopics."""
         size, age = book.get(topic.name, BACKLOG_SIZE), book.get(topic.name, BACKLOG_AGE)
         full, old = self._is_full(topic, book), self._is_old(topic, book)
+        stays_full = full and self._used(topic, size, NOTICED_MS) >= size.limit
         commits = self.model.box.broker.core.commits
         if full or old:
             topic.full_since = topic.full_since or self.model.world.monotonic
         else:
             topic.full_since = 0.0
         idle = commits.in_flight is None and not commits.open.batch
-        if full and size.follows is Follows.EVICTION and idle and self.is_steady(topic, BACKLOG_SIZE):
+        if stays_full and size.follows is Follows.EVICTION and idle and self.is_steady(topic, BACKLOG_SIZE):
             self.check(False, "nothing is evicted:", topic.name, unasked.backlog(topic), size)
         if age.follows is Follows.EVICTION and self._is_old(topic, book, SLACK * 1000):
             late = self.is_steady(topic, BACKLOG_AGE)

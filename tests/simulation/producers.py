@@ -64,7 +64,7 @@ class SimulatedProducer(Client):
         """The topic takes no more messages: official clients give up."""
         self._keyed = world.random.choice((1, 2, 4, KEYS))
         """How many different keys it uses."""
-        self._chunking = world.random.choice((0.0, 0.0, 0.1, 0.5))
+        self.chunking = world.random.choice((0.0, 0.0, 0.1, 0.5))
         self._unsettled: deque[Sending] = deque()
         self._repeats = box.settings.brokerDeduplicationEnabled
         """It sends again what has a receipt, or may still get one, too."""
@@ -75,7 +75,7 @@ class SimulatedProducer(Client):
         if large:
             self._padding = 1_500
         if deduplication:
-            self._chunking = 0.0  # as where it sends again
+            self.chunking = 0.0  # as where it sends again
 
     def connected(self) -> None:
         """See Client."""
@@ -128,7 +128,7 @@ class SimulatedProducer(Client):
             self._send(self._last_settled)
         elif len(self._unsettled) < WINDOW:
             for _ in range(random.choice((1, 1, 2, 5))):
-                if self._chunking and self.world.chance(self._chunking):
+                if self.chunking and self.world.chance(self.chunking):
                     chunks = random.choice((2, 3, 8))
                     for chunk in range(chunks):
                         self._send(self._next(1, chunk, chunks))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import deque
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from pulsarbox.broker.limits.limiter import time_of
@@ -20,6 +21,12 @@ MOST_A_BATCH = 20
 """No message of the workload has more."""
 
 
+OnTop = Iterable[tuple[float, int]]
+"""What comes on top of a limit: when (in seconds), and how much."""
+REMEMBERED = 10.0
+"""For so many seconds it is remembered what came: more than two periods."""
+
+
 class Bucket:
     """What went, less what the limit allows for the time since.
 
@@ -30,20 +37,24 @@ class Bucket:
     def __init__(self, at: float) -> None:
         self.level = 0.0
         self.at = at
-        self.rule: tuple[int, int, float] | None = None
-        """The limit, its period, and since when it is in force."""
+        self.rule: tuple[object, ...] | None = None
+        """The limit, its period, and since when it is in force; and whether it is relative."""
 
-    def changed(self, limit: int, period: int, since: float) -> None:
+    def changed(self, *rule: object) -> None:
         """The limit is another one: its periods may begin at any instant from now on, and it may be all there."""
-        if self.rule is not None and self.rule != (limit, period, since):
+        if self.rule is not None and self.rule != rule:
             self.level = 0.0
-        self.rule = limit, period, since
+        self.rule = rule
 
-    def fits(self, limit: int, at: float, slack: int, period: int = 1) -> bool:
-        """Whether something more may go at this instant."""
-        self.level = max(0.0, self.level - (at - self.at) * limit / period)
+    def fits(self, limit: int, at: float, slack: int, period: int = 1, on_top: OnTop = ()) -> bool:
+        """Whether something more may go at this instant. What comes on top of the limit does so in the period behind
+        that in which it came: for two periods at most it counts, and need not have been used."""
+        over = at - 2 * period
+        used = sum(count for came, count in on_top if self.at - 2 * period < came <= over)
+        lately = sum(count for came, count in on_top if came > over)
+        self.level = max(0.0, self.level - (at - self.at) * limit / period - used)
         self.at = at
-        return self.level < 2 * limit + slack
+        return self.level < 2 * limit + slack + lately
 
 
 class Rates(Checker):
@@ -57,22 +68,44 @@ class Rates(Checker):
         """By what has a limiter of its own in the core: it starts anew with that."""
         self._receipts: list[tuple[ProducerView, Pending, int]] = []
         """Of this turn, with the number of messages."""
+        self._came: dict[str, tuple[deque[tuple[float, int]], deque[tuple[float, int]]]] = {}
+        """By topic: the messages, and the bytes, that clients have sent."""
 
     def _count(
-        self, who: Hashable, count: int, limit: int, slack: int, name: str, *, period: int = 1, since: float = 0.0
+        self,
+        who: Hashable,
+        count: int,
+        limit: int,
+        slack: int,
+        name: str,
+        *,
+        period: int = 1,
+        since: float = 0.0,
+        on_top: OnTop | None = None,
     ) -> None:
         if limit <= 0:
             return
         now = time_of(self.model.world.now) / 1000
         bucket = self._buckets.setdefault(who, Bucket(now))
-        bucket.changed(limit, period, since)
-        fits = bucket.fits(limit, now, slack, period)
+        bucket.changed(limit, period, since, on_top is not None)
+        fits = bucket.fits(limit, now, slack, period, on_top or ())
         self.check(fits, name, "is limited to", limit, "in", period, "s, at", bucket.level)
         bucket.level += count
 
     def _since(self, topic: str, policy: Policy[Any]) -> float:
         book = self.model.book
         return 0.0 if book is None else book.held(topic, policy)[-1].since
+
+    def came(self, producer: ProducerView, pending: Pending, size: int) -> None:
+        """See Checker."""
+        now = time_of(self.model.world.now) / 1000
+        for counts, count in zip(self._sent_to(producer.topic.name), (max(len(pending.keys), 1), size), strict=True):
+            counts.append((now, count))
+            while counts[0][0] < now - REMEMBERED:
+                counts.popleft()
+
+    def _sent_to(self, topic: str) -> tuple[deque[tuple[float, int]], deque[tuple[float, int]]]:
+        return self._came.setdefault(topic, (deque(), deque()))
 
     def parcel(self, consumer: ConsumerView, positions: list[Position]) -> None:
         """See Checker."""
@@ -93,13 +126,12 @@ class Rates(Checker):
             (subscription, SUBSCRIPTION_DISPATCH_RATE, name),
         ):
             rate = self.model.ruled(topic, policy)
-            if rate.relative:  # what was published meanwhile comes on top
-                continue
             since = self._since(topic, policy)
-            self._count(who, messages, rate.messages, slack, what, period=rate.period_s, since=since)
+            came = self._sent_to(topic) if rate.relative else (None, None)
+            self._count(who, messages, rate.messages, slack, what, period=rate.period_s, since=since, on_top=came[0])
             if consumer.sub.type != KEY_SHARED:
                 key, words = (who, "bytes"), f"{what} (bytes)"
-                self._count(key, size, rate.bytes, 0, words, period=rate.period_s, since=since)
+                self._count(key, size, rate.bytes, 0, words, period=rate.period_s, since=since, on_top=came[1])
 
     def _count_group(self, topic: str, rate: str, count: int, slack: int) -> None:
         book = self.model.book

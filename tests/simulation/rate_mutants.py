@@ -106,3 +106,35 @@ def held_back_passes_for_the_end_of_the_log(patch: pytest.MonkeyPatch) -> None:
             return Reason.END_OF_LOG if reason == Reason.THROTTLED else str(reason)
 
         patch.setattr(dispatcher, "why", why)
+
+
+@mutant("rates", seeds=(38,))
+def what_is_published_comes_on_top_twice(patch: pytest.MonkeyPatch) -> None:
+    original = Step._added
+
+    def added(self: Step) -> tuple[int, int]:
+        messages, size = original(self)
+        return 2 * messages, 2 * size
+
+    patch.setattr(Step, "_added", added)
+
+
+@mutant("rates", seeds=(13,))
+def all_that_was_ever_published_comes_on_top(patch: pytest.MonkeyPatch) -> None:
+    original = Step._added
+
+    def added(self: Step) -> tuple[int, int]:
+        original(self)
+        return self._more() if self._more is not None else (0, 0)
+
+    patch.setattr(Step, "_added", added)
+
+
+@mutant("rates", seeds=(35,))
+def what_is_published_comes_on_top_of_every_rate(patch: pytest.MonkeyPatch) -> None:
+    original = TopicLimits._set
+
+    def set_(self: TopicLimits, limiter: Any, scope: Any, rate: Any, *arguments: Any) -> Any:
+        return original(self, limiter, scope, rate._replace(relative=True), *arguments)
+
+    patch.setattr(TopicLimits, "_set", set_)

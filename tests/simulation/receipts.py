@@ -43,13 +43,17 @@ def settle(model: Model, conn: ConnView, body: Any, position: Position | None) -
         for checker in model.checkers:
             checker.settled_nothing(conn, body.sequence_id)
         return
+    # What came behind a CLOSE_PRODUCER has no answer: the client sends it again.
+    waiting = [each for each in waiting if not each[0].sent_away] or waiting
     # A copy that an earlier producer of this id has sent may still be on its way to the disk: answers to those come
     # oldest first. What is answered at once is the message that has just come.
-    # What was sent while its producer was held back for a quota is never answered; but a receipt names its entry.
+    # What was sent while its producer was held back for a quota is never answered; but a receipt names its entry. Nor
+    # is what one sent that was told to go: its client sends it again, perhaps by a producer of the same id.
     at_once = [each for each in waiting if each[1] is model.sending]
     entry = model.topics[waiting[0][0].topic.name].entries.get(position) if position is not None else None
     meant = [each for each in waiting if entry is not None and each[1].keys == entry.keys]
-    producer, pending = (at_once or meant or waiting)[0]
+    best = at_once or meant or waiting
+    producer, pending = next((each for each in best if not each[0].sent_away), best[0])
     in_order = pending is producer.pending[0]
     producer.pending.remove(pending)
     for checker in model.checkers:

@@ -14,6 +14,7 @@ from pulsarbox.storage.recovery import Store, StoredTopic
 from tests.simulation.checker import Checker
 from tests.simulation.delayed_checkers import rows_of
 from tests.simulation.letters import TOPIC_SUFFIX
+from tests.simulation.tables import is_seen
 from tests.simulation.views import SubView, TopicView
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ class Recovered(Checker):
 def _cursor_state(cursor: ManagedCursor) -> list[object]:
     marks = (cursor.mark_delete, cursor.mark_messages, cursor.mark_bytes)
     backlogs = (cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes)
-    return [marks, backlogs, set(cursor.ranges), dict(cursor.batch_acks), dict(cursor.redeliveries)]
+    state = [marks, backlogs, set(cursor.ranges), dict(cursor.batch_acks), dict(cursor.redeliveries)]
+    return [*state, set(cursor.in_view)]
 
 
 def _highest(stored: StoredTopic) -> dict[str, int]:
@@ -123,9 +125,9 @@ class Trimmed(Checker):
             for topic in self.model.topics.values():
                 core = self.model.box.topic(topic.name)
                 if core is not None and not core.ledgers.trim_due:  # else with the next entries
-                    self._check_needed(topic, core.ledger)
+                    self._check_needed(topic, core.stored)
 
-    def _check_needed(self, topic: TopicView, ledger: ManagedLedger) -> None:
+    def _check_needed(self, topic: TopicView, stored: StoredTopic) -> None:
         """Each closed ledger holds something that a durable subscription has not acknowledged."""
         if self.model.book is not None:
             return  # or is retained: the rules of policies judge that
@@ -134,8 +136,10 @@ class Trimmed(Checker):
         durable = [sub for sub in topic.subs.values() if sub.durable]
         if any(sub.seeks or sub.unsure for sub in durable):
             return
-        closed = [info.ledger_id for info in takewhile(_is_settled, list(ledger.ledgers.values())[:-1]) if info.entries]
+        settled = takewhile(_is_settled, list(stored.ledger.ledgers.values())[:-1])
+        unseen = [cursor for cursor in stored.cursors.values() if not is_seen(cursor)]
         held = {position.ledger_id for sub in durable for position in sub.left}
+        closed = [i.ledger_id for i in settled if i.entries and all(cursor.is_done_with(i) for cursor in unseen)]
         unneeded = [ledger_id for ledger_id in closed if ledger_id not in held]
         self.check(not unneeded, "nobody needs them, they stay:", topic.name, unneeded, sorted(held))
 
@@ -168,7 +172,7 @@ class Trimmed(Checker):
         for topic in self.model.topics.values():
             stored = shadow_of(self.model.box.broker.core.store, self.model.box.disk.peek()).topic(topic.name)
             assert stored is not None
-            self._check_needed(topic, stored.ledger)
+            self._check_needed(topic, stored)
 
 
 class Reloaded(Checker):
@@ -249,6 +253,9 @@ class GivenBack(Checker):
         for topic in self.model.topics.values():
             held = [ledger_id for ledger_id in topic.trimmed if disk.store.holds(disk.engine, ledger_id)]
             self.check(not held, "trimmed ledgers still take disk:", topic.name, held)
+        views = {int(key.rpartition("/")[2], 16) for key in self.model.box.broker.core.catalog.keys("compacted/")}
+        held = [each for each in self.model.tables.compacted - views if disk.store.holds(disk.engine, each)]
+        self.check(not held, "views that are no more still take disk:", held)
 
 
 class Unloaded(Checker):

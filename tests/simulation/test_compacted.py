@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +18,8 @@ from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.catalog import compacting_key
 from pulsarbox.storage.compacted import Original, pack_compacted
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.ranges import ChunkKey, RangeSet
 from tests.simulation.compacted import CompactedRun
 from tests.simulation.history import Violation
 
@@ -51,14 +53,14 @@ def test_the_seeds_do_what_the_rules_are_about() -> None:
     pytest.fail(f"never happened: {[name for name, count in done.items() if not count]}")
 
 
-BUGS: dict[str, tuple[Patch, set[str]]] = {}
+BUGS: dict[str, tuple[Patch, set[str], Sequence[int]]] = {}
 
 
-def bug(*rules: str) -> Callable[[Patch], Patch]:
-    """Register a bug with the rules of which one has to notice it."""
+def bug(*rules: str, seeds: Sequence[int] = range(60)) -> Callable[[Patch], Patch]:
+    """Register a bug with the rules of which one has to notice it, in one of the seeds."""
 
     def register(patch: Patch) -> Patch:
-        BUGS[patch.__name__] = patch, set(rules)
+        BUGS[patch.__name__] = patch, set(rules), seeds
         return patch
 
     return register
@@ -95,7 +97,7 @@ def keys_of_later_passes_are_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Winners, "end_pass", end_pass)
 
 
-@bug("latest", "compacted")
+@bug("latest", "compacted", "nothing-lost")
 def what_a_failed_commit_had_is_missing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Run, "_lost", lambda self, error, now: self._rest(now))
 
@@ -155,6 +157,36 @@ def the_view_knows_no_acknowledgements(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CompactedReading, "_is_acked", lambda self, position: False)
 
 
+@bug("acked-stays", "order", seeds=(11,))
+def what_is_acknowledged_in_the_view_is_in_memory_only(patch: pytest.MonkeyPatch) -> None:
+    def acknowledge(self: ManagedCursor, ledger_id: int, entry_id: int) -> None:
+        self.in_view.add_entry(ledger_id, entry_id, 0, 0, 0, 0)
+
+    patch.setattr(ManagedCursor, "acknowledge_in_view", acknowledge)
+    patch.setattr("pulsarbox.storage.cursor.IN_VIEW", 0)  # nor do checkpoints have it
+
+
+@bug("latest", "compacted", "nothing-lost", seeds=(184,))
+def what_went_from_the_middle_counts_as_acknowledged(patch: pytest.MonkeyPatch) -> None:
+    def claims(self: CompactedReading, position: tuple[int, int]) -> bool:
+        return self.behind is not None and position <= self.behind.up_to
+
+    patch.setattr(CompactedReading, "claims", claims)
+
+
+@bug("acked-stays", "order", seeds=(11,))
+def checkpoints_lack_what_is_acknowledged_in_the_view(patch: pytest.MonkeyPatch) -> None:
+    original = ManagedCursor._pack_chunk
+
+    def pack(self: ManagedCursor, key: ChunkKey) -> bytes:
+        in_view, self.in_view = self.in_view, RangeSet(lambda key: None)
+        packed = original(self, key)
+        self.in_view = in_view
+        return packed
+
+    patch.setattr(ManagedCursor, "_pack_chunk", pack)
+
+
 @bug("backlog")
 def totals_are_those_of_what_is_left(patch: pytest.MonkeyPatch) -> None:
 
@@ -183,9 +215,9 @@ def the_log_goes_on_too_late(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    patch, rules = BUGS[name]
+    patch, rules, seeds = BUGS[name]
     patch(monkeypatch)
-    noticed = next(filter(None, map(_noticed, range(60))), "nobody noticed")
+    noticed = next(filter(None, map(_noticed, seeds)), "nobody noticed")
     assert noticed in rules
 
 

@@ -21,12 +21,14 @@ from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete
 from pulsarbox.storage.recovery import Store
 from tests.simulation import (  # noqa: F401  # they join the list
+    compaction_mutants,
     dead_letter_mutants,
     delayed_mutants,
     dispatch_mutants,
     hole_mutants,
     policy_mutants,
     quickest,
+    quota_mutants,
     rate_mutants,
     sequence_mutants,
     storage_mutants,

@@ -42,7 +42,12 @@ def test_a_seed_keeps_all_rules(engine: str, seed: int, steps: int) -> None:
 @pytest.mark.parametrize(
     ("engine", "seeds", "steps", "wanted"),
     [
-        ("memory", SEEDS, STEPS, {"checkpoint", "removed", "packed", "unload", "trim", "delayed", "buried"}),
+        (
+            "memory",
+            SEEDS,
+            STEPS,
+            {"checkpoint", "removed", "packed", "unload", "trim", "delayed", "buried", "compacted"},
+        ),
         ("lmdb", LMDB_SEEDS, LMDB_STEPS, {"checkpoint", "sealed", "removed", "packed", "unload", "trim", "buried"}),
     ],
 )

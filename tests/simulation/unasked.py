@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from pulsarbox.broker.policies.backlog_quota import Quota
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.storage.record import Position
-from tests.simulation.views import SubView, TopicView
+from tests.simulation.views import EntryView, SubView, TopicView
 
 if TYPE_CHECKING:
     from tests.simulation.model import Model
@@ -24,11 +25,12 @@ def look(model: Model, topic: TopicView) -> None:
 
 def look_at(model: Model, sub: SubView) -> None:
     """Whether what a subscription has not acknowledged itself is behind its mark-delete."""
-    mark = sub.cursor.mark_delete
-    if sub.seeks or mark == sub.marked:
+    cursor, mark = sub.cursor, sub.cursor.mark_delete
+    if sub.seeks or (mark == sub.marked and not (model.spares and cursor.ranges)):
         return
     sub.marked = mark
-    gone = [position for position in sub.left if position <= mark and position not in sub.unsure]
+    covers = cursor.ranges.covers if model.spares else _not_one_by_one
+    gone = [each for each in sub.left if (each <= mark or covers(*each)) and each not in sub.unsure]
     ledgers = sub.cursor.ledger.ledgers
     # Nobody needs that somebody who only reads has seen what goes with its ledger.
     seen = [position for position in gone if sub.durable or position.ledger_id in ledgers]
@@ -39,6 +41,10 @@ def look_at(model: Model, sub: SubView) -> None:
     for position in gone:
         sub.set(sub.topic.entries[position], 0)
         sub.acked(position)
+
+
+def _not_one_by_one(ledger_id: int, entry_id: int) -> bool:
+    return False
 
 
 def _gone(model: Model, sub: SubView) -> None:
@@ -73,12 +79,17 @@ def slowest(topic: TopicView) -> Position | None:
     return min((sub.cursor.mark_delete for sub in subs), default=None)
 
 
-def backlog(topic: TopicView) -> int:
-    """Durable bytes behind the slowest durable subscription; 0 where there is none."""
+def backlog(topic: TopicView, due: int | None = None) -> int:
+    """Durable bytes behind the slowest durable subscription; 0 where there is none. Those that fall due later than
+    ``due`` (ms since 1970) do not count, where that is given."""
     mark = slowest(topic)
     if mark is None or not topic.order:
         return 0
-    return topic.entries[topic.order[-1]].through - total_through(topic, mark)
+    found = topic.entries[topic.order[-1]].through - total_through(topic, mark)
+    if due is not None:
+        behind = topic.order[bisect_right(topic.order, mark) :]
+        found -= sum(entry.size for each in behind if (entry := topic.entries[each]).late and entry.deliver_at > due)
+    return found
 
 
 def oldest(topic: TopicView) -> int:
@@ -86,3 +97,25 @@ def oldest(topic: TopicView) -> int:
     mark = slowest(topic)
     at = bisect_right(topic.order, mark) if mark is not None else len(topic.order)
     return topic.entries[topic.order[at]].begins if at < len(topic.order) else 0
+
+
+def ripens(entry: EntryView, quota: Quota) -> int:
+    """From when on an entry gets old for a quota by age (ms since 1970)."""
+    return max(entry.begins, entry.deliver_at) if quota.exclude_delayed else entry.begins
+
+
+def oldest_for(topic: TopicView, quota: Quota, *, unsure: bool) -> int:
+    """From when on the oldest message that counts for a quota by age gets old (ms since 1970); 0 without one. Whether
+    those count of which it is not known whether they are acknowledged."""
+    if not quota.exclude_delayed:
+        return oldest(topic)
+    if slowest(topic) is None:
+        return 0
+    left = {
+        position
+        for sub in topic.subs.values()
+        if sub.durable
+        for position, bits in sub.left.items()
+        if bits and (unsure or position not in sub.unsure)
+    }
+    return min((ripens(topic.entries[each], quota) for each in left), default=0)

@@ -9,6 +9,7 @@ from pulsarbox.config import Settings
 from tests.simulation.box import READ_BYTES, Box, Limits
 from tests.simulation.checkers import CHECKERS
 from tests.simulation.clients import Client
+from tests.simulation.compactions import Compactor
 from tests.simulation.consumers import (
     EXCLUSIVE,
     FAILOVER,
@@ -65,8 +66,8 @@ def settings_of(random: Random, *, deduplication: bool) -> Settings:
     )
 
 
-def with_rates(settings: Settings, random: Random) -> Settings:
-    """The same, and rates at every level, some of which matter."""
+def with_rates(settings: Settings, random: Random, *, relative: bool) -> Settings:
+    """The same, and rates at every level, some of which matter; what is published may come on top."""
     by_entry = random.random() < 0.3
     return replace(
         settings,
@@ -79,6 +80,7 @@ def with_rates(settings: Settings, random: Random) -> Settings:
         maxPublishRatePerTopicInMessages=random.choice((0, 5, 15)),
         brokerPublisherThrottlingMaxMessageRate=random.choice((0, 20)),
         maxThrottledPublishMbytesPerConnection=1,
+        dispatchThrottlingRateRelativeToPublishRate=relative,
     )
 
 
@@ -88,6 +90,16 @@ def with_delays(settings: Settings, random: Random) -> Settings:
         settings,
         delayedDeliveryTickTimeMillis=random.choice((1, 200, 1000)),
         isDelayedDeliveryDeliverAtTimeStrict=random.random() < 0.5,
+    )
+
+
+def with_compaction(settings: Settings, random: Random) -> Settings:
+    """The same; what is not compacted yet is held from the beginning on."""
+    return replace(
+        settings,
+        brokerServiceCompactionThresholdInBytes=random.choice((1_000, 5_000)),
+        brokerServiceCompactionMonitorIntervalInSeconds=random.choice((1, 3)),
+        compactionMaxKeysInMemory=random.choice((3, 1_000)),
     )
 
 
@@ -135,8 +147,8 @@ class Run:
         self.limited = seed % 5 == 3
         """The same."""
         if self.limited:
-            settings = with_rates(settings, Random(seed))
-        self.delayed = seed % 20 in (9, 11, 14, 19)
+            settings = with_rates(settings, Random(seed), relative=seed % 25 == 13)
+        self.delayed = seed % 20 in (9, 11, 14, 16, 19)
         """The same."""
         if self.delayed:
             settings = with_delays(settings, Random(seed))
@@ -144,14 +156,17 @@ class Run:
         """The same: with operators who set policies."""
         if self.governed:
             settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
+        compacted = seed % 9 == 5 and not self.governed
+        """The same: with an operator who has topics compacted, which also happens by itself."""
+        if compacted:
+            settings = with_compaction(settings, Random(seed))
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         topics = TOPICS_OF_TWO if self.governed else TOPICS
         self.topics = topics[: random.choice((1, 2, 3))]
+        self.model.spares = self.governed and self.delayed
         self.clients = self._make_clients()
         self.governor = self._govern(seed) if self.governed else None
-        for client in self.clients:
-            if self.delayed and isinstance(client, SimulatedProducer):
-                client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
+        self._delay(seed)
         self._crash_every = random.choice((0.0, 3.0, 8.0))
         self._faults = faults_of(random)
         if engine == "lmdb" and self._crash_every:
@@ -164,6 +179,21 @@ class Run:
         """The same."""
         if self.undertaker is not None:
             self._make_it_rough()
+        self.compactor = self._compact(seed) if compacted else None
+
+    def _compact(self, seed: int) -> Compactor:
+        """Chunks stay or go together, which is judged elsewhere; compactions are to be cut off in the middle."""
+        self._crash_every = self._crash_every or 4.0
+        for client in self.clients:
+            if isinstance(client, SimulatedProducer):
+                client.chunking = 0.0
+        return Compactor(self.box, self.topics, self.model.tables, seed)
+
+    def _delay(self, seed: int) -> None:
+        """How much each producer delays, where that is what the seed is about."""
+        for client in self.clients:
+            if self.delayed and isinstance(client, SimulatedProducer):
+                client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
 
     def _make_it_rough(self) -> None:
         """Much is given back, commits fail and the power goes: that is what dead letters are about."""
@@ -175,7 +205,7 @@ class Run:
 
     def _govern(self, seed: int) -> Governor:
         """Let policies come and go, and clients live with it."""
-        governor = Governor(self.box, self.model, self.topics, seed)
+        governor = Governor(self.box, self.model, self.topics, seed, delayed=self.delayed)
         self.model.book = governor.book
         self.box.namespaces = (ANOTHER,)
         random = Random(f"{seed} governed")
@@ -250,6 +280,7 @@ class Run:
                 "producer refused": self.model.refusals,
             }
             | ({} if self.governor is None else self.governor.done)
+            | ({} if self.compactor is None else self.compactor.done)
         )
 
     def _run(self, steps: int) -> None:
@@ -265,6 +296,8 @@ class Run:
             self.governor.start()
         if self.undertaker is not None:
             self.undertaker.look()
+        if self.compactor is not None:
+            self.compactor.start()
         if self.ending is not None:
             world.after(Random(world.seed).choice((0.2, 0.7, 1.5)), self.ending.ask)
         world.run(events=steps)
@@ -277,6 +310,8 @@ class Run:
 
     def _crash(self) -> None:
         if self._crash_every:
+            if self.compactor is not None:
+                self.compactor.crashes()
             self.box.crash(self.world.soon(0.3))
             self._crash_later()
 
@@ -322,6 +357,8 @@ class Run:
                 client.give_up()
         if self.governor is not None:
             self.governor.stopped = True
+        if self.compactor is not None:
+            self.compactor.calm_down()
         world.run(until=world.monotonic + 20)
         if self.limited:
             self.box.change(without_rates(self.box.settings))
@@ -334,6 +371,8 @@ class Run:
         for client in self.clients:
             client.stopped = True
         world.run(until=world.monotonic + 3)
+        if self.compactor is not None:
+            self.compactor.judge()
 
     def _read_what_is_retained(self, governor: Governor) -> None:
         """Readers see all that has a receipt and is not trimmed; then nothing is ruled any more."""

@@ -72,9 +72,10 @@ class Box:
         command: Sequence[str] | str = PULSARBOX,
         log: Path | None = None,
         host: str = "127.0.0.1",
+        ports: tuple[int, int] | None = None,
     ) -> None:
         self.data = data
-        self.port, self.web_port = (reserved_port(self, host) for _ in range(2))
+        self.port, self.web_port = ports or (reserved_port(self, host), reserved_port(self, host))
         self.log = log or data.with_name(f"{data.name}.log")
         self.process: subprocess.Popen[bytes] | None = None
         self._command = shlex.split(command) if isinstance(command, str) else list(command)

@@ -59,6 +59,7 @@ LIGHT = [
     ["admin", "--help"],
     ["admin", "topics", "--help"],
     ["admin", "tokens", "create", "--help"],
+    ["token", "create", "--help"],
     ["admin", "topics", "stats", "--help"],
     ["context", "list"],
     ["version"],
@@ -150,6 +151,32 @@ def test_listing_the_commands_loads_none_of_them() -> None:
         "assert 'pulsarbox.cli.start' not in sys.modules"
     )
     assert "click" in loaded_by(statement)
+
+
+AUTHENTICATION = {"bcrypt", "cryptography", "jwt", "passlib"}
+GUARDED = """
+from pulsarbox.broker.security.configured import authentication_of
+from pulsarbox.config import Settings
+import pulsarbox.server.daemon
+import pulsarbox.server.serving
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "loaded"),
+    [
+        ("", set()),
+        ("authenticationEnabled=True, authenticationProviders='tls'", set()),
+        ("tokenSecretKey='x', authenticationProviders='token'", set()),
+        ("authenticationEnabled=True, authenticationProviders='token', tokenSecretKey='eA==' * 11", {"jwt"}),
+        ("authenticationEnabled=True, authenticationProviders='basic', basicAuthConf='eA=='", {"passlib"}),
+    ],
+)
+def test_the_daemon_loads_what_checks_proofs_only_where_it_is_wanted(settings: str, loaded: set[str]) -> None:
+    made = f"try: authentication_of(Settings({settings}))\nexcept Exception: pass"
+    found = loaded_by(GUARDED + made) & AUTHENTICATION
+    # cryptography imports bcrypt by itself where that is installed.
+    assert found & {"jwt", "passlib"} == loaded if loaded else not found
 
 
 def test_the_settings_load_without_any_library() -> None:

@@ -5,9 +5,9 @@ end, whatever is compacted meanwhile, then goes on in the log; so it misses no d
 begin that early any more does it go on in the next view.
 
 What a subscription has acknowledged stands in its cursor, as always. Mark-delete passes the messages that are not in
-the view with the next one that is. Of the part of the view that was trimmed from the log the cursor knows nothing:
-there the subscription remembers how far it has come (``Behind``), and what was acknowledged out of order as long as it
-is in memory.
+the view with the next one that is. Of ledgers that were trimmed from the log, the cursor has what was acknowledged out
+of order in ranges of their own (``in_view``); and where they are before mark-delete, the subscription remembers how far
+it has come (``Behind``).
 """
 
 import logging
@@ -55,9 +55,7 @@ class CompactedReading:
         """What there is to be read that the log does not have; None: nothing."""
         self._behind_changed = False
         self._moved = False
-        """Mark-delete was moved, and nobody was told."""
-        self._early: set[At] = set()
-        """Acknowledged out of order in that part."""
+        """The cursor was changed, and nobody was told."""
         self._view: View | None = None
         """Where it is in the middle."""
         self._index = -1
@@ -86,7 +84,18 @@ class CompactedReading:
         """Begin with ``position`` (the first that is wanted), where the cursor has mark-delete ``mark``."""
         before = Position(position.ledger_id, position.entry_id - 1)
         self._set_behind(Behind(before, mark) if before < mark and self._compaction.view is not None else None)
-        self._early.clear()
+        self._forget_in_view()
+
+    def restore(self, behind: Behind | None) -> None:
+        """Go on with what the cursor's row has."""
+        self.behind = behind
+        self._forget_in_view()
+
+    def _forget_in_view(self) -> None:
+        """Of what was acknowledged out of order, what is known without."""
+        if self._cursor.in_view:
+            self._cursor.forget_in_view(self._cursor.mark_delete if self.behind is None else self.behind.through)
+            self._moved = True
 
     def _set_behind(self, behind: Behind | None) -> None:
         if behind != self.behind:
@@ -259,11 +268,11 @@ class CompactedReading:
 
     # Acknowledging
 
-    def _is_acked(self, position: Position) -> bool:
+    def _is_acked(self, position: At) -> bool:
+        if not self.claims(position):
+            return self._cursor.is_acked(*position)
         behind = self.behind
-        if behind is not None and position <= behind.up_to:
-            return position <= behind.through or position in self._early
-        return self._cursor.is_acked(*position)
+        return (behind is not None and position <= behind.through) or self._cursor.in_view.covers(*position)
 
     def _pass(self, position: Position, messages: int, size: int, *, acked: bool) -> None:
         """It has come to an entry."""
@@ -303,15 +312,19 @@ class CompactedReading:
         return bits & self._left.get(position, -1)
 
     def claims(self, position: At) -> bool:
-        """Whether an entry is none of the cursor's: the log does not have it any more."""
-        return self.behind is not None and position <= self.behind.up_to
+        """Whether an entry is none of the cursor's: the log does not have it any more. It may be of a ledger that went
+        while an earlier one stayed, because all who were there then had acknowledged it."""
+        if self.behind is not None and position <= self.behind.up_to:
+            return True
+        return position > self._cursor.mark_delete and position[0] not in self._ledger.ledgers
 
     def acknowledged(self, position: At) -> None:
         """An entry is acknowledged, and part of the cursor where it ``claims`` it not."""
+        if self.claims(position) and not self._is_acked(position):
+            self._cursor.acknowledge_in_view(*position)
+            self._moved = True
         if not self._outstanding:
             return
-        if self.claims(position):
-            self._early.add(position)
         if self._outstanding[0][0] <= position <= self._outstanding[-1][0]:
             self._acked.add(position)
         self._settle()
@@ -322,14 +335,18 @@ class CompactedReading:
         last: tuple[At, int, int] | None = None
         while outstanding and outstanding[0][0] <= position:
             last = self._popped()
-        if last is not None:
+        behind = self.behind
+        if behind is not None and position > behind.through:  # it may have been sent before a restart, and not since
+            self._set_behind(behind._replace(through=Position(*position)) if position <= behind.up_to else None)
+            self._forget_in_view()
+        if last is not None and (behind is None or last[0] > behind.up_to):
             self._come_to(*last)
         self._settle()
 
     def _settle(self) -> None:
         outstanding = self._outstanding
         last: tuple[At, int, int] | None = None
-        while outstanding and (outstanding[0][0] in self._acked or self._cursor_has(outstanding[0][0])):
+        while outstanding and (outstanding[0][0] in self._acked or self._is_acked(outstanding[0][0])):
             last = self._popped()
         if last is not None:
             self._come_to(*last)
@@ -340,21 +357,18 @@ class CompactedReading:
         self._left.pop(first[0], None)
         return first
 
-    def _cursor_has(self, position: At) -> bool:
-        return not self.claims(position) and self._cursor.is_acked(*position)
-
     def _come_to(self, position: At, messages: int, size: int) -> None:
         """Everything up to an entry of the view is acknowledged, what is not in it too."""
         behind = self.behind
         if behind is not None:
             if position <= behind.up_to:
-                self._early = {at for at in self._early if at > position}
                 self._set_behind(behind._replace(through=Position(*position)))
+                self._forget_in_view()
                 return
-            self._early.clear()
             self._set_behind(None)
         if self._cursor.acknowledge_through(Position(*position), messages, size):
             self._moved = True
+        self._forget_in_view()
 
     def keep(self, now: Now) -> None:
         """Have written what has changed."""

@@ -56,8 +56,7 @@ class Winners:
                 self._chunk(each)
             else:
                 if kind == WHOLE:
-                    for number in range(self._at, self._at + each[1]):
-                        self._set(number)
+                    self._set_all(self._at, self._at + each[1])
                 self._at += each[1]
             if len(self._latest) > self._most_keys:
                 self._narrow()
@@ -123,6 +122,14 @@ class Winners:
 
     def _set(self, number: int) -> None:
         self.bits[number >> 3] |= 1 << (number & 7)
+
+    def _set_all(self, first: int, end: int) -> None:
+        """The bits from ``first`` up to ``end``, whole bytes at once."""
+        low, high = (first + 7) >> 3, end >> 3
+        if low < high:
+            self.bits[low:high] = b"\xff" * (high - low)
+        for number in (*range(first, min(low << 3, end)), *range(max(high << 3, first), end)):
+            self._set(number)
 
     def _clear(self, number: int) -> None:
         self.bits[number >> 3] &= ~(1 << (number & 7))

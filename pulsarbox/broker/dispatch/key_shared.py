@@ -46,13 +46,23 @@ position_of = attrgetter("at")
 
 
 class Holder:
-    """Who holds unacknowledged entries of a slot, and how many."""
+    """Who holds unacknowledged entries of a slot, and how many; and how often others' entries had to wait for that."""
 
-    __slots__ = ("consumer", "entries")
+    __slots__ = ("blocked", "consumer", "entries")
 
     def __init__(self, consumer: Consumer) -> None:
         self.consumer = consumer
         self.entries = 1
+        self.blocked = 0
+
+
+class Draining(NamedTuple):
+    """A slot that has moved away from a consumer which holds entries of it still."""
+
+    slot: int
+    entries: int
+    blocked: int
+    """How often an entry of the slot could not go to its new consumer."""
 
 
 class Parcel:
@@ -97,6 +107,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._owners: dict[int, Consumer | None] = {}
         """What the selector said, until consumers change."""
         self._holders: dict[int, Holder] = {}
+        self._drained: dict[Consumer, int] = {}
+        """How many slots that had moved away from a consumer it holds nothing of any more."""
         self._ready: dict[Consumer, None] = {}
         """Consumers that can be sent to, as far as is known."""
         self._stirred: dict[Consumer, None] = {}
@@ -124,6 +136,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
         consumer.released = None
+        self._drained.pop(consumer, None)
         self.selector.remove(consumer)
         self._ready.pop(consumer, None)
         for each in held.values():
@@ -180,7 +193,10 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     def _drains(self, slot: int, owner: Consumer) -> bool:
         """Whether somebody else holds unacknowledged entries of the slot."""
         holder = self._holders.get(slot)
-        return holder is not None and holder.consumer is not owner
+        if holder is None or holder.consumer is owner:
+            return False
+        holder.blocked += 1
+        return True
 
     def _released(self, consumer: Consumer, held: Held) -> None:
         """A consumer holds one entry less."""
@@ -189,6 +205,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             holder.entries -= 1
             if not holder.entries:
                 del self._holders[held.slot]
+                if self._owner(held.slot) is not consumer:
+                    self._drained[consumer] = self._drained.get(consumer, 0) + 1
                 if held.slot in self._parked:
                     self._place(self._parked.pop(held.slot))
 
@@ -441,6 +459,18 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             if self.draining_slots():
                 return Reason.DRAINING
         return reason
+
+    def draining_of(self, consumer: Consumer) -> list[Draining]:
+        """The slots that have moved away from a consumer which holds entries of them still, in order."""
+        return [
+            Draining(slot, holder.entries, holder.blocked)
+            for slot, holder in sorted(self._holders.items())
+            if holder.consumer is consumer and self._owner(slot) is not consumer
+        ]
+
+    def drained_by(self, consumer: Consumer) -> int:
+        """How many such slots it has drained, since it came."""
+        return self._drained.get(consumer, 0)
 
     def draining_slots(self) -> dict[int, Consumer]:
         """Slots of which entries wait until somebody who has them no longer has acknowledged, and who that is."""

@@ -1,10 +1,11 @@
-"""CONNECT, PING, PONG, AUTH_RESPONSE."""
+"""CONNECT, PING, PONG."""
 
 from pulsarbox.broker.cnx import ServerCnx, State, with_index
+from pulsarbox.broker.handlers.authenticating import authenticate
 from pulsarbox.clock import Now
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.features import BROKER_ENTRY_METADATA_SINCE, broker_features, negotiated_version
-from pulsarbox.protocol.PulsarApi_pb2 import CommandAuthResponse, CommandConnect, CommandPing, CommandPong
+from pulsarbox.protocol.PulsarApi_pb2 import CommandConnect, CommandPing, CommandPong
 
 
 def connect(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
@@ -12,6 +13,8 @@ def connect(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
     settings = cnx.broker.core.settings
     cnx.client_version = command.client_version
     cnx.protocol_version = negotiated_version(command.protocol_version)
+    if cnx.broker.authentication is not None and not authenticate(cnx, cnx.broker.authentication, command, now):
+        return
     cnx.state = State.CONNECTED
     if (
         settings.exposingBrokerEntryMetadataToClientEnabled
@@ -19,7 +22,9 @@ def connect(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
         and cnx.protocol_version >= BROKER_ENTRY_METADATA_SINCE
     ):
         cnx.body_of = with_index
-    cnx.outbox.send(replies.connected(settings.maxMessageSize, cnx.protocol_version, broker_features()))
+    watched = settings.enableBrokerTopicListWatcher and settings.enableBrokerSideSubscriptionPatternEvaluation
+    features = broker_features(topic_watchers=watched, topic_watcher_reconcile=watched)
+    cnx.outbox.send(replies.connected(settings.maxMessageSize, cnx.protocol_version, features))
 
 
 def ping(cnx: ServerCnx, command: CommandPing, now: Now) -> None:
@@ -30,8 +35,3 @@ def ping(cnx: ServerCnx, command: CommandPing, now: Now) -> None:
 def pong(cnx: ServerCnx, command: CommandPong, now: Now) -> None:
     """The client gives one."""
     cnx.sign_of_life(now)
-
-
-def auth_response(cnx: ServerCnx, command: CommandAuthResponse, now: Now) -> None:
-    """No challenge was sent: an answer to one breaks the protocol."""
-    cnx.abort("AUTH_RESPONSE without a challenge")

@@ -106,7 +106,7 @@ class _Opening:
         self.producer.closed = True
         if self._cnx.coming.get(self.producer.producer_id) is self.producer:
             del self._cnx.coming[self.producer.producer_id]
-        self._cnx.outbox.send(replies.error(self._request_id, error.server_error, str(error)))
+        self._cnx.outbox.send(replies.error(self._request_id, self._cnx.code_of(error), str(error)))
 
     def _tell_queued(self, now: Now) -> None:
         if not self._admitted and not self.producer.closed:

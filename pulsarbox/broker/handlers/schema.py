@@ -16,7 +16,7 @@ def get_schema(cnx: ServerCnx, command: CommandGetSchema, now: Now) -> None:
         if stored is None:
             raise TopicNotFound(f"Topic {command.topic} has no such schema")
     except PulsarBoxError as error:
-        cnx.outbox.send(replies.get_schema_failed(command.request_id, error.server_error, str(error)))
+        cnx.outbox.send(replies.get_schema_failed(command.request_id, cnx.code_of(error), str(error)))
         return
     cnx.outbox.send(replies.get_schema_response(command.request_id, stored.schema, stored.version_bytes))
 
@@ -29,7 +29,7 @@ def get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchema, now:
             raise TopicNotFound(f"Topic {name} not found")
         stored = cnx.broker.schemas.bring(name, command.schema, now.wall)
     except PulsarBoxError as error:
-        cnx.outbox.send(replies.get_or_create_schema_failed(command.request_id, error.server_error, str(error)))
+        cnx.outbox.send(replies.get_or_create_schema_failed(command.request_id, cnx.code_of(error), str(error)))
         return
     reply = replies.get_or_create_schema_response(command.request_id, stored.version_bytes)
     cnx.broker.when_durable(lambda when: cnx.outbox.send(reply), now)

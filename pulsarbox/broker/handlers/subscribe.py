@@ -10,11 +10,12 @@ from pulsarbox.broker.non_persistent import NonPersistentTopic
 from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.policies.subscription_types import check_type_enabled
 from pulsarbox.broker.schemas import is_schema
+from pulsarbox.broker.security.standing import check_consumer
 from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.errors import NamingError, NotAllowed, PulsarBoxError, ServiceNotReady, SubscriptionNotFound
-from pulsarbox.names import parse_topic
+from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol import PulsarApi_pb2 as pulsar_api
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.metadata import key_values
@@ -39,7 +40,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     if key in cnx.opening:
         raise ServiceNotReady("Consumer is already present on the connection")
     name = parse_topic(command.topic)
-    _check(command)
+    _check(command, name)
     topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
     topic.admission.check_consumer()
     if command.HasField("schema") and is_schema(command.schema):
@@ -77,7 +78,7 @@ def _is_idle(topic: Topic) -> bool:
     return all(consumer.takes_any_schema for each in subscriptions for consumer in each.consumers)
 
 
-def _check(command: CommandSubscribe) -> None:
+def _check(command: CommandSubscribe, name: TopicName) -> None:
     if not command.subscription.strip():
         raise NamingError("Empty subscription name")
     if command.subscription == DEDUPLICATION_NAME or command.subscription.startswith(REPLICATION_PREFIX):
@@ -85,6 +86,8 @@ def _check(command: CommandSubscribe) -> None:
     if command.read_compacted:
         if command.subType not in (CommandSubscribe.Exclusive, CommandSubscribe.Failover):
             raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
+        if not name.persistent:
+            raise NotAllowed("readCompacted only valid on persistent topics")
 
 
 def _durable(
@@ -207,6 +210,7 @@ def _join(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription,
 def _attach(cnx: ServerCnx, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
     consumer = _consumer(cnx, command, subscription, subscription.topic.name.partition_index, now)
     try:
+        check_consumer(consumer)  # a permission may have gone while it was found where to begin
         subscription.topic.admission.check_consumer()
         subscription.topic.admission.check_consumer_of(subscription, command.subType)
         subscription.add_consumer(consumer, command.subType, now)
@@ -226,7 +230,7 @@ def _give_up(cnx: ServerCnx, command: CommandSubscribe, error: Exception) -> Non
     """The consumer cannot be opened: tell the client why."""
     if cnx.opening.get(_key(command)) == command.request_id:
         del cnx.opening[_key(command)]
-    code = error.server_error if isinstance(error, PulsarBoxError) else 0
+    code = cnx.code_of(error) if isinstance(error, PulsarBoxError) else 0
     cnx.outbox.send(replies.error(command.request_id, code, str(error)))
 
 

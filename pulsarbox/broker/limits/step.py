@@ -112,3 +112,5 @@ class Step:
             self._counted = more() if more is not None else NO_MORE
             self.on_top = NO_MORE
         self._more = more
+        most_messages, most_bytes = self.capacity  # what came on top of the limit before does not stay
+        self.left_messages, self.left_bytes = min(self.left_messages, most_messages), min(self.left_bytes, most_bytes)

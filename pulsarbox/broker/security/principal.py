@@ -15,3 +15,8 @@ class Principal(NamedTuple):
     """The authentication method that proved it: ``token``, ``basic``, ``tls``; ``anonymous`` where nothing did."""
     expires: int | None = None
     """When the proof ends, in milliseconds since 1970; None where it does not."""
+    original: str = ""
+    """For whom a proxy asks (X-Original-Principal, CONNECT.original_principal); empty where it asks for itself."""
+
+    def __str__(self) -> str:
+        return f"{self.role!r} for {self.original!r}" if self.original else repr(self.role)

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.cli.credentials import credentials_for
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.pulsar_admin.session import Session
 from pulsarbox.cli.target import ADMIN_VARIABLE, admin_target
@@ -29,8 +28,8 @@ def session_for(options: dict[str, Any]) -> Iterator[Session]:
     seconds = float(options.get("request_timeout") or SECONDS)
     web = Web(
         target.hosts,
-        secure=target.url.startswith("https:"),
-        credentials=credentials_for(options, file),
+        secure=target.secure,
+        credentials=target.credentials(options, file),
         seconds=seconds,
     )
     try:

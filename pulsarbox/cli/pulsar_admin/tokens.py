@@ -1,12 +1,10 @@
 """``pulsarbox admin tokens``: keys and tokens, as ``pulsar tokens`` makes them. No broker is asked."""
 
 import base64
-import os
 import secrets
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -15,6 +13,7 @@ from pulsarbox.cli.exits import Failed, Misused
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.pulsar_admin.values import pair, seconds
 from pulsarbox.cli.text import clean
+from pulsarbox.cli.token_files import read_token, write
 
 _SECRETS: Final = ("HS256", "HS384", "HS512")
 _PAIRS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
@@ -67,7 +66,7 @@ def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None
     if output is None:
         sys.stdout.buffer.write(data)
     else:
-        _write(output, data)
+        write(output, data)
 
 
 @tokens.command("create-key-pair")
@@ -84,8 +83,8 @@ def create_key_pair(algorithm: str, private: str, public: str) -> None:
     from pulsarbox.protocol.tokens import new_pair
 
     signing, checking = new_pair(algorithm)
-    _write(private, signing)
-    _write(public, checking, mode=0o644)
+    write(private, signing)
+    write(public, checking, mode=0o644)
 
 
 @tokens.command("create")
@@ -114,7 +113,7 @@ def create(
         more = dict(map(pair, headers))
         if _one_of(secret, private, "--private-key"):
             key = jwt.key_bytes(secret or "")
-            algorithm = jwt.secret_algorithm(key)
+            algorithm = jwt.secret_algorithms(key)[-1]
         else:
             key = jwt.private_key(jwt.key_bytes(private or ""))
         click.echo(jwt.create(claims, key, algorithm, more))
@@ -134,7 +133,7 @@ def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
     from pulsarbox.protocol.tokens import content
 
     try:
-        header, claims = content(_read(token, from_stdin, token_file))
+        header, claims = content(read_token(token, from_stdin, token_file, "TOKEN"))
     except ValueError as error:
         raise Misused(str(error)) from None
     click.echo(f"{clean(header)}\n---\n{clean(claims)}")
@@ -162,13 +161,15 @@ def validate(
 
     from pulsarbox.protocol import tokens as jwt
 
-    text = _read(token, from_stdin, token_file).strip()
+    text = read_token(token, from_stdin, token_file, "TOKEN").strip()
     key: Any
     try:
         if _one_of(secret, public, "--public-key"):
-            key, algorithms = jwt.key_bytes(secret or ""), list(jwt.SECRET_SIZES)
+            key = jwt.key_bytes(secret or "")
+            algorithms = jwt.secret_algorithms(key)
         else:
-            key, algorithms = jwt.public_key(jwt.key_bytes(public or "")), [algorithm]
+            key = jwt.public_key(jwt.key_bytes(public or ""))
+            algorithms = [algorithm]
     except ValueError as error:
         raise Misused(str(error)) from None
     try:
@@ -183,27 +184,3 @@ def _one_of(secret: str | None, other: str | None, option: str) -> bool:
     if (secret is None) == (other is None):
         raise Misused(f"give one of --secret-key and {option}")
     return secret is not None
-
-
-def _read(token: str | None, from_stdin: bool, token_file: str | None) -> str:
-    if token is not None:
-        return token
-    if from_stdin:
-        return sys.stdin.readline()
-    if token_file is not None:
-        try:
-            return Path(token_file).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise Misused(f"{token_file}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
-    found = os.environ.get("TOKEN")
-    if found is None:
-        raise Misused("name a token: as an argument, with --stdin or --token-file, or in $TOKEN")
-    return found
-
-
-def _write(file: str, data: bytes, mode: int = 0o600) -> None:
-    try:
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as out:
-            out.write(data)
-    except OSError as error:
-        raise Misused(f"{file}: {error.strerror}") from None

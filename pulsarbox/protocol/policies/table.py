@@ -215,7 +215,7 @@ _DELIVERY: Final = (
         "publish-rate",
         "How much may be published on a topic, in messages and bytes a second",
         PUBLISH_RATE,
-        Place("publishMaxMessageRate", "publishRate", by_cluster=True, superuser=True),
+        Place("publishMaxMessageRate", "publishRate", by_cluster=True),
         Place("publishRate", "publishRate", blank=Blank.KEEPS, unset=NO_CONTENT),
     ),
     PolicyRow(

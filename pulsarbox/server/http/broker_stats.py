@@ -179,9 +179,11 @@ def _report(broker: Broker, bundles: dict[str, Stats], now: Now) -> Stats:
     cpu = PROCESS.percent()
     unlimited = {"usage": 0.0, "limit": -1000.0}
     names = sorted(bundles)
+    found = broker.endpoints
+    urls = {"webServiceUrl": found.web_url, "webServiceUrlTls": found.web_url_tls}
+    urls |= {"pulsarServiceUrl": found.broker_url, "pulsarServiceUrlTls": found.broker_url_tls}
     return {
-        "webServiceUrl": broker.endpoints.web_url,
-        "pulsarServiceUrl": broker.endpoints.broker_url,
+        **{name: url for name, url in urls.items() if url},
         "persistentTopicsEnabled": True,
         "nonPersistentTopicsEnabled": broker.core.settings.enableNonPersistentTopics,
         "cpu": {"usage": cpu * processors, "limit": 100.0 * processors},
@@ -213,7 +215,7 @@ def _report(broker: Broker, bundles: dict[str, Stats], now: Now) -> Stats:
 
 
 def _host(broker: Broker) -> str:
-    return broker.endpoints.web_url.partition("://")[2].rpartition(":")[0]
+    return broker.endpoints.host
 
 
 ROUTES = (

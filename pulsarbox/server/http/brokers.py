@@ -3,25 +3,41 @@
 import re
 from typing import Any, Final
 
+from pulsarbox.clock import Now
 from pulsarbox.config.settings import settings_table
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
 from pulsarbox.server.http.bundles import bundle_of
-from pulsarbox.server.http.call import DONE, Answer, Call, answer, plain
+from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, plain
 from pulsarbox.server.http.routes import Permission, Route
 
 
-def health(call: Call) -> Answer:
-    """Whether the box works. Answered, like everything, when no change of the metadata waits for the disk."""
+def health(call: Call) -> Later:
+    """Whether the box works: a message is published, stored and read back before this is answered."""
     asked = call.query.get("brokerId")
     if asked and asked != _broker_id(call):
         raise NotFound(f"Broker id '{asked}' not found in available brokers.")
+    later = Later()
+
+    def checked(error: Exception | None, now: Now) -> None:
+        if error is None:
+            later.give(plain("ok"))
+        else:
+            later.failed(error)
+
+    call.broker.health.run(checked, call.now)
+    return later
+
+
+def ready(call: Call) -> Answer:
+    """Whether the box serves. Answered, like everything, when no change of the metadata waits for the disk."""
     return plain("ok")
 
 
 def leader(call: Call) -> Answer:
     """The broker that leads the others: the one there is."""
-    return answer({"serviceUrl": call.broker.endpoints.web_url, "brokerId": _broker_id(call)})
+    endpoints = call.broker.endpoints
+    return answer({"serviceUrl": endpoints.web_url or endpoints.web_url_tls, "brokerId": _broker_id(call)})
 
 
 def owned(call: Call) -> Answer:
@@ -38,7 +54,7 @@ OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_activ
 
 
 def _broker_id(call: Call) -> str:
-    return call.broker.endpoints.web_url.partition("://")[2]
+    return call.broker.endpoints.broker_id
 
 
 def shut_down(call: Call) -> Answer:
@@ -85,9 +101,9 @@ def delete_dynamic(call: Call) -> Answer:
 
 
 def runtime(call: Call) -> Answer:
-    """Every setting as it is now, as texts."""
+    """Every setting as it is now, as texts; no secrets."""
     settings = call.broker.core.settings
-    return answer({row.name: _text(getattr(settings, row.name)) for row in settings_table()})
+    return answer({row.name: _text(row.shown(getattr(settings, row.name))) for row in settings_table()})
 
 
 def _text(value: object) -> str:
@@ -120,8 +136,10 @@ def cluster(call: Call) -> Answer:
     """Where the cluster is."""
     if call.path["cluster"] != call.broker.core.settings.clusterName:
         raise NotFound("Cluster does not exist")
-    endpoints = call.broker.endpoints
-    return answer({"serviceUrl": endpoints.web_url, "brokerServiceUrl": endpoints.broker_url} | PLAIN_CLUSTER)
+    found = call.broker.endpoints
+    urls = {"serviceUrl": found.web_url, "serviceUrlTls": found.web_url_tls}
+    urls |= {"brokerServiceUrl": found.broker_url, "brokerServiceUrlTls": found.broker_url_tls}
+    return answer({name: url for name, url in urls.items() if url} | PLAIN_CLUSTER)
 
 
 PLAIN_CLUSTER: dict[str, Any] = {
@@ -130,11 +148,11 @@ PLAIN_CLUSTER: dict[str, Any] = {
     "brokerClientTlsEnabledWithKeyStore": False,
     "migrated": False,
 }
-"""What is left to say of a cluster without TLS."""
+"""What is left to say of a cluster whose one broker talks to no other."""
 
 ROUTES = (
     Route("GET", "/admin/v2/brokers/health", Permission.ANYONE, health),
-    Route("GET", "/admin/v2/brokers/ready", Permission.ANYONE, health),
+    Route("GET", "/admin/v2/brokers/ready", Permission.ANYONE, ready),
     Route("GET", "/admin/v2/brokers/version", Permission.ANYONE, version),
     Route("GET", "/admin/v2/brokers/leaderBroker", Permission.SUPERUSER, leader),
     Route("POST", "/admin/v2/brokers/shutdown", Permission.SUPERUSER, shut_down),
@@ -147,6 +165,6 @@ ROUTES = (
     Route("GET", "/admin/v2/brokers/internal-configuration", Permission.SUPERUSER, internal),
     Route("GET", "/admin/v2/brokers", Permission.SUPERUSER, brokers),
     Route("GET", "/admin/v2/brokers/{cluster}", Permission.SUPERUSER, brokers),
-    Route("GET", "/admin/v2/clusters", Permission.ANYONE, clusters),
+    Route("GET", "/admin/v2/clusters", Permission.NAMED, clusters),
     Route("GET", "/admin/v2/clusters/{cluster}", Permission.SUPERUSER, cluster),
 )

@@ -99,6 +99,8 @@ class Call:
     """The listener that its X-Pulsar-ListenerName header names; empty where there is none."""
     principal: Principal | None = None
     """Who asks; None where authentication is off."""
+    secure: bool = False
+    """Whether it came over TLS."""
 
     def json(self) -> Any:
         """The body, None for an empty one. Raises BadRequest."""

@@ -83,7 +83,7 @@ def _instant(text: str) -> int:
 
 
 ROUTES = (
-    Route("GET", "/pulsarbox/v1/clock", Permission.ANYONE, clock),
+    Route("GET", "/pulsarbox/v1/clock", Permission.NAMED, clock),
     Route("POST", "/pulsarbox/v1/clock/advance", Permission.SUPERUSER, advance),
     Route("PUT", "/pulsarbox/v1/clock", Permission.SUPERUSER, set_to),
 )

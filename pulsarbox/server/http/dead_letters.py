@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pulsarbox.broker.keeping import drops_dead_letters, for_dead_letters
 from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
@@ -53,8 +54,20 @@ def put(call: Call) -> Later:
     policy = DeadLetterPolicy.read(call.json(), call.topic(), call.path["subscription"])
     if policy.initial_subscription:
         check_name(policy.initial_subscription)
+    may_fill(call, policy)
     call.broker.core.office.prepare(policy, call.now)
     return _set(call, found, policy)
+
+
+def may_fill(call: Call, policy: DeadLetterPolicy) -> None:
+    """Raises AuthorizationError where the one who asks may not produce to the topic that the box is to fill.
+
+    It may be in another tenant, which the permission of the route says nothing about.
+    """
+    authorization = call.broker.core.authorization
+    authorization.require_on_topic(call.principal, policy.topic, (PRODUCE,))
+    if policy.initial_subscription:
+        authorization.require_on_topic(call.principal, policy.topic, (CONSUME,), policy.initial_subscription)
 
 
 def delete(call: Call) -> Later:
@@ -106,7 +119,7 @@ def _row(topic: PersistentTopic) -> dict[str, Any]:
 _POLICY: Final = "/pulsarbox/v1/dead-letter-policy/{domain}/{tenant}/{namespace}/{topic}/{subscription}"
 
 ROUTES = (
-    Route("GET", _POLICY, Permission.TOPIC_USER, get),
+    Route("GET", _POLICY, Permission.TOPIC_CONSUMER, get),
     Route("POST", _POLICY, Permission.TENANT_ADMIN, put),
     Route("DELETE", _POLICY, Permission.TENANT_ADMIN, delete),
     Route("GET", "/pulsarbox/v1/dead-letters/{tenant}/{namespace}", Permission.NAMESPACE_USER, listing),

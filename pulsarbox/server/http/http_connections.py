@@ -7,7 +7,7 @@ wire in plain text and with a traceback in the log; here they have a bound, and 
 import asyncio
 import json
 import logging
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
@@ -15,7 +15,9 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from pulsarbox.config import Settings
-from pulsarbox.server.logs import Sparing, and_more
+from pulsarbox.server.gate import Gate
+from pulsarbox.server.peers import common_name, is_secure
+from pulsarbox.server.wrong_port import PULSAR, TLS, Doors, advice, answer, spoken
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +30,12 @@ TAKEN_SECONDS_MAX: Final = 60.0
 class Server(web.Server):
     """All connections of the port."""
 
-    def __init__(self, handler: Any, settings: Settings) -> None:
+    def __init__(self, handler: Any, settings: Settings, gate: Gate, doors: Doors) -> None:
+        self.gate = gate
+        self.doors = doors
         self.idle_seconds = settings.httpServerIdleTimeout / 1000
         self._most = settings.maxHttpServerConnections
         self._max_body = settings.httpMaxRequestSize
-        self._refusals = Sparing()
         super().__init__(
             handler,
             request_factory=self._request,
@@ -57,46 +60,81 @@ class Server(web.Server):
         writer: AbstractStreamWriter,
         task: "asyncio.Task[None]",
     ) -> web.BaseRequest:
+        assert isinstance(protocol, HttpConnection)
+        protocol.has_asked()
         return web.BaseRequest(message, payload, protocol, writer, task, self._loop, client_max_size=self._max_body)
 
-    def is_too_many(self, address: str) -> bool:
-        """Whether the connection that has just come is one too many. Not each of them is a line of the log."""
-        if not self._most or len(self.connections) <= self._most:
-            return False
-        left_out = self._refusals.due()
-        if left_out is not None:
-            log.warning(
-                "closing the HTTP connection of %s: maxHttpServerConnections allows no more than %d%s",
-                address, self._most, and_more(left_out),
-            )  # fmt: skip
-        return True
+    def refusal(self, host: str, secure: bool) -> str | None:
+        """Why the connection that has just come is one too many; None where it is not."""
+        if self._most and len(self.connections) > self._most:
+            return f"maxHttpServerConnections allows no more than {self._most}"
+        return None if secure else self.gate.refusal(host)  # a TLS port has asked before it shook hands
 
 
 class HttpConnection(web.RequestHandler):
     """One connection."""
 
-    __slots__ = ("_idle_since", "_idle_timer", "_server")
+    __slots__ = ("_counted", "_host", "_idle_since", "_idle_timer", "_new", "_server", "certificate", "secure")
 
     def __init__(self, server: Server, *, loop: asyncio.AbstractEventLoop, **more: Any) -> None:
         super().__init__(server, loop=loop, **more)
         self._server = server
         self._idle_since = loop.time()
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._host = ""
+        self._counted = False
+        self._new = True
+        """No request has come yet."""
+        self.secure = False
+        """Whether it is over TLS."""
+        self.certificate = ""
+        """The common name in the certificate that the client has shown; empty where there was none."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
         super().connection_made(transport)
-        if self._server.is_too_many(str((transport.get_extra_info("peername") or "?")[0])):
-            assert isinstance(transport, asyncio.Transport)
-            transport.abort()
+        self._host = str((transport.get_extra_info("peername") or "?")[0])
+        self.secure, self.certificate = is_secure(transport), common_name(transport)
+        gate = self._server.gate
+        refusal = self._server.refusal(self._host, self.secure)
+        if refusal is not None:
+            gate.tell("HTTP refused", "closing the HTTP connection of %s: %s", self._host, refusal)
+            _abort(transport)
+            return
+        gate.enters(self._host)
+        self._counted = True
+        self._idle_timer = self._loop.call_later(self._server.idle_seconds, self._look)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came in. The first of all say whether it is HTTP that the client speaks."""
+        if self._new and (what := spoken(data[:4])) in (TLS, PULSAR):
+            self._turn_away(what)
         else:
-            self._idle_timer = self._loop.call_later(self._server.idle_seconds, self._look)
+            super().data_received(data)
+
+    def _turn_away(self, what: str) -> None:
+        text = advice(what, self.secure, True, self._server.doors)
+        self._server.gate.tell(
+            "HTTP wrong port", "closing the HTTP connection of %s: it speaks %s: %s", self._host, what, text
+        )
+        if self.transport is not None:
+            self.transport.write(answer(what, text))
+        self.force_close()
+
+    def has_asked(self) -> None:
+        """A whole request has come: its line and its headers."""
+        if self._new and self._counted:
+            self._server.gate.known(self._host)
+        self._new = False
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """It is gone."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
+        if self._counted:
+            self._counted = False
+            self._server.gate.leaves(self._host, half_open=self._new)
         super().connection_lost(exc)
 
     def _look(self) -> None:
@@ -118,9 +156,8 @@ class HttpConnection(web.RequestHandler):
                 return await super().finish_response(*parts)
         except TimeoutError:
             log.warning("a client took more than %g s to read an answer", TAKEN_SECONDS_MAX)
-            transport = self.transport
-            if isinstance(transport, asyncio.Transport):
-                transport.abort()
+            if self.transport is not None:
+                _abort(self.transport)
             raise ConnectionResetError from None
         finally:
             self._idle_since = self._loop.time()
@@ -153,3 +190,8 @@ class HttpConnection(web.RequestHandler):
         answer = web.Response(status=status, text=body, content_type="application/json", headers=headers)
         answer.force_close()
         return answer
+
+
+def _abort(transport: asyncio.BaseTransport) -> None:
+    """Close at once. uvloop's own transports are no subclasses of asyncio's."""
+    cast(asyncio.Transport, transport).abort()

@@ -5,24 +5,32 @@ been told, refusals such as "exists already" among it, is still so after a crash
 """
 
 import asyncio
-import json
 import logging
 import socket
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
+from pulsarbox.server.http.audit import Audit, printable
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
-from pulsarbox.server.http.http_connections import Server
-from pulsarbox.server.http.routes import Match, split_path
+from pulsarbox.server.http.http_connections import HttpConnection, Server
+from pulsarbox.server.http.permitting import permit
+from pulsarbox.server.http.routes import Match, Permission, split_path
 from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
+from pulsarbox.server.http.who import who_asks
 from pulsarbox.server.sampling import Sampling
 from pulsarbox.server.shell import Shell
+
+if TYPE_CHECKING:
+    from pulsarbox.server.certificates import Certificates
+    from pulsarbox.server.tls_port import TlsPort
 
 log = logging.getLogger(__name__)
 
@@ -46,47 +54,74 @@ class HttpServer:
         self._shell = shell
         self._routes = all_routes()
         self._runner: web.ServerRunner | None = None
+        self._tls: TlsPort | None = None
         self._body_seconds = 0.0
         """How long a body may take to come."""
         self._body_max = 0
         self._sampling = Sampling(shell)
+        self._audit = Audit(shell.broker.refusals)
 
-    async def start(self, sockets: list[socket.socket]) -> None:
-        """Serve on sockets that listen."""
+    async def start(
+        self,
+        sockets: list[socket.socket],
+        tls_sockets: Sequence[socket.socket] = (),
+        certificates: "Certificates | None" = None,
+    ) -> None:
+        """Serve on sockets that listen; on ``tls_sockets`` over TLS."""
         # The library's own access log is off: what is worth a line is a change, and `_serve` writes it.
         settings = self._shell.broker.core.settings
-        server = Server(self._serve, settings)
+        server = Server(self._serve, settings, self._shell.gate, self._shell.doors)
         self._body_seconds = server.idle_seconds
         self._body_max = settings.httpMaxRequestSize
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS_MAX)
         await self._runner.setup()
         for each in sockets:
             await web.SockSite(self._runner, each, backlog=BACKLOG).start()
+        if certificates is not None:
+            from pulsarbox.server.tls_port import TlsPort
+
+            seconds = settings.tlsHandshakeTimeoutSeconds
+            shell = self._shell
+            self._tls = TlsPort(tls_sockets, server, certificates, shell.gate, shell.doors, web=True, seconds=seconds)
+            self._tls.start()
         self._sampling.start()
 
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
         self._sampling.stop()
+        if self._tls is not None:
+            self._tls.stop()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
+        # Before its body is read: who may not ask anything does not get to send one.
+        who = who_asks(request, self._shell, self._permission(request))
+        if isinstance(who, Answer):
+            return self._unread(request, who, None)
         body = await self._body(request)
         if isinstance(body, Answer):
-            return _unread(request, body)
-        found = self._given(request, body)
+            return self._unread(request, body, who)
+        found = self._given(request, body, who)
         if isinstance(found, Pieces):
             return await stream(request, found, SERVER)
         given = await self._durable(await self._there(found))
-        if request.method not in ("GET", "HEAD", "OPTIONS") and not request.raw_path.startswith("/topics/"):
-            _tell(request, given)
+        self._audit.tell(request, given, who, self._shell.now())
         # 204 has no body, and so no type of one.
         headers = {**SERVER, **given.headers}
         if given.status != 204:
             headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)
+
+    def _unread(self, request: web.BaseRequest, given: Answer, who: Principal | None) -> web.Response:
+        """The answer to a request whose body was not read to its end: after it nothing else can be read."""
+        headers = {**SERVER, "Content-Type": given.content_type}
+        response = web.Response(status=given.status, body=given.body, headers={**headers, **given.headers})
+        response.force_close()
+        self._audit.tell(request, given, who, self._shell.now())
+        return response
 
     async def _body(self, request: web.BaseRequest) -> bytes | Answer:
         """All of the body, or why it is not read to its end."""
@@ -106,12 +141,21 @@ class HttpServer:
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
             return refusal(400, f"The body cannot be read: {error}")
 
-    def _given(self, request: web.BaseRequest, body: bytes) -> Answer | Later | Pieces:
+    def _permission(self, request: web.BaseRequest) -> Permission | None:
+        """What the route of a request asks for, None where there is no route."""
+        try:
+            match = self._match(request.method, request.rel_url.raw_path)
+        except PulsarBoxError:
+            return None
+        return match.route.permission if isinstance(match, Match) else None
+
+    def _given(self, request: web.BaseRequest, body: bytes, who: Principal | None) -> Answer | Later | Pieces:
         """The handler's answer, there or not yet, or what its failure means to the client."""
         try:
             match = self._match(request.method, request.rel_url.raw_path)
             if isinstance(match, Answer):
                 return match
+            assert isinstance(request.protocol, HttpConnection)
             call = Call(
                 self._shell.broker,
                 self._shell.now(),
@@ -120,12 +164,15 @@ class HttpServer:
                 body,
                 request.headers.get("Host", ""),
                 request.headers.get("X-Pulsar-ListenerName", "").strip(),
+                who,
+                request.protocol.secure,
             )
+            permit(call, match.route.permission)
             return match.route.handler(call)
         except PulsarBoxError as error:
             return refusal(error.http_status, str(error))
         except Exception:
-            log.exception("%s %s failed", request.method, _printable(request.raw_path))
+            log.exception("%s %s failed", request.method, printable(request.raw_path))
             return refusal(500, FAILED)
         finally:
             self._shell.kick()
@@ -138,13 +185,13 @@ class HttpServer:
             return match
         others = self._routes.methods(segments)
         if not others:
-            raise NotFound(f"There is nothing at {_printable(raw_path)}")
+            raise NotFound(f"There is nothing at {printable(raw_path)}")
         allowed = [*(["HEAD"] if "GET" in others else []), *others, "OPTIONS"]
         headers = MappingProxyType({"Allow": ",".join(allowed)})
         if method == "OPTIONS":
             return Answer(200, ", ".join(allowed).encode(), "text/plain", headers)
         reason = (
-            f"{_printable(raw_path)} is there for {', '.join(others)}, not for {method}"
+            f"{printable(raw_path)} is there for {', '.join(others)}, not for {method}"
             if method in _METHODS
             else f"{method} is not a method of this API"
         )
@@ -185,38 +232,3 @@ class HttpServer:
             except TimeoutError:
                 return refusal(ServiceNotReady.http_status, "The store did not take the change in time; it may yet")
         return given
-
-
-def _unread(request: web.BaseRequest, given: Answer) -> web.Response:
-    """The answer to a request whose body was not read to its end: after it nothing else can be read."""
-    headers = {**SERVER, "Content-Type": given.content_type}
-    response = web.Response(status=given.status, body=given.body, headers=headers)
-    response.force_close()
-    path = _printable(request.raw_path)
-    log.info("%s: %s %s: refused with %d", request.remote, request.method, path, given.status)
-    return response
-
-
-def _tell(request: web.BaseRequest, given: Answer) -> None:
-    """One line for an administrator's action: who, what, and how it ended. Messages that come by HTTP are none."""
-    who, path = request.remote or "?", _printable(request.raw_path)
-    reason = "" if given.status < 400 else _reason(given)
-    fields = {"who": who, "method": request.method, "path": path, "status": given.status}
-    log.log(
-        logging.WARNING if given.status in (401, 403) or given.status >= 500 else logging.INFO,
-        "%s: %s %s: %s",
-        who, request.method, path, f"refused with {given.status}: {reason}" if reason else f"done ({given.status})",
-        extra={"fields": fields | ({"reason": reason} if reason else {})},
-    )  # fmt: skip
-
-
-def _reason(given: Answer) -> str:
-    try:
-        return str(json.loads(given.body)["reason"])
-    except (ValueError, TypeError, KeyError):
-        return given.body[:200].decode(errors="replace")
-
-
-def _printable(raw_path: str) -> str:
-    """A path as the client sent it, fit for one line of a log."""
-    return raw_path[:500].encode("ascii", "backslashreplace").decode()

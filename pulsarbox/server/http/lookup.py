@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from pulsarbox.broker.endpoints import Place
 from pulsarbox.config.listeners import host_in_url
 from pulsarbox.errors import NotFound
 from pulsarbox.names import TopicName
@@ -16,16 +17,16 @@ def lookup(call: Call) -> Answer:
     _require_namespace(call, call.topic())
     endpoints = call.broker.endpoints
     place = endpoints.of(listener)
-    broker_url, web_url = place.url, place.web_url
     if not endpoints.fixed and (reached := _reached(call.host)):
-        # The client knows no other name that is sure to work. To which port the other one is mapped, nobody here knows.
+        # The client knows no other name that is sure to work. To which port the others are mapped, nobody here knows.
         host, port = reached
-        broker_url, web_url = f"pulsar://{host}:{urlsplit(broker_url).port}", f"http://{host}{port}"
-    tls = {"brokerUrlTls": place.url_tls} if place.url_tls else {}
-    tls |= {"httpUrlTls": place.web_url_tls} if place.web_url_tls else {}
+        own = f"{'https' if call.secure else 'http'}://{host}{port}"
+        place = Place(*(_at(host, url) for url in place))
+        place = place._replace(web_url_tls=own) if call.secure else place._replace(web_url=own)
+    urls = {"brokerUrl": place.url, "brokerUrlTls": place.url_tls, "httpUrl": place.web_url}
+    urls |= {"httpUrlTls": place.web_url_tls, "nativeUrl": place.url}
     # C++ takes a missing brokerUrlSsl for a null pointer.
-    urls = {"brokerUrl": broker_url, "httpUrl": web_url, "nativeUrl": broker_url, "brokerUrlSsl": ""}
-    return answer(urls | tls)
+    return answer({name: url for name, url in urls.items() if url} | {"brokerUrlSsl": ""})
 
 
 def bundle(call: Call) -> Answer:
@@ -38,6 +39,12 @@ def bundle(call: Call) -> Answer:
 def _require_namespace(call: Call, topic: TopicName) -> None:
     if not call.broker.tenants.has_namespace(topic.namespace):
         raise NotFound("Namespace not found")
+
+
+def _at(host: str, url: str) -> str:
+    """A URL with another host, empty as before."""
+    found = urlsplit(url)
+    return url and f"{found.scheme}://{host}:{found.port}"
 
 
 def _reached(given: str) -> tuple[str, str] | None:
@@ -54,5 +61,5 @@ _TOPIC = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
     Route("GET", _TOPIC, Permission.TOPIC_USER, lookup),
-    Route("GET", f"{_TOPIC}/bundle", Permission.TOPIC_USER, bundle),
+    Route("GET", f"{_TOPIC}/bundle", Permission.NAMESPACE_USER, bundle),
 )

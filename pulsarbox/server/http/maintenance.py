@@ -141,7 +141,7 @@ def offline_backlog(call: Call) -> Answer:
 def _offline(name: TopicName, call: Call) -> dict[str, Any]:
     return {
         "topicName": f"{name.namespace}/{name.domain}/{name.local}",
-        "brokerName": call.broker.endpoints.web_url.partition("://")[2].rpartition(":")[0],
+        "brokerName": call.broker.endpoints.host,
         "storageSize": 0,
         "totalMessages": 0,
         "messageBacklog": 0,
@@ -177,8 +177,8 @@ ROUTES = (
     Route("DELETE", f"{_TOPIC}/truncate", Permission.TENANT_ADMIN, truncate),
     Route("POST", f"{_TOPIC}/trim", Permission.TENANT_ADMIN, trim),
     Route("POST", f"{_TOPIC}/createMissedPartitions", Permission.TENANT_ADMIN, create_missing),
-    Route("PUT", f"{_TOPIC}/backlogSize", Permission.TOPIC_USER, backlog_size),
-    Route("GET", f"{_TOPIC}/getMessageIdByIndex", Permission.TOPIC_USER, message_id_by_index),
+    Route("PUT", f"{_TOPIC}/backlogSize", Permission.TOPIC_CONSUMER, backlog_size),
+    Route("GET", f"{_TOPIC}/getMessageIdByIndex", Permission.TOPIC_CONSUMER, message_id_by_index),
     Route("GET", f"{_TOPIC}/internal-info", Permission.TOPIC_USER, internal_info),
-    Route("GET", f"{_TOPIC}/backlog", Permission.TOPIC_USER, offline_backlog),
+    Route("GET", f"{_TOPIC}/backlog", Permission.TOPIC_CONSUMER, offline_backlog),
 )

@@ -136,9 +136,11 @@ def by_time(call: Call) -> Later:
 def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) -> None:
     def read(entry: Entry, when: Now) -> None:
         try:
-            later.give(entry_answer(entry))
-        except (NotSupported, PersistenceError) as error:
+            given = entry_answer(entry)
+        except Exception as error:  # whatever a client has put into it, somebody waits for an answer
             later.failed(error)
+        else:
+            later.give(given)
 
     topic.read_entry(position, read, later.failed, now)
 
@@ -205,9 +207,9 @@ def _expanded(payload: bytes, metadata: MessageMetadata) -> bytes:
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_USER, peek),
-    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_USER, by_id),
-    Route("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_USER, examine),
-    Route("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_USER, last),
-    Route("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_USER, by_time),
+    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_CONSUMER, peek),
+    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_CONSUMER, by_id),
+    Route("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_CONSUMER, examine),
+    Route("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_CONSUMER, last),
+    Route("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_CONSUMER, by_time),
 )

@@ -11,8 +11,13 @@ from pulsarbox.server.metrics.scrape import scrape
 
 def metrics(call: Call) -> Pieces:
     """Everything that is measured. Pulsar sends `/metrics` on to `/metrics/`; here both answer."""
-    if call.broker.core.settings.authenticateMetricsEndpoint:
-        raise AuthenticationError("authenticateMetricsEndpoint is on, and there is no authentication yet")
+    if call.broker.core.settings.authenticateMetricsEndpoint and call.principal is None:
+        off = (
+            ""
+            if call.broker.authentication
+            else ": authenticateMetricsEndpoint is on, and authenticationEnabled is not"
+        )
+        raise AuthenticationError(f"Authentication required{off}")
     return Pieces(CONTENT_TYPE, scrape(call.broker, call.now))
 
 

@@ -94,7 +94,7 @@ ROUTES = (
     Route("DELETE", _NAMESPACE, Permission.TENANT_ADMIN, delete),
     Route("GET", f"{_NAMESPACE}/topics", Permission.NAMESPACE_USER, topics),
     Route("GET", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, replication),
-    Route("POST", f"{_NAMESPACE}/replication", Permission.SUPERUSER, set_replication),
+    Route("POST", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, set_replication),
     Route("GET", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, allowed_clusters),
-    Route("POST", f"{_NAMESPACE}/allowedClusters", Permission.SUPERUSER, set_allowed_clusters),
+    Route("POST", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, set_allowed_clusters),
 )

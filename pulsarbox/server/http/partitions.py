@@ -5,6 +5,7 @@ from typing import Any
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.server.http.call import DONE, Answer, Call, answer, kind_of, texts
 from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.http.targets import check_is_users
 
 
 def partitioned_topics(call: Call) -> Answer:
@@ -32,6 +33,7 @@ def get(call: Call) -> Answer:
 def create(call: Call) -> Answer:
     """Create a partitioned topic."""
     topic, body = call.topic(), call.json()
+    check_is_users(topic)
     properties = {}
     if isinstance(body, dict):
         properties = texts(body.get("properties"), "Properties of a topic")

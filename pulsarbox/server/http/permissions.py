@@ -1,4 +1,4 @@
-"""Permissions of roles: on namespaces, on topics, on subscriptions. They are kept; nobody is asked for a name yet."""
+"""Permissions of roles: on namespaces, on topics, on subscriptions."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ def of_namespace(call: Call) -> Answer:
 def grant(call: Call) -> Answer:
     """Let a role do what the body lists, in a namespace."""
     _require(call, "Topic's namespace does not exist")
-    call.broker.permissions.grant(call.namespace(), call.path["role"], check_actions(_body(call, "Actions")))
+    call.broker.permissions.grant(call.namespace(), call.path["role"], check_actions(_body(call, "Actions")), call.now)
     return DONE
 
 
 def revoke(call: Call) -> Answer:
     """Let a role do nothing in a namespace."""
-    call.broker.permissions.revoke(call.namespace(), call.path["role"])
+    call.broker.permissions.revoke(call.namespace(), call.path["role"], call.now)
     return DONE
 
 
@@ -40,13 +40,15 @@ def of_subscriptions(call: Call) -> Answer:
 def grant_subscription(call: Call) -> Answer:
     """Keep a subscription for the roles that the body lists; for nobody in particular where it lists none."""
     roles = check_roles(_body(call, "Roles"))
-    call.broker.permissions.grant_subscription(call.namespace(), call.path["subscription"], roles)
+    call.broker.permissions.grant_subscription(call.namespace(), call.path["subscription"], roles, call.now)
     return DONE
 
 
 def revoke_subscription(call: Call) -> Answer:
     """A subscription is not kept for a role any more."""
-    call.broker.permissions.revoke_subscription(call.namespace(), call.path["subscription"], call.path["role"])
+    call.broker.permissions.revoke_subscription(
+        call.namespace(), call.path["subscription"], call.path["role"], call.now
+    )
     return DONE
 
 
@@ -62,13 +64,13 @@ def grant_topic(call: Call) -> Answer:
     """Let a role do what the body lists, with one topic."""
     body = call.json()
     actions = check_actions([] if body is None else body)  # as in Pulsar
-    call.broker.permissions.grant_topic(_existing(call, call.topic()), call.path["role"], actions)
+    call.broker.permissions.grant_topic(_existing(call, call.topic()), call.path["role"], actions, call.now)
     return DONE
 
 
 def revoke_topic(call: Call) -> Answer:
     """Let a role do nothing with a topic beyond what it may in the namespace."""
-    call.broker.permissions.revoke_topic(_existing(call, call.topic()), call.path["role"])
+    call.broker.permissions.revoke_topic(_existing(call, call.topic()), call.path["role"], call.now)
     return DONE
 
 
@@ -76,14 +78,14 @@ def grant_topics(call: Call) -> Answer:
     """The same for several topics of a namespace: ``[{"topic", "role", "actions"}]``. All, or none of them."""
     wanted = [(*each, check_actions(option.get("actions") or [])) for each, option in _options(call)]
     for topic, role, actions in wanted:
-        call.broker.permissions.grant_topic(topic, role, actions)
+        call.broker.permissions.grant_topic(topic, role, actions, call.now)
     return DONE
 
 
 def revoke_topics(call: Call) -> Answer:
     """The same for several topics of a namespace: ``[{"topic", "role"}]``. All, or none of them."""
     for (topic, role), _ in list(_options(call)):
-        call.broker.permissions.revoke_topic(topic, role)
+        call.broker.permissions.revoke_topic(topic, role, call.now)
     return DONE
 
 
@@ -137,6 +139,6 @@ ROUTES = (
     Route("GET", _TOPIC, Permission.TENANT_ADMIN, of_topic),
     Route("POST", f"{_TOPIC}/{{role}}", Permission.TENANT_ADMIN, grant_topic),
     Route("DELETE", f"{_TOPIC}/{{role}}", Permission.TENANT_ADMIN, revoke_topic),
-    Route("POST", "/admin/v2/namespaces/grantPermissionsOnTopics", Permission.SUPERUSER, grant_topics),
-    Route("POST", "/admin/v2/namespaces/revokePermissionsOnTopics", Permission.SUPERUSER, revoke_topics),
+    Route("POST", "/admin/v2/namespaces/grantPermissionsOnTopics", Permission.TENANT_ADMIN_OF_TOPICS, grant_topics),
+    Route("POST", "/admin/v2/namespaces/revokePermissionsOnTopics", Permission.TENANT_ADMIN_OF_TOPICS, revoke_topics),
 )

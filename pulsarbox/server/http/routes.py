@@ -20,13 +20,22 @@ Handler = Callable[[Call], Answer | Later | Pieces]
 
 
 class Permission(enum.Enum):
-    """Who may call an endpoint once authentication is on."""
+    """Who may call an endpoint once authorization is on; ``permitting`` has the rule of each."""
 
     ANYONE = "anyone, without a name too"
+    NAMED = "whoever has proved a name"
     SUPERUSER = "superusers"
     TENANT_ADMIN = "superusers and the admins of the tenant"
-    NAMESPACE_USER = "those, and who may do anything in the namespace"
+    TENANT_ADMIN_OF_TOPICS = "superusers and the admins of the tenants whose topics the body names"
+    NAMESPACE_USER = "those, and who may produce or consume in the whole namespace"
+    NAMESPACE_CONSUMER = "those, and who may consume in the whole namespace, with the subscription where one is named"
+    FUNCTIONS = "those, and who was granted functions in the namespace"
+    SOURCES = "those, and who was granted sources in the namespace"
+    SINKS = "those, and who was granted sinks in the namespace"
+    PACKAGES = "those, and who was granted packages in the namespace"
     TOPIC_USER = "those, and who may produce to the topic or consume from it"
+    TOPIC_PRODUCER = "those, and who may produce to the topic"
+    TOPIC_CONSUMER = "those, and who may consume from the topic, with the subscription where one is named"
 
 
 class Route(NamedTuple):

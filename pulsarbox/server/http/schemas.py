@@ -154,7 +154,7 @@ ROUTES = (
     Route("GET", f"{_TOPIC}/schema", Permission.TOPIC_USER, get),
     Route("GET", f"{_TOPIC}/schema/{{version}}", Permission.TOPIC_USER, get),
     Route("GET", f"{_TOPIC}/schemas", Permission.TOPIC_USER, versions),
-    Route("POST", f"{_TOPIC}/schema", Permission.TENANT_ADMIN, post),
+    Route("POST", f"{_TOPIC}/schema", Permission.TOPIC_PRODUCER, post),
     Route("POST", f"{_TOPIC}/compatibility", Permission.TENANT_ADMIN, compatibility),
     Route("POST", f"{_TOPIC}/version", Permission.TOPIC_USER, version_of),
     Route("GET", f"{_TOPIC}/metadata", Permission.TOPIC_USER, metadata),

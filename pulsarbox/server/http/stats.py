@@ -98,7 +98,7 @@ def _partition(call: Call, name: TopicName, now: Now) -> Topic | None:
 
 
 def _wanted(call: Call) -> Wanted:
-    owner = call.broker.endpoints.web_url.partition("://")[2]
+    owner = call.broker.endpoints.broker_id
     return Wanted(
         call.now, owner, publishers=not call.flag("excludePublishers"), consumers=not call.flag("excludeConsumers")
     )

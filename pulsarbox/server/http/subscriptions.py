@@ -395,16 +395,16 @@ _SUBSCRIPTION = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{s
 _ALL = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/all_subscription"
 
 ROUTES = (
-    Route("PUT", _SUBSCRIPTION, Permission.TOPIC_USER, create),
-    Route("DELETE", _SUBSCRIPTION, Permission.TOPIC_USER, delete),
-    Route("GET", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_USER, get_properties),
-    Route("PUT", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_USER, put_properties),
-    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", Permission.TOPIC_USER, skip),
-    Route("POST", f"{_SUBSCRIPTION}/skip_all", Permission.TOPIC_USER, skip_all),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", Permission.TOPIC_USER, expire),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages", Permission.TOPIC_USER, expire_through),
-    Route("POST", f"{_ALL}/expireMessages/{{seconds}}", Permission.TOPIC_USER, expire_everywhere),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{timestamp}}", Permission.TOPIC_USER, reset_to_time),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor", Permission.TOPIC_USER, reset),
-    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", Permission.TOPIC_USER, analyze),
+    Route("PUT", _SUBSCRIPTION, Permission.TOPIC_CONSUMER, create),
+    Route("DELETE", _SUBSCRIPTION, Permission.TOPIC_CONSUMER, delete),
+    Route("GET", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_CONSUMER, get_properties),
+    Route("PUT", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_CONSUMER, put_properties),
+    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", Permission.TOPIC_CONSUMER, skip),
+    Route("POST", f"{_SUBSCRIPTION}/skip_all", Permission.TOPIC_CONSUMER, skip_all),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", Permission.TOPIC_CONSUMER, expire),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages", Permission.TOPIC_CONSUMER, expire_through),
+    Route("POST", f"{_ALL}/expireMessages/{{seconds}}", Permission.TOPIC_CONSUMER, expire_everywhere),
+    Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{timestamp}}", Permission.TOPIC_CONSUMER, reset_to_time),
+    Route("POST", f"{_SUBSCRIPTION}/resetcursor", Permission.TOPIC_CONSUMER, reset),
+    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", Permission.TOPIC_CONSUMER, analyze),
 )

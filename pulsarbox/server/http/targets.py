@@ -1,9 +1,10 @@
 """What a request is about: the topic or subscription of its path, found, or the error with which Pulsar answers."""
 
 from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.system_topics import is_system
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
-from pulsarbox.errors import NotAllowed, NotFound
+from pulsarbox.errors import BadRequest, NotAllowed, NotFound
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.call import Call
 
@@ -12,6 +13,12 @@ def require_namespace(call: Call, name: TopicName) -> None:
     """Raises NotFound where the namespace of a topic is missing."""
     if not call.broker.tenants.has_namespace(name.namespace):
         raise NotFound("Namespace not found")
+
+
+def check_is_users(name: TopicName) -> None:
+    """Raises BadRequest for the name of a topic that the box would make itself."""
+    if is_system(str(name)):
+        raise BadRequest("Cannot create topic in system topic format!")
 
 
 def topic_of(call: Call) -> Topic:

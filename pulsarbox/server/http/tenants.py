@@ -46,8 +46,8 @@ def delete(call: Call) -> Answer:
 
 ROUTES = (
     Route("GET", "/admin/v2/tenants", Permission.SUPERUSER, tenants),
-    Route("GET", "/admin/v2/tenants/{tenant}", Permission.SUPERUSER, get),
-    Route("PUT", "/admin/v2/tenants/{tenant}", Permission.SUPERUSER, create),
-    Route("POST", "/admin/v2/tenants/{tenant}", Permission.SUPERUSER, update),
-    Route("DELETE", "/admin/v2/tenants/{tenant}", Permission.SUPERUSER, delete),
+    Route("GET", "/admin/v2/tenants/{tenant}", Permission.TENANT_ADMIN, get),
+    Route("PUT", "/admin/v2/tenants/{tenant}", Permission.TENANT_ADMIN, create),
+    Route("POST", "/admin/v2/tenants/{tenant}", Permission.TENANT_ADMIN, update),
+    Route("DELETE", "/admin/v2/tenants/{tenant}", Permission.TENANT_ADMIN, delete),
 )

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.drain import longest, seconds_to_drain
 from pulsarbox.broker.keeping import drops_dead_letters
 from pulsarbox.broker.limits.limiter import Scope
@@ -21,7 +22,7 @@ from pulsarbox.broker.limits.report import subscription_report, topic_report
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic import PersistentTopic, Topic
-from pulsarbox.clock import Now
+from pulsarbox.clock import WALL_MAX, Now
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
 from pulsarbox.server.http.compaction import compaction_stats
 from pulsarbox.storage.catalog import topic_key
@@ -44,6 +45,9 @@ _LIMITS: Final = {Scope.SUBSCRIPTION: "Subscription", Scope.TOPIC: "Topic", Scop
 """Pulsar counts what these have throttled; of resource groups it has no number."""
 
 
+_DRAINING: Final = ("drainingHashesCount", "drainingHashesClearedTotal", "drainingHashesUnackedMessages")
+
+
 class Wanted(NamedTuple):
     """What to tell, and as of when."""
 
@@ -62,7 +66,18 @@ def timestamp(wall: int) -> str:
 
 @lru_cache(1024)  # of the things that are told of at once many began together
 def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
+    if 0 <= seconds <= WALL_MAX // 1000:
+        return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
+    # Clients may say any 64 bits. The calendar begins again every 400 years; the years are written as by Java.
+    cycles, rest = divmod(seconds, _CYCLE)
+    found = datetime.fromtimestamp(rest, UTC)
+    year = found.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}{found.isoformat()[4:19]}"
+
+
+_CYCLE: Final = 146_097 * 86_400
+"""Seconds of 400 years."""
 
 
 def empty() -> Stats:
@@ -207,13 +222,29 @@ def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
     return stats if producer.topic.name.persistent else stats | {"msgDropRate": 0.0}
 
 
+def draining_stats(consumer: Consumer, subscription: AnySubscription) -> Stats:
+    """Of a consumer of a Key_Shared subscription: the hashes that are others' now, and that it has not acknowledged."""
+    dispatcher = subscription.dispatcher if isinstance(subscription, Subscription) else None
+    if not isinstance(dispatcher, KeySharedDispatcher):
+        return {"drainingHashes": []}
+    draining = dispatcher.draining_of(consumer)
+    return {
+        "drainingHashesCount": len(draining),
+        "drainingHashesClearedTotal": dispatcher.drained_by(consumer),
+        "drainingHashesUnackedMessages": sum(each.entries for each in draining),
+        "drainingHashes": [
+            {"hash": each.slot, "unackMsgs": each.entries, "blockedAttempts": each.blocked} for each in draining
+        ],
+    }
+
+
 def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
     """The statistics of a subscription."""
     consumers = [consumer_stats(each, subscription, wanted) for each in subscription.consumers]
     ranges = subscription.key_ranges
     for each, stats in zip(subscription.consumers, consumers, strict=True):
         if subscription.type == CommandSubscribe.Key_Shared:
-            stats["drainingHashes"] = []
+            stats.update(draining_stats(each, subscription))
             stats["keyHashRangeArrays"] = [list(pair) for pair in ranges.get(each, [])]
     active = subscription.active_consumer
     stats = {
@@ -247,9 +278,7 @@ def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
         "isReplicated": False,
         "allowOutOfOrderDelivery": any(each.key_shared.allow_out_of_order for each in subscription.consumers),
         "consumersAfterMarkDeletePosition": {},
-        "drainingHashesCount": 0,
-        "drainingHashesClearedTotal": 0,
-        "drainingHashesUnackedMessages": 0,
+        **{name: sum(each[name] for each in consumers) for name in _DRAINING},
         "nonContiguousDeletedMessagesRanges": 0,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,

@@ -6,7 +6,7 @@ from pulsarbox.names import parse_topic
 from pulsarbox.server.http.bundles import bundle_of
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer, texts
 from pulsarbox.server.http.routes import Permission, Route
-from pulsarbox.server.http.targets import find_topic, parts_of, require_namespace
+from pulsarbox.server.http.targets import check_is_users, find_topic, parts_of, require_namespace
 from pulsarbox.server.http.turns import in_turns, when_all
 from pulsarbox.storage.catalog import Row, partitions_key, topic_key
 
@@ -33,7 +33,9 @@ def listed(call: Call, mode: str, bundle: str = "") -> Later:
 
 def create(call: Call) -> Answer:
     """Create a topic that is not partitioned. The body holds its properties, or nothing."""
-    call.broker.topics.create(call.topic(), call.now, texts(call.json(), "Properties of a topic"))
+    topic = call.topic()
+    check_is_users(topic)
+    call.broker.topics.create(topic, call.now, texts(call.json(), "Properties of a topic"))
     return DONE
 
 
@@ -117,7 +119,7 @@ ROUTES = (
     Route("GET", _NAMESPACE, Permission.NAMESPACE_USER, topics),
     Route("PUT", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, create),
     Route("DELETE", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, delete),
-    Route("GET", f"{_NAMESPACE}/{{topic}}/subscriptions", Permission.TOPIC_USER, subscriptions),
+    Route("GET", f"{_NAMESPACE}/{{topic}}/subscriptions", Permission.TOPIC_CONSUMER, subscriptions),
     Route("PUT", f"{_NAMESPACE}/{{topic}}/unload", Permission.TENANT_ADMIN, unload),
     Route("GET", f"{_NAMESPACE}/{{topic}}/properties", Permission.TOPIC_USER, get_properties),
     Route("PUT", f"{_NAMESPACE}/{{topic}}/properties", Permission.TENANT_ADMIN, put_properties),

@@ -111,7 +111,7 @@ def usage() -> dict[str, float]:
 
 def around(broker: Broker, cluster: str) -> Iterator[Told]:
     """Of versions, connections, and what load balancers look at."""
-    host = label(broker.endpoints.web_url.partition("://")[2].rpartition(":")[0])
+    host = label(broker.endpoints.host)
     version = f'{cluster},version="{COMPATIBLE_PULSAR_VERSION}",commit="pulsarbox-{__version__}"'
     yield _one("pulsar_version_info", "The Pulsar whose behaviour this is, and what it is", version, 1)
     python = f'{cluster},runtime="{sys.implementation.name}",vendor="pulsarbox",version="{platform.python_version()}"'
@@ -129,6 +129,22 @@ def around(broker: Broker, cluster: str) -> Iterator[Told]:
     of = f'{cluster},broker="{host}",metric="loadBalancing"'
     for name, share in usage().items():
         yield _one(f"pulsar_lb_{name}", "Percent of what the machine has, 0 where it is not known", of, share)
+
+
+def authentication(broker: Broker, cluster: str) -> Iterator[Told]:
+    """Of who has proved a name, and who has not; nothing where nobody is asked for one."""
+    if broker.authentication is None:
+        return
+    proved, failed = broker.authentication.successes, broker.authentication.failures
+    of = [(f'{cluster},provider_name="{name}",auth_method="{method}"', proved[name, method]) for name, method in proved]
+    yield Metric("pulsar_authentication_success_total", "Names that were proved", itself, "counter"), of
+    of = [
+        (f'{cluster},provider_name="{name}",auth_method="{method}",reason="{code}"', count)
+        for (name, method, code), count in failed.items()
+    ]
+    yield Metric("pulsar_authentication_failures_total", "Proofs that were none", itself, "counter"), of
+    expired = broker.authentication.expired
+    yield _one("pulsar_expired_token_total", "Tokens that came and had expired", cluster, expired, "counter")
 
 
 def process_of(broker: Broker, cluster: str) -> Iterator[Told]:

@@ -128,5 +128,6 @@ class _Scrape:
         yield from box.cache(self._broker, rows, self._cluster, self._now)
         yield from box.store(self._broker, self._cluster)
         yield from box.around(self._broker, self._cluster)
+        yield from box.authentication(self._broker, self._cluster)
         yield from box.process_of(self._broker, self._cluster)
         yield from plugins.costs(self._broker.core.plugins, self._cluster)

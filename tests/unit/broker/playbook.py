@@ -48,7 +48,7 @@ class Box:
         self.wall = wall
         recovery, start = self.engine.recover(), Now(self.time, self.wall)
         endpoints = Endpoints("pulsar://h:6650", "http://h:8080")
-        self.broker = Broker(Settings(**settings), recovery, endpoints, start, plugins)
+        self.broker = Broker(Settings(**settings), recovery, endpoints, start, plugins=plugins)
         self.outboxes: dict[Outbox, Client] = {}
         self.turn()
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.keeping import drops_dead_letters
 from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
-from pulsarbox.names import parse_topic
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, parse_topic
 from pulsarbox.plugins.compression.wire import CODECS, compress, decompress
 from pulsarbox.protocol.batch import encode_batch, iterate_batch
 from pulsarbox.protocol.commands import parse_command
@@ -218,6 +219,15 @@ def test_a_subscription_that_somebody_made_is_enough() -> None:
     box.client().subscribe("mine", topic=DLQ)
     set_policy(box)
     assert list(topic_of(box, DLQ).subscriptions) == ["mine"]
+
+
+def test_the_subscription_of_compaction_is_not_enough() -> None:
+    box = Box(brokerServiceCompactionThresholdInBytes=1)
+    join(box, permits=0)
+    set_policy(box, initialSubscriptionName="kept")
+    assert sorted(topic_of(box, DLQ).subscriptions) == [COMPACTION_SUBSCRIPTION, "kept"]
+    topic_of(box, DLQ).remove_subscription(topic_of(box, DLQ).subscriptions["kept"], box.now)
+    assert drops_dead_letters(topic_of(box, DLQ)), "it is told of before anything is lost"
 
 
 def test_a_topic_that_does_not_take_it_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:

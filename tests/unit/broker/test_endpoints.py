@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.endpoints import endpoints_of
+from pulsarbox.broker.endpoints import Ports, endpoints_of
 from pulsarbox.config import Settings
+from pulsarbox.config.setting import OFF
 from pulsarbox.protocol.PulsarApi_pb2 import CommandLookupTopicResponse, ServerError
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
@@ -20,7 +21,7 @@ class Settled(Box):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.broker.endpoints = endpoints_of(Settings(**settings), "localhost", 6650, 8080)
+        self.broker.endpoints = endpoints_of(Settings(**settings), "localhost", Ports(6650, 8080))
 
 
 def look_up(client: Client, listener: str | None = None) -> Any:
@@ -84,18 +85,18 @@ def test_an_unknown_listener_is_refused_in_pulsars_words(settings: dict[str, str
     name = "x" if settings else "test"
     got = look_up(Settled(**settings).client(), name)
     assert got.response == CommandLookupTopicResponse.Failed
-    assert got.error == ServerError.ServiceNotReady
+    assert got.error == ServerError.NotAllowedError  # after ServiceNotReady clients come again
     assert got.message == f"the broker do not have {name} listener"
 
 
 def test_a_listener_for_http_only_leaves_the_other_address_as_it_is() -> None:
-    endpoints = endpoints_of(Settings(advertisedListeners="x:http://a:1"), "box", 6650, 8080)
+    endpoints = endpoints_of(Settings(advertisedListeners="x:http://a:1"), "box", Ports(6650, 8080))
     assert endpoints.of("")[:2] == ("pulsar://box:6650", "")
     assert endpoints.web_url == "http://a:1"
 
 
 def test_an_ipv6_address_is_a_url_with_brackets() -> None:
-    endpoints = endpoints_of(Settings(advertisedAddress="fd00::1"), "box", 6650, 8080)
+    endpoints = endpoints_of(Settings(advertisedAddress="fd00::1"), "box", Ports(6650, 8080))
     assert endpoints[:2] == ("pulsar://[fd00::1]:6650", "http://[fd00::1]:8080")
     assert not endpoints.of("").through_service_url
 
@@ -105,3 +106,32 @@ def test_the_broker_keeps_what_it_is_told_of_a_connection() -> None:
     broker: Broker = box.broker
     cnx = broker.connected(broker.new_outbox(), "10.0.0.2:4000", box.now, reached="10.0.0.1:6652", listener="out")
     assert (cnx.reached, cnx.listener) == ("10.0.0.1:6652", "out")
+
+
+@pytest.mark.parametrize(
+    ("secure", "url", "url_tls"),
+    [
+        (False, "pulsar://192.168.0.7:6650", "pulsar+ssl://192.168.0.7:6651"),
+        (True, "pulsar://192.168.0.7:6650", "pulsar+ssl://192.168.0.7:6651"),
+    ],
+)
+def test_a_client_is_told_both_ports_of_the_host_that_it_has_reached(secure: bool, url: str, url_tls: str) -> None:
+    box = Settled()
+    box.broker.endpoints = endpoints_of(Settings(), "localhost", Ports(6650, 8080, 6651, 8443))
+    client = box.client()
+    client.cnx.secure, client.cnx.reached = secure, f"192.168.0.7:{6651 if secure else 6650}"
+    got = look_up(client)
+    assert (got.brokerServiceUrl, got.brokerServiceUrlTls) == (url, url_tls)
+
+
+def test_with_tls_only_there_is_no_other_url() -> None:
+    box = Settled()
+    box.broker.endpoints = found = endpoints_of(Settings(), "localhost", Ports(OFF, OFF, 6651, 8443))
+    client = box.client()
+    client.cnx.secure, client.cnx.reached = True, "10.0.0.1:6651"
+    got = look_up(client)
+    assert not got.HasField("brokerServiceUrl")
+    assert got.brokerServiceUrlTls == "pulsar+ssl://10.0.0.1:6651"
+    assert (found.broker_id, found.host) == ("localhost:8443", "localhost")
+    client.cnx.reached = ""
+    assert look_up(client).brokerServiceUrlTls == "pulsar+ssl://localhost:6651"

@@ -5,6 +5,7 @@ from typing import Any
 
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandAck,
@@ -14,6 +15,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
+from pulsarbox.server.http.topic_stats import Wanted, subscription_stats
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 KEY_SHARED = CommandSubscribe.Key_Shared
@@ -53,6 +55,12 @@ class Party:
     def got(self, name: str) -> list[str]:
         """Keys of what came, in order."""
         return [self.keys[at] for at in self.clients[name].received()]
+
+    def stats(self) -> dict[str, Any]:
+        """What the box tells of the subscription."""
+        topic = self.box.broker.topics.find(parse_topic(TOPIC), self.box.now)
+        assert isinstance(topic, PersistentTopic)
+        return subscription_stats(topic.subscriptions["s"], Wanted(self.box.now, "h:1"))
 
     @property
     def dispatcher(self) -> KeySharedDispatcher:
@@ -364,3 +372,41 @@ def test_a_range_of_a_connection_that_is_dead_goes_to_who_tries_again() -> None:
     assert again.subscribe("s", subType=KEY_SHARED, keySharedMeta=meta).error == 19
     party.box.advance(1.1)
     assert not hasattr(again.subscribe("s", subType=KEY_SHARED, keySharedMeta=meta), "error")
+
+
+def test_what_drains_is_told_as_by_pulsar() -> None:
+    party = Party(Box())
+    alpha = party.join("alpha")
+    sent = party.publish(*keys(range(8)))
+    assert party.got("alpha") == keys(range(8))
+    beta = party.join("beta")
+    party.publish(*keys(range(8)))
+    stats = party.stats()
+    ours, theirs = stats["consumers"]
+    moved = [7357, 4514]
+    draining = ours["drainingHashes"]
+    assert [each["hash"] for each in draining] == sorted(each["hash"] for each in draining)
+    assert {each["hash"] for each in draining} >= set(moved), "key1 and the first that Pulsar 4.2.4 names"
+    assert [(each["unackMsgs"], each["blockedAttempts"] > 0) for each in draining] == [(1, True)] * 5
+    assert (theirs["drainingHashesCount"], theirs["drainingHashes"]) == (0, [])
+    names = ("drainingHashesCount", "drainingHashesClearedTotal", "drainingHashesUnackedMessages")
+    for each in (ours, stats):
+        assert [each[name] for name in names] == [5, 0, 5]
+    for number in (0, 1, 2):  # key2 stays with alpha
+        alpha.ack(sent[number])
+    stats = party.stats()
+    assert [stats["consumers"][0][name] for name in names] == [3, 2, 3]
+    assert party.got("beta") == keys((0, 1))
+    beta.request("close_consumer", consumer_id=1)
+    assert party.stats()["drainingHashesCount"] == 0, "alpha has its keys again"
+    assert party.stats()["drainingHashesClearedTotal"] == 2
+
+
+def test_nothing_drains_where_order_does_not_matter() -> None:
+    party = Party(
+        Box(), keySharedMeta=KeySharedMeta(keySharedMode=KeySharedMode.AUTO_SPLIT, allowOutOfOrderDelivery=True)
+    )
+    party.join("alpha")
+    party.publish(*keys(range(8)))
+    party.join("beta")
+    assert party.stats()["drainingHashesCount"] == 0

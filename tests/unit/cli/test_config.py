@@ -61,7 +61,7 @@ def test_check_lists_everything_with_its_line() -> None:
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         "ERROR x.toml:2: maxMesageSize: no such setting; did you mean maxMessageSize?",
-        'ERROR x.toml:3: webServicePort: expected a whole number from 0 to 65535, not "80"',
+        'ERROR x.toml:3: webServicePort: expected a whole number from 0 to 65535, or "" for none, not "80"',
         "ERROR x.toml:5: bindAddress: belongs in the table [network], not in [journal]",
         "ERROR x.toml:6: [netwrok]: no such table; did you mean network?",
     ]

@@ -16,6 +16,7 @@ from pulsarbox.cli import checks
 from pulsarbox.cli.main import main
 from pulsarbox.server.limits import FILES_MIN
 from pulsarbox.storage.directory import DataDirectory
+from tests.tools.certificates import Authority, Pair
 
 
 @pytest.fixture(autouse=True)
@@ -196,3 +197,45 @@ def test_packages_that_are_wanted_by_some_are_named_with_how_to_get_them(monkeyp
 def test_an_encoding_that_cannot_show_everything() -> None:
     result = CliRunner(charset="ascii").invoke(main, ["doctor", "--port", "0", "--web-port", "0"])
     assert "warn  terminal" in result.stdout
+
+
+def test_certificates(folder: Path) -> None:
+    authority = Authority(folder)
+
+    def look(pair: Pair) -> tuple[str, str, str]:
+        words = ("--tls-port", "0", "--tls-cert", str(pair.certificate), "--tls-key", str(pair.key))
+        return one("certificate", *words)
+
+    state, text, _ = look(authority.signs("good"))
+    assert (state, text.startswith("of good, valid until ")) == ("ok", True)
+    state, text, advice = look(authority.signs("short", days=10))
+    assert (state, "expires on" in text, "renew" in advice) == ("warn", True, True)
+    state, text, _ = look(authority.signs("old", begins=-9, days=8))
+    assert (state, "has expired on" in text) == ("fail", True)
+    state, text, _ = look(authority.signs("good")._replace(key=authority.signs("other").key))
+    assert (state, "is not the key of the certificate" in text) == ("fail", True)
+    assert found("certificate") == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "text"),
+    [
+        ({}, "ok", "whoever has proved a name may do everything"),
+        ({"authorizationEnabled": "true"}, "warn", "there is no superuser"),
+        ({"authorizationEnabled": "true", "superUserRoles": "ops, root"}, "ok", "superusers: ops, root"),
+        (
+            {"authorizationEnabled": "true", "superUserRoles": "guest", "anonymousUserRole": "guest"},
+            "warn",
+            "whoever proves nothing is guest (anonymousUserRole), who may do everything",
+        ),
+    ],
+)
+def test_what_roles_may(folder: Path, settings: dict[str, str], state: str, text: str) -> None:
+    written = {"authenticationEnabled": "true", "authenticationProviders": "tls"} | settings
+    (folder / "broker.conf").write_text("".join(f"{name}={value}\n" for name, value in written.items()))
+    found_state, found_text, _ = one("authorization", "--config", "broker.conf")
+    assert (found_state, text in found_text) == (state, True)
+
+
+def test_nothing_is_said_of_roles_where_nobody_has_one() -> None:
+    assert found("authorization") == []

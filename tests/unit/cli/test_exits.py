@@ -38,8 +38,6 @@ def raising(error: BaseException) -> Callable[[], object]:
         (errors.ProducerBusy("x"), 4),
         (errors.ProducerFenced("x"), 4),
         (errors.TopicTerminated("x"), 4),
-        (errors.AuthenticationError("x"), 5),
-        (errors.AuthorizationError("x"), 5),
         (errors.ServiceNotReady("x"), 6),
     ],
 )
@@ -47,14 +45,27 @@ def test_errors_of_a_broker(error: errors.PulsarBoxError, code: int) -> None:
     assert ends_with(raising(error)) == (code, "pulsarbox: x\n")
 
 
+def test_who_is_asked_for_a_name_is_told_how_to_give_one() -> None:
+    assert ends_with(raising(errors.AuthenticationError("x"))) == (5, f"pulsarbox: x: {exits.WHO}\n")
+
+
 def test_an_error_without_a_text_is_named() -> None:
     assert ends_with(raising(errors.ConsumerBusy())) == (4, "pulsarbox: ConsumerBusy\n")
 
 
-@pytest.mark.parametrize(("status", "code"), [(400, 1), (401, 5), (404, 3), (409, 4), (412, 2), (500, 1), (503, 6)])
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, 1), (401, 5), (403, 5), (404, 3), (409, 4), (412, 2), (500, 1), (503, 6)]
+)
 def test_answers_of_the_admin_api(status: int, code: int) -> None:
     assert exits.ending_of_status(status, "").exit_code == code
-    assert exits.ending_of_status(status, "").message == f"HTTP {status}"
+    advice = {401: f": {exits.WHO}", 403: f": {exits.MAY}"}.get(status, "")
+    assert exits.ending_of_status(status, "").message == f"HTTP {status}{advice}"
+
+
+def test_who_may_not_is_told_who_can_help_and_of_superusers_nobody_can() -> None:
+    assert ends_with(raising(errors.AuthorizationError("x"))) == (5, f"pulsarbox: x: {exits.MAY}\n")
+    reason = "This operation requires super-user access: 'x' is none of superUserRoles"
+    assert exits.ending_of_status(403, reason).message == reason
 
 
 def test_what_a_broker_says_cannot_move_the_cursor() -> None:

@@ -124,6 +124,7 @@ def test_a_box_that_does_not_serve_yet_is_not_taken_for_none(box: Path) -> None:
         ("pulsar://a:1/", [("a", 1)]),
         ("pulsar://a:1,b,[::1]:3", [("a", 1), ("b", 6650), ("::1", 3)]),
         ("pulsar://[::1]", [("::1", 6650)]),
+        ("pulsar+ssl://a,b:1", [("a", 6651), ("b", 1)]),
     ],
 )
 def test_hosts_and_ports(url: str, hosts: list[tuple[str, int]]) -> None:
@@ -135,7 +136,6 @@ def test_hosts_and_ports(url: str, hosts: list[tuple[str, int]]) -> None:
     [
         ("localhost:6650", "is no URL"),
         ("http://localhost:8080", "has the scheme http: it looks like pulsar://localhost:6650"),
-        ("pulsar+ssl://localhost:6651", "TLS is not supported yet"),
         ("pulsar://", "does not name a host"),
         ("pulsar://a:b", "does not name a host and a port"),
         ("pulsar://a,", "does not name a host"),

@@ -129,7 +129,7 @@ def test_a_connection_that_ends_while_it_is_asked() -> None:
     ("answer", "words"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is HTTP: it may be the port of the Admin API"),
-        (b"\x15\x03\x03\x00\x02\x02\x46", "is TLS, which is not supported yet"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "is TLS: name it with pulsar.ssl://"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "broke the protocol"),
     ],
 )

@@ -57,11 +57,11 @@ def test_the_later_place_wins_and_is_remembered(toml: Path) -> None:
         ),
         (
             '[network]\nwebServicePort = "80"\n',
-            'box.toml:2: webServicePort: expected a whole number from 0 to 65535, not "80"',
+            'box.toml:2: webServicePort: expected a whole number from 0 to 65535, or "" for none, not "80"',
         ),
         (
             'network.webServicePort = "80"\n',
-            'box.toml:1: webServicePort: expected a whole number from 0 to 65535, not "80"',
+            'box.toml:1: webServicePort: expected a whole number from 0 to 65535, or "" for none, not "80"',
         ),
         (
             "[journal]\na.b = 1\n[network]\nbindAddress = 1\n",
@@ -100,7 +100,7 @@ def test_the_prefix_does_not_make_variables_alike() -> None:
 
 
 def test_a_malformed_variable_is_refused() -> None:
-    message = 'environment: PULSARBOX_webServicePort: expected a whole number from 0 to 65535, not "x"'
+    message = 'environment: PULSARBOX_webServicePort: expected a whole number from 0 to 65535, or "" for none, not "x"'
     assert refusal(None, PULSARBOX_webServicePort="x") == message
 
 

@@ -12,6 +12,7 @@ from pulsarbox.errors import ChecksumError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.metadata import (
+    batch_fits,
     broker_entry_metadata,
     dispatch_key,
     encode_entry,
@@ -20,7 +21,7 @@ from pulsarbox.protocol.metadata import (
     strip_broker_entry_metadata,
     with_broker_entry_metadata,
 )
-from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
+from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, CompressionType, MessageMetadata
 from pulsarbox.protocol.violations import ChecksumMismatch, MalformedMetadata, ProtocolError
 from tests.unit.protocol.strategies import captured, messages
 
@@ -149,3 +150,24 @@ def test_every_entry_has_a_dispatch_key(fields: dict[str, str | bytes | bool], k
 
 def test_dispatch_key_of_a_name_that_is_not_utf8() -> None:
     assert dispatch_key(MessageMetadata.FromString(b"\x0a\x02\xc3\x28\x10\x08")) == b"\xc3\x28-8"
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "packed", "fits"),
+    [
+        (-1, 100, None, False),
+        (0, 100, None, False),
+        (1000, 1, None, True),
+        (1001, 6005, None, False),
+        (1001, 6006, None, True),
+        (2**31 - 1, 5 << 20, None, False),
+        (100_000, 1000, 600_000, True),
+        (100_000, 1000, 599_999, False),
+        (2**31 - 1, 1000, 2**32 - 1, False),
+    ],
+)
+def test_a_batch_has_no_more_messages_than_can_be_in_it(count: int, size: int, packed: int | None, fits: bool) -> None:
+    metadata = MessageMetadata(num_messages_in_batch=count)
+    if packed is not None:
+        metadata.compression, metadata.uncompressed_size = CompressionType.ZSTD, packed
+    assert batch_fits(metadata, size) is fits

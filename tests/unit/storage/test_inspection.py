@@ -386,6 +386,20 @@ def test_directories_that_nobody_speaks_of(sample: Path) -> None:
     }
 
 
+def test_a_volume_whose_removal_ended_in_the_middle_is_no_damage(sample: Path) -> None:
+    for name in ("volumes/00000001", "packed/00000009"):
+        (sample / name).mkdir()
+        (sample / name / "lock.mdb").touch()
+    report = check(sample)
+    assert [(each.severity, each.where) for each in report.findings] == [
+        (WARNING, "packed/00000009"),
+        (WARNING, "volumes/00000001"),
+    ]
+    assert all("removes it at its next start" in each.advice for each in report.findings)
+    (sample / SEALED / "data.mdb").unlink()  # meta speaks of this one
+    assert {each.where for each in check(sample).findings if each.severity == DAMAGE} == {SEALED}
+
+
 def test_tables_that_contradict_each_other(sample: Path) -> None:
     write(sample / "meta", {b"contents": [(LOG_KEY.pack(2), bytes(40))]})
     wheres = [finding.where for finding in check(sample).findings]

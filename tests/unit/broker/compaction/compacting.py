@@ -56,6 +56,8 @@ class Sender:
         self.client = box.client()
         self.client.producer(1)
         self.sent = 0
+        self.positions: dict[str, tuple[int, int]] = {}
+        """Of the latest message of every key."""
         self.times: list[int] = []
         """When each message was published."""
         self.known: dict[str, bytes] = {}
@@ -72,7 +74,8 @@ class Sender:
         self.known.pop(key, None)
         if value is not None:
             self.known[key] = value
-        return receipt.ledgerId, receipt.entryId
+        self.positions[key] = receipt.ledgerId, receipt.entryId
+        return self.positions[key]
 
     def rounds(self, count: int, keys: int = 3) -> None:
         """Each of some keys, again and again."""
@@ -128,6 +131,8 @@ def trimmed_box() -> tuple[Box, Sender, list[tuple[int, int]]]:
     sender.rounds(8)
     compact(box)
     sender.send("k9", b"behind")
-    came = reader(box, name="all").take()
+    everybody = reader(box, name="all")
+    came = everybody.take()
+    everybody.client.cnx.closed(box.now)
     assert len(came) == 4 and came[2][0] < topic_of(box).ledger.first_position().ledger_id
     return box, sender, came

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.compaction import run as of_run
+from pulsarbox.broker.compaction.examining import Seen
+from pulsarbox.broker.compaction.winners import Winners
 from pulsarbox.errors import Conflict, EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, parse_topic
 from pulsarbox.protocol.commands import encode_payload_frame
@@ -252,6 +254,33 @@ def test_a_failed_commit_fails_it_and_the_view_is_what_it_was(error: Exception) 
     assert taker.known == sender.known
     compact(box)
     assert record.succeeded == 2
+
+
+def test_a_turn_looks_at_few_entries_and_writes_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_run, "TURN_ENTRIES", 4)
+    looked: list[int] = []
+    wrote: list[int] = []
+    box = box_of(managedLedgerMaxEntriesPerLedger=1000)
+    sender = Sender(box)
+    sender.rounds(2, keys=30)
+    see, copy = Winners.see, box.broker.core.commits.copy
+
+    def looking(self: Winners, seen: list[Seen]) -> None:
+        looked.append(len(seen))
+        see(self, seen)
+
+    def writing(entries: list[Entry], *answers: Any) -> None:
+        wrote.append(len(entries))
+        copy(entries, *answers)
+
+    monkeypatch.setattr(Winners, "see", looking)
+    monkeypatch.setattr(box.broker.core.commits, "copy", writing)
+    compact(box)
+    assert (sum(looked), max(looked)) == (60, 4)
+    assert (sum(wrote), max(wrote)) == (30, 4)
+    taker = reader(box)
+    taker.take()
+    assert taker.known == sender.known
 
 
 def test_deleting_its_subscription_or_the_topic_deletes_the_view() -> None:

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from pulsarbox.broker.compaction.copying import copy
-from pulsarbox.broker.compaction.examining import Rules, examine, key_of
+from pulsarbox.broker.compaction.examining import DROPPED, WHOLE, Rules, examine, key_of
 from pulsarbox.broker.compaction.winners import Winners
 from pulsarbox.plugins.compression.wire import CODECS, CodecMissing
 from pulsarbox.protocol.metadata import parse_entry
@@ -188,3 +188,11 @@ def test_an_entry_stands_in_a_compacted_ledger_and_comes_out_as_it_was() -> None
     found = unpack_compacted(stored)
     assert found.size == 99
     assert found.entry._replace(flags=entry.flags, checksum=entry.checksum) == entry
+
+
+def test_bits_are_set_from_anywhere_to_anywhere() -> None:
+    for first in range(20):
+        for count in range(40):
+            winners = Winners(10)
+            winners.see([(DROPPED, first), (WHOLE, count), (DROPPED, 9)])
+            assert int.from_bytes(winners.bits, "little") == (1 << count) - 1 << first

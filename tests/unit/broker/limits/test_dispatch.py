@@ -359,6 +359,7 @@ def test_reads_from_the_disk_are_limited_too(kind: Any) -> None:
 def test_system_topics_are_not_limited() -> None:
     topic = "persistent://public/default/__change_events"
     box = Box(**PER_TOPIC, **OF_THE_BOX)
+    box.broker.topics.of_box(parse_topic(topic), box.now)
     fill(box, 100, topic=topic)
     assert got(join(box, topic=topic)) == 100
 

@@ -114,6 +114,22 @@ def test_what_comes_on_top() -> None:
     assert left(step, 6000) == 60, "a hundred in two periods are fifty in each"
 
 
+def test_another_limit_gives_away_nothing_of_what_came_on_top() -> None:
+    published = [0]
+
+    def more() -> tuple[int, int]:
+        return published[0], 0
+
+    for taken, still, left in ((0, True, 105), (0, False, 5), (104, True, 1), (104, False, 1), (112, False, -7)):
+        published[0] = 0
+        step = Step(Limit(10, 0), 0, more)
+        published[0] = 100
+        step.refill(1000)
+        step.take(taken, 0)
+        step.change(Limit(5, 0), 1000, more if still else None)
+        assert step.left_messages == left
+
+
 def most(step: Step, batch: int, *, precise: bool, by_entry: bool) -> int:
     """Messages that one period lets go when there is no end of batches, read by read as dispatchers do it."""
     sent = 0

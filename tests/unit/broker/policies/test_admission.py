@@ -14,7 +14,7 @@ NAMESPACE = "public/default"
 OTHER = "non-persistent://public/default/t"
 SYSTEM = "persistent://public/default/__change_events"
 SHARED = CommandSubscribe.Shared
-BUSY, NOT_ALLOWED, METADATA, NOT_FOUND = 5, 22, 1, 11
+BUSY, NOT_ALLOWED, NOT_FOUND = 5, 22, 11
 LIMITS = {
     "producers": ("maxProducersPerTopic", "max_producers_per_topic", "maxProducerPerTopic"),
     "consumers": ("maxConsumersPerTopic", "max_consumers_per_topic", "maxConsumerPerTopic"),
@@ -104,6 +104,7 @@ def test_topics_that_pulsar_keeps_for_itself_have_no_limits() -> None:
     box = Box(
         maxProducersPerTopic=1, maxConsumersPerTopic=1, maxSubscriptionsPerTopic=1, encryptionRequireOnProducer=True
     )
+    box.broker.topics.of_box(parse_topic(SYSTEM), box.now)
     client = box.client()
     assert [refusal(client.producer(i, SYSTEM)) for i in (1, 2)] == [None, None]
     assert [refusal(client.subscribe(f"s{i}", i, SYSTEM)) for i in (3, 4)] == [None, None]
@@ -171,12 +172,12 @@ def test_encryption(topic: str) -> None:
     box = Box()
     box.broker.tenants.set_policy(NAMESPACE, "encryption_required", True, box.now)
     client = box.client()
-    assert refusal(client.producer(1, topic)) == (METADATA, f"Encryption is required in {topic}")
+    assert refusal(client.producer(1, topic)) == (NOT_ALLOWED, f"Encryption is required in {topic}")
     assert refusal(client.producer(1, topic, encrypted=True)) is None
     client.send(0)
     client.send(1, encryption_keys=[EncryptionKeys(key="k", value=b"v")])
     error = client.take("send_error")
-    assert (error.sequence_id, error.error, error.message) == (0, METADATA, "Messages must be encrypted")
+    assert (error.sequence_id, error.error, error.message) == (0, NOT_ALLOWED, "Messages must be encrypted")
     assert client.names() == ["send_receipt"]
 
 
@@ -316,6 +317,6 @@ def test_policies_are_kept_over_a_restart() -> None:
     box.broker.tenants.set_policy(NAMESPACE, "encryption_required", True, box.now)
     box.turn()
     client = box.restart().client()
-    assert refusal(client.producer(1)) == (METADATA, f"Encryption is required in {TOPIC}")
+    assert refusal(client.producer(1)) == (NOT_ALLOWED, f"Encryption is required in {TOPIC}")
     assert refusal(client.producer(1, encrypted=True)) is None
     assert refusal(client.producer(2, encrypted=True)) == (16, f"Topic '{TOPIC}' reached max producers limit")

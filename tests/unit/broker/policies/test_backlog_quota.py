@@ -24,7 +24,7 @@ from tests.unit.broker.policies.kept import (
 HOLD, EXCEPTION, EVICTION = (str(each) for each in Follows)
 LASTING: dict[str, Any] = {"keepAliveIntervalSeconds": 1_000_000}
 HELD_ERROR, EXCEPTION_ERROR = 7, 8
-METADATA, BUSY = 1, 16
+NOT_ALLOWED, BUSY = 22, 16
 
 
 def by_size(limit: int, follows: str, **more: Any) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def test_producers_that_waited_come_in_as_far_as_other_policies_let_them(*, encr
         assert [(name, body.producer_ready) for name, body in first] == [("producer_success", True)]
         assert [(name, body.error) for name, body in second] == [("error", BUSY)]
     else:
-        assert [(name, body.error) for name, body in (*first, *second)] == [("error", METADATA)] * 2
+        assert [(name, body.error) for name, body in (*first, *second)] == [("error", NOT_ALLOWED)] * 2
     assert topic_of(box).backlog.waiting == 0
     for each in waiting:
         leave(each)

@@ -182,7 +182,7 @@ def test_client_conf_has_a_url_and_credentials(how: str, broker: Broker, tmp_pat
         (["--auth-plugin", "basic", "--auth-params", "{"], "this is no JSON"),
         (["--auth-plugin", "basic"], "basic authentication needs"),
         (["--token", "a\r\nX-Other: b"], "the token is no token"),
-        (["--token", "file:/nix/token"], "the token of /nix/token cannot be read"),
+        (["--token", "file:/nix/token"], "/nix/token cannot be read"),
         (["--admin-url", "ftp://x"], "has the scheme ftp"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",

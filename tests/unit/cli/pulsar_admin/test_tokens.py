@@ -87,7 +87,7 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
         (("create", "-s", "ann", "-sk", "a", "-pk", "b"), "give one of --secret-key and --private-key"),
         (("create", "-s", "ann", "-sk", base64.b64encode(b"short").decode()), "has 32 bytes at least, and this one 5"),
         (("create", "-s", "ann", "-sk", "file:///nowhere/k"), "/nowhere/k: No such file or directory"),
-        (("create", "-s", "ann", "-sk", "not base64!"), "neither a file nor a key in base64"),
+        (("create", "-s", "ann", "-sk", "not base64!"), "neither a file nor base64"),
         (("create", "-s", "ann", "-sk", "data:nothing"), "looks like data:;base64,..."),
         (("create", "-s", "ann", "-sk", base64.b64encode(b"k" * 32).decode(), "-e", "soon"), "a duration looks like"),
         (("validate", "x"), "give one of --secret-key and --public-key"),

@@ -10,12 +10,14 @@ import aiohttp
 from yarl import URL
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.endpoints import endpoints_of
+from pulsarbox.broker.endpoints import Ports, endpoints_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.server.gate import Gate
 from pulsarbox.server.http import HttpServer
 from pulsarbox.server.listening import listen
+from pulsarbox.server.wrong_port import Doors
 from pulsarbox.storage.memory_engine import MemoryEngine
 
 ADMIN = "/admin/v2"
@@ -29,8 +31,10 @@ class InstantShell:
 
     def __init__(self, settings: Settings) -> None:
         self.engine = MemoryEngine()
-        endpoints = endpoints_of(settings, "box", 6650, 8080)
+        endpoints = endpoints_of(settings, "box", Ports(6650, 8080))
         self.broker = Broker(settings, self.engine.recover(), endpoints, Now(0.0, START))
+        self.gate = Gate(settings)
+        self.doors = Doors.of(endpoints)
         self.held = False
         self.kick()
 

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from pulsarbox.config import Settings
-from pulsarbox.server.http import HttpServer, http_server
+from pulsarbox.server.http import HttpServer, audit, http_server
 from pulsarbox.server.listening import listen
 from tests.unit.server.http.harness import ADMIN, Box, InstantShell, until, with_box
 
@@ -135,7 +135,7 @@ def test_changes_are_logged_and_questions_are_not(caplog: pytest.LogCaptureFixtu
 
     caplog.set_level(logging.INFO)
     with_box(scenario)
-    assert [each.getMessage() for each in caplog.records if each.name == http_server.__name__] == [
+    assert [each.getMessage() for each in caplog.records if each.name == audit.__name__] == [
         f"127.0.0.1: PUT {ADMIN}/persistent/public/default/a%0Ab: done (204)",
         f"127.0.0.1: DELETE {ADMIN}/tenants/x: refused with 404: Tenant doesn't exist",
     ]

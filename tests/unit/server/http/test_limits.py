@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.config import Settings
+from pulsarbox.protocol.commands import encode_frame, parse_command
+from pulsarbox.protocol.frames import FrameDecoder
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandConnect
 from pulsarbox.server.http import http_connections
-from tests.unit.server.http.harness import ADMIN, Box, until, with_box
+from tests.unit.server.http.harness import ADMIN, BROKER_URL, WEB_URL, Box, until, with_box
 from tests.unit.server.http.raw import connected, read_answer, said
 
 T = f"{ADMIN}/persistent/public/default/t"
@@ -112,7 +115,6 @@ def test_an_answer_that_is_not_read(monkeypatch: pytest.MonkeyPatch, caplog: pyt
         (f"{HEAD}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         (f"GET {ADMIN}/tenants HTTP/9.9\r\nHost: x\r\n\r\n", 400),
         ("* * *\r\n\r\n", 400),
-        ("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
         (f"PUT {T} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
         (f"PUT {T} HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415),
         (f"PUT {T} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nzz\r\n", 400),
@@ -332,3 +334,45 @@ def test_one_connection_more_than_there_may_be(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.WARNING):
         with_box(scenario, Settings(maxHttpServerConnections=5))
     assert caplog.text.count("maxHttpServerConnections allows no more than 5") == 1
+
+
+# Other protocols
+
+
+def test_the_pulsar_protocol_is_answered_in_its_own_words() -> None:
+    async def scenario(box: Box) -> None:
+        reader, writer = await connected(box)
+        writer.write(encode_frame(BaseCommand(type=BaseCommand.CONNECT, connect=CommandConnect(client_version="x"))))
+        ((data, _),) = FrameDecoder(10_000).feed(await reader.read())
+        error = parse_command(data).error
+        assert error.message.endswith(f"This is the port of the Admin API ({WEB_URL}); the service URL is {BROKER_URL}")
+        writer.close()
+
+    with_box(scenario)
+
+
+def test_a_handshake_of_tls_is_cut_off_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(box: Box) -> None:
+        for _ in range(3):
+            reader, writer = await connected(box)
+            writer.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+            assert await reader.read() == b""
+            writer.close()
+
+    with_box(scenario)
+    assert caplog.text.count("it speaks TLS: This is the port of the Admin API") == 1
+
+
+def test_half_open_connections_of_one_address_are_bounded() -> None:
+    async def scenario(box: Box) -> None:
+        silent = [await connected(box) for _ in range(3)]
+        await until(lambda: box.shell.gate.open == 3)
+        assert (await said(box, f"{HEAD}\r\n")).status == 0
+        silent[0][1].write(f"{HEAD}\r\n".encode())
+        assert (await read_answer(silent[0][0])).status == 200
+        assert (await said(box, f"{HEAD}\r\n")).status == 200
+        for _, writer in silent:
+            writer.close()
+        await until(lambda: box.shell.gate.open == 0)
+
+    with_box(scenario, Settings(maxHalfOpenConnectionsPerIp=3))

@@ -9,6 +9,8 @@ import pytest
 import zstandard
 
 from pulsarbox.plugins.compression.wire import codec, compress
+from pulsarbox.server.http import messages
+from pulsarbox.server.http.topic_stats import timestamp
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
 
@@ -248,4 +250,31 @@ def test_unloading_sends_the_clients_away_and_they_find_everything_again() -> No
         client.settle()
         assert client.names() == ["close_consumer"]
 
+    with_box(scenario)
+
+
+def test_a_time_that_no_calendar_has_is_shown_as_in_java() -> None:
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        client.publish(T, 1, event_time=2**63 - 1, deliver_at_time=253_402_300_800_000)
+        got = await box.get(f"{PATH}/t/examinemessage?initialPosition=earliest")
+        assert got.headers["X-Pulsar-event-time"] == "+292278994-08-17T07:12:55.807Z"
+        assert got.headers["X-Pulsar-deliver-at-time"] == "+10000-01-01T00:00:00Z"
+
+    with_box(scenario)
+    assert timestamp(253_402_300_799_999) == "9999-12-31T23:59:59.999Z"
+    assert timestamp(-1) == "1969-12-31T23:59:59.999Z"
+    assert timestamp(-62_198_755_200_000) == "-0001-01-01T00:00:00Z"
+
+
+def test_whatever_fails_while_a_message_is_shown_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(box: Box) -> None:
+        Client(box).publish(T, 1)
+        got = await box.get(f"{PATH}/t/examinemessage")
+        assert got.status == 500
+
+    def fails(entry: object) -> None:
+        raise KeyError("a mistake of ours")
+
+    monkeypatch.setattr(messages, "entry_answer", fails)
     with_box(scenario)

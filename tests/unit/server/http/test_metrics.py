@@ -15,6 +15,7 @@ from pulsarbox.names import parse_topic
 from pulsarbox.server.http import metrics
 from pulsarbox.server.metrics import scrape as scraping
 from pulsarbox.server.metrics.exposition import Metric, labels, text_of
+from tests.unit.broker.security.signing import GUARDED, token
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
 
@@ -310,6 +311,20 @@ def test_the_endpoint_can_be_closed() -> None:
         assert "authenticateMetricsEndpoint" in got.reason
 
     with_box(scenario, Settings(authenticateMetricsEndpoint=True))
+
+
+def test_names_that_were_proved_are_counted() -> None:
+    async def scenario(box: Box) -> None:
+        for shown in (token(), token(), token(exp=1), token(b"x" * 32)):
+            headers = {"Authorization": f"Bearer {shown.decode()}"}
+            await box.ask("GET", "/admin/v2/tenants", headers=headers)
+        found = await scraped(box)
+        of = {"provider_name": "AuthenticationProviderToken", "auth_method": "token"}
+        assert one(found, "pulsar_authentication_success_total", **of) == 2
+        assert one(found, "pulsar_authentication_failures_total", **of, reason="INVALID_TOKEN") == 2
+        assert one(found, "pulsar_expired_token_total") == 1
+
+    with_box(scenario, Settings(**GUARDED))
 
 
 def test_a_file_decides_about_the_status_page(tmp_path: Path) -> None:

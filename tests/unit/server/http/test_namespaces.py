@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.config import Settings
+from pulsarbox.names import parse_topic
 from tests.unit.server.http.harness import Box, with_box
 
 
@@ -132,8 +133,8 @@ def test_a_namespace_with_topics_stays_unless_forced() -> None:
 
 def test_the_topics_of_a_namespace() -> None:
     async def scenario(box: Box) -> None:
-        for path in ("persistent/public/default/t", "persistent/public/default/__change_events"):
-            await box.put(f"/{path}")
+        await box.put("/persistent/public/default/t")
+        box.broker.topics.of_box(parse_topic("__change_events"), box.shell.now())
         await box.put("/persistent/public/default/p/partitions", 2)
         await box.put("/non-persistent/public/default/n")
         kept = [f"persistent://public/default/{name}" for name in ("p-partition-0", "p-partition-1", "t")]

@@ -168,7 +168,7 @@ def test_many_topics_are_listed_in_several_turns(monkeypatch: pytest.MonkeyPatch
 
     async def scenario(box: Box) -> None:
         await box.put("/persistent/public/default/p/partitions", 10)
-        await box.put("/persistent/public/default/__change_events")
+        box.broker.topics.of_box(parse_topic("__change_events"), box.shell.now())
         await box.put("/non-persistent/public/default/n")
         stored = [f"persistent://public/default/p-partition-{i}" for i in range(10)]
         assert (await box.get("/persistent/public/default")).value == stored

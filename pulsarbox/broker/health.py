@@ -1,0 +1,100 @@
+"""Whether the box works: a message is published, stored and read back, on the way of any client's message.
+
+It goes to a system topic of its own. Who asks while a check is under way waits for the next one, which all of them
+share: however many ask, there is one message on its way.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.system_topics import HEALTH_TOPIC
+from pulsarbox.broker.timers import Timer
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topics import Topics
+from pulsarbox.clock import Now
+from pulsarbox.errors import PersistenceError, PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.protocol.metadata import encode_entry, parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
+from pulsarbox.storage.record import Entry, Position
+
+HEALTH_SECONDS: Final = 15.0
+"""A check that takes longer has failed. Clients of the Admin API wait for a minute."""
+
+Checked = Callable[[Exception | None, Now], None]
+"""Is told how it went: None where all is well."""
+
+
+class _Run:
+    """One check, and who waits for it."""
+
+    def __init__(self, asked: list[Checked]) -> None:
+        self.asked = asked
+        self.timer: Timer | None = None
+
+
+class HealthCheck:
+    """Checks, one after the other."""
+
+    def __init__(self, core: Core, topics: Topics) -> None:
+        self._core = core
+        self._topics = topics
+        self._count = 0
+        self._waiting: list[Checked] = []
+        self._running: _Run | None = None
+
+    def run(self, checked: Checked, now: Now) -> None:
+        """Check, and tell how it went: within ``HEALTH_SECONDS``, twice that where another check is under way."""
+        self._waiting.append(checked)
+        if self._running is None:
+            self._begin(now)
+
+    def _begin(self, now: Now) -> None:
+        run = self._running = _Run(self._waiting)
+        self._waiting = []
+        run.timer = self._core.timers.at(now.monotonic + HEALTH_SECONDS, partial(self._too_late, run))
+        try:
+            topic, entry = self._publish(now)
+        except PulsarBoxError as error:
+            self._end(run, error, now)
+            return
+        self._core.commits.after_commit(partial(self._stored, run, topic, entry))
+
+    def _publish(self, now: Now) -> tuple[PersistentTopic, Entry]:
+        """Put a message into the open batch. Raises PulsarBoxError."""
+        refusal = self._core.commits.housekeeping.refusal
+        if refusal is not None:
+            raise PersistenceError(f"Nothing can be published right now: {refusal}")
+        topic = self._topics.of_box(parse_topic(HEALTH_TOPIC), now)
+        self._count += 1
+        metadata = MessageMetadata(producer_name="health", sequence_id=self._count, publish_time=now.wall - now.offset)
+        payload = encode_entry(metadata, f"{self._core.commits.boot}-{self._count}".encode())
+        return topic, topic.append(parse_entry(payload), payload, now)
+
+    def _stored(self, run: _Run, topic: PersistentTopic, entry: Entry, now: Now) -> None:
+        """A commit is through, this one's or, where that has failed, the next."""
+        if run is self._running:
+            topic.read_run(
+                Position(entry.ledger_id, entry.entry_id), entry.entry_id, 1, partial(self._read, run, entry)
+            )
+
+    def _read(self, run: _Run, written: Entry, entries: list[Entry], error: Exception | None, now: Now) -> None:
+        if error is None and [each.body for each in entries] != [written.body]:
+            error = PersistenceError("The message of the health check was not stored: in its place is another, or none")
+        self._end(run, error, now)
+
+    def _too_late(self, run: _Run, now: Now) -> None:
+        self._end(run, PersistenceError(f"No message was stored and read within {HEALTH_SECONDS:g} s"), now)
+
+    def _end(self, run: _Run, error: Exception | None, now: Now) -> None:
+        if run is not self._running:
+            return
+        self._running = None
+        if run.timer is not None:
+            run.timer.cancel()
+        for checked in run.asked:
+            checked(error, now)
+        if self._waiting:
+            self._begin(now)

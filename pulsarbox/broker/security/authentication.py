@@ -1,0 +1,123 @@
+"""Who a client is: what it shows goes to the provider that it names, and counts."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.security.provider import Provider, Refused
+from pulsarbox.broker.security.refusals import Refusals
+from pulsarbox.clock import Now
+
+log = logging.getLogger(__name__)
+
+ANONYMOUS: Final = "anonymous"
+"""The method of a principal that has proved nothing."""
+REQUIRED: Final = "Authentication required"
+
+
+class Authentication:
+    """The ways to prove a name that a box knows, and what it does with those who prove none."""
+
+    def __init__(self, providers: Iterable[Provider], anonymous_role: str = "") -> None:
+        self._providers = {each.method: each for each in providers}
+        self._anonymous = Principal(anonymous_role, ANONYMOUS) if anonymous_role else None
+        self.successes: Counter[tuple[str, str]] = Counter()
+        """By name and method of the provider, since the start."""
+        self.failures: Counter[tuple[str, str, str]] = Counter()
+        """By name and method of the provider, and Pulsar's word for the reason."""
+        self.expired = 0
+        """Tokens among them that had expired."""
+        self._refusals = Refusals()
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that it knows, in the order of the setting."""
+        return list(self._providers)
+
+    @property
+    def challenges(self) -> str:
+        """What WWW-Authenticate says to somebody who has proved nothing."""
+        return ", ".join(each.challenge for each in self._providers.values() if each.challenge)
+
+    def knows(self, method: str) -> bool:
+        """Whether there is a provider for the method."""
+        return method in self._providers
+
+    def of_connection(self, method: str, data: bytes, certificate: str, address: str, now: Now) -> Principal:
+        """Who has connected to the binary port. Raises Refused.
+
+        Without a method, or with one that is not known here, it is the anonymous role, if there is one.
+        """
+        try:
+            if method in self._providers:
+                return self._checked(self._providers[method], data, certificate, now)
+            if self._anonymous is not None:
+                return self._anonymous
+            raise Refused("No anonymous role, and no authentication provider configured")
+        except Refused as error:
+            self._tell(error, method, address, now)
+            raise
+
+    def of_request(self, method: str | None, authorization: str, certificate: str, address: str, now: Now) -> Principal:
+        """Who sends an HTTP request, ``method`` being its X-Pulsar-Auth-Method-Name. Raises Refused.
+
+        Without that header the first provider that is content decides, else it is the anonymous role, if there is one.
+        """
+        try:
+            if method is not None:
+                provider = self._providers.get(method)
+                if provider is None:
+                    raise Refused(f"Unsupported authentication method: [{method[:40]}].")
+                return self._checked(provider, provider.data_of(authorization), certificate, now)
+            return self._any_of(authorization, certificate, now)
+        except Refused as error:
+            self._tell(error, method or "", address, now)
+            raise
+
+    def look(self) -> None:
+        """Read files again that have changed."""
+        for each in self._providers.values():
+            each.look()
+
+    def _any_of(self, authorization: str, certificate: str, now: Now) -> Principal:
+        problem = Refused(REQUIRED)
+        for provider in self._providers.values():
+            try:
+                data = provider.data_of(authorization)
+            except Refused:
+                continue  # the header is for another one
+            if not data and not certificate:
+                continue
+            try:
+                return self._checked(provider, data, certificate, now)
+            except Refused as error:
+                problem = Refused(REQUIRED, error.code, error.role)
+                problem.__cause__ = error
+        if self._anonymous is not None:
+            return self._anonymous
+        raise problem
+
+    def _checked(self, provider: Provider, data: bytes, certificate: str, now: Now) -> Principal:
+        try:
+            found = provider.authenticate(data, certificate, now.wall)
+        except Refused as error:
+            self.failures[provider.name, provider.method, error.code] += 1
+            self.expired += error.is_expired
+            raise
+        self.successes[provider.name, provider.method] += 1
+        return found
+
+    def _tell(self, error: Refused, method: str, address: str, now: Now) -> None:
+        """A line of the log, without what was shown. Not each of many failures is one."""
+        end = self._refusals.line(now)
+        if end is not None:
+            log.warning(
+                "authentication of %s%s failed (%s): %s%s",
+                address,
+                f" as {error.role}" if error.role else "",
+                f"method {method[:40]}" if method else "no method",
+                error.__cause__ or error,
+                end,
+            )

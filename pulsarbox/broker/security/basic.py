@@ -1,0 +1,148 @@
+"""User and password, against the lines of a file that ``htpasswd`` writes.
+
+Hashes are bcrypt (``htpasswd -B``), apr1 (its default), {SHA} (``-s``), and those of crypt(3): sha512, sha256, md5,
+des.
+"""
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable
+from hmac import compare_digest
+from typing import ClassVar, Final
+
+import bcrypt
+from passlib.hash import apr_md5_crypt, des_crypt, ldap_sha1, md5_crypt, sha256_crypt, sha512_crypt
+
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.security.provider import Refused
+from pulsarbox.broker.security.watched_file import WatchedFile
+from pulsarbox.config.secret_places import path_of, read_from
+
+BCRYPT_COST_MAX: Final = 10
+"""One more doubles the time of a check, in which the box does nothing else: 10 are about 50 ms."""
+ROUNDS_MAX: Final = 20_000
+"""Of sha256 and sha512, for the same reason."""
+_BCRYPT_BYTES: Final = 72
+"""So much of a password counts there."""
+_KNOWN_MAX: Final = 10_000
+_WRONG: Final = "Unknown user or invalid password"
+
+Matches = Callable[[bytes], bool]
+
+
+class BasicProvider:
+    """Users of a file. Source: https://pulsar.apache.org/docs/4.2.x/security-basic-auth/."""
+
+    method: ClassVar[str] = "basic"
+    name: ClassVar[str] = "AuthenticationProviderBasic"
+    challenge: ClassVar[str] = 'Basic realm="pulsarbox", charset="UTF-8"'
+
+    def __init__(self, named: str) -> None:
+        """``named``: the setting basicAuthConf. Raises ValueError where there is nothing that can be used."""
+        self._users = WatchedFile(path_of(named), lambda: users_of(read_from(named)))
+        self._key = os.urandom(32)
+        self._right: dict[bytes, Matches] = {}
+        """What was right once need not be hashed again, which takes milliseconds; only a digest of it is kept."""
+
+    def authenticate(self, data: bytes, certificate: str, now: int) -> Principal:
+        """``data``: user, a colon, password. Raises Refused."""
+        name, colon, password = data.partition(b":")
+        try:
+            user = name.decode()
+        except UnicodeDecodeError:
+            user = ""
+        if not colon or not user or not user.isprintable() or len(data) > 1024 or b"\0" in password:
+            raise Refused("Base64 decoded params are invalid")
+        users = self._users.value
+        matches = users.get(user)
+        digest = hashlib.blake2b(data, key=self._key).digest()
+        if matches is not None and self._right.get(digest) is matches:
+            return Principal(user, self.method)
+        # Who is not there is hashed as well: how long it takes does not tell who is.
+        if not (matches or next(iter(users.values())))(password) or matches is None:
+            raise Refused(_WRONG, *(("INVALID_TOKEN", user) if matches else ("INVALID_AUTH_DATA", "")))
+        if len(self._right) >= _KNOWN_MAX:
+            self._right.clear()
+        self._right[digest] = matches
+        return Principal(user, self.method)
+
+    def data_of(self, authorization: str) -> bytes:
+        """Raises Refused for the header of another scheme, and where it is not base64."""
+        scheme, _, value = authorization.partition(" ")
+        if scheme.upper() != "BASIC":
+            raise Refused('Authentication token has to be started with "Basic "', "INVALID_HEADER")
+        try:
+            return base64.b64decode(value.strip(), validate=True)
+        except ValueError:
+            raise Refused("Base64 decoding is failure", "INVALID_HEADER") from None
+
+    def look(self) -> None:
+        """Read the file again if it has changed."""
+        self._users.look()
+
+
+def users_of(data: bytes) -> dict[str, Matches]:
+    """The users of a file, and what their passwords match. Raises ValueError, which tells the line and no hash."""
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
+    users: dict[str, Matches] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        user, colon, hashed = line.strip().partition(":")
+        if not colon or not user:
+            raise ValueError(f"line {number} is not user:hash")
+        try:
+            users[user] = matcher(hashed)
+        except ValueError as error:
+            raise ValueError(f"line {number}, user {user}: {error}") from None
+    if not users:
+        raise ValueError("there are no users in it")
+    return users
+
+
+def matcher(hashed: str) -> Matches:
+    """Tells whether a password is that of a hash. Raises ValueError for a hash that is none, or takes too long."""
+    if hashed.startswith(("$2y$", "$2b$", "$2a$")):
+        return _bcrypt(hashed)
+    for handler in (apr_md5_crypt, sha512_crypt, sha256_crypt, md5_crypt, ldap_sha1):
+        if handler.identify(hashed):
+            break
+    else:
+        handler = des_crypt
+    try:
+        made = handler.from_string(hashed)
+    except (ValueError, TypeError):
+        made = None
+    if made is None or not made.checksum:
+        raise ValueError("its hash is none of bcrypt, apr1, {SHA} and crypt: make it with `htpasswd -B`")
+    if getattr(made, "rounds", 0) > ROUNDS_MAX:
+        raise ValueError(f"its hash takes more than {ROUNDS_MAX} rounds, while which the box would stand still")
+
+    def matches(password: bytes) -> bool:
+        try:
+            return bool(handler.verify(password, hashed))
+        except ValueError:  # a password that this hash cannot be of
+            return False
+
+    return matches
+
+
+def _bcrypt(hashed: str) -> Matches:
+    parts = hashed.split("$")
+    if len(hashed) != 60 or len(parts) != 4 or not parts[2].isdigit():
+        raise ValueError("its hash is no bcrypt: make it with `htpasswd -B`")
+    if int(parts[2]) > BCRYPT_COST_MAX:
+        raise ValueError(f"its bcrypt costs more than {BCRYPT_COST_MAX}, while which the box would stand still")
+    try:
+        bcrypt.checkpw(b"", hashed.encode())
+    except ValueError:
+        raise ValueError("its hash is no bcrypt: make it with `htpasswd -B`") from None
+
+    def matches(password: bytes) -> bool:
+        return compare_digest(bcrypt.hashpw(password[:_BCRYPT_BYTES], hashed.encode()), hashed.encode())
+
+    return matches

@@ -1,0 +1,128 @@
+"""Authentication as the settings want it, or why they cannot have it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pulsarbox.broker.security.authentication import Authentication
+from pulsarbox.broker.security.authorization import roles_of
+from pulsarbox.broker.security.operator import OperatorProvider
+from pulsarbox.broker.security.provider import Provider
+from pulsarbox.config import ConfigError, Settings
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.security.token import TokenProvider
+
+T = TypeVar("T")
+_JAVA: Final = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
+PROVIDERS: Final = {"token": "Token", "basic": "Basic", "tls": "Tls"}
+"""The words of authenticationProviders, and how Pulsar's classes of them end."""
+
+
+def authentication_of(settings: Settings, operator: str = "") -> Authentication | None:
+    """None where authentication is off. Raises ConfigError where the settings cannot work.
+
+    ``operator``: the secret of an OperatorProvider, empty for none. What a provider stands on (JWT, hashes of
+    passwords) is imported only where that provider is asked for.
+    """
+    if not settings.authenticationEnabled:
+        return None
+    words = providers_of(settings)
+    if not words:
+        raise ConfigError(
+            "", "authenticationProviders", "authenticationEnabled is true, and there is no provider: token, basic, tls"
+        )
+    made: dict[str, Callable[[Settings], Provider]] = {"token": token_provider, "basic": _basic, "tls": _tls}
+    providers = [made[word](settings) for word in words]
+    if operator:
+        providers.append(OperatorProvider(operator, _operator_role(settings)))
+    return Authentication(providers, settings.anonymousUserRole.strip())
+
+
+def providers_of(settings: Settings) -> list[str]:
+    """The words of authenticationProviders, each once. Raises ConfigError for one that is not known here."""
+    by_name = {_JAVA + ending: word for word, ending in PROVIDERS.items()} | {word: word for word in PROVIDERS}
+    found: dict[str, None] = {}
+    for name in filter(None, map(str.strip, settings.authenticationProviders.split(","))):
+        if name not in by_name:
+            advice = " (tokens of an identity provider: token with tokenJwksFile)" if "OpenID" in name else ""
+            known = f"{', '.join(PROVIDERS)} are, and Pulsar's classes of them{advice}"
+            raise ConfigError("", "authenticationProviders", f"{name} is not known here: {known}")
+        found[by_name[name]] = None
+    return list(found)
+
+
+def token_provider(settings: Settings) -> "TokenProvider":
+    """What checks tokens. Raises ConfigError where the settings cannot work."""
+    from pulsarbox.broker.security.token import Claims, Key, TokenProvider, key_set, public, secret
+    from pulsarbox.broker.security.watched_file import WatchedFile
+
+    keys: list[Key] = []
+    if settings.tokenSecretKey.strip():
+        keys.append(_found("tokenSecretKey", lambda: secret(settings.tokenSecretKey)))
+    if settings.tokenPublicKey.strip():
+        keys.append(_found("tokenPublicKey", lambda: public(settings.tokenPublicKey, settings.tokenPublicAlg)))
+    watched: WatchedFile[tuple[Key, ...]] | None = None
+    if settings.tokenJwksFile.strip():
+        path, issuers = Path(settings.tokenJwksFile.strip()), _issuers(settings)
+        watched = _found("tokenJwksFile", lambda: WatchedFile(path, lambda: key_set(path, issuers)))
+    if not keys and watched is None:
+        raise ConfigError(
+            "",
+            "tokenSecretKey",
+            "the provider token has no key: set tokenSecretKey, tokenPublicKey or tokenJwksFile "
+            "(`pulsarbox token create ROLE` makes a secret key)",
+        )
+    if settings.tokenAudienceClaim.strip() and not settings.tokenAudience.strip():
+        raise ConfigError("", "tokenAudience", "tokenAudienceClaim is set, and what this box is called there is not")
+    claims = Claims(
+        role=settings.tokenAuthClaim.strip(),
+        audience=settings.tokenAudience.strip(),
+        audience_claim=settings.tokenAudienceClaim.strip() or "aud",
+        skew=settings.tokenAllowedClockSkewSeconds,
+    )
+    return TokenProvider(tuple(keys), claims, watched)
+
+
+def _operator_role(settings: Settings) -> str:
+    """The first superuser that is no proxy, so that it may do everything where something has to be allowed."""
+    proxies = roles_of(settings.proxyRoles)
+    superusers = filter(None, map(str.strip, settings.superUserRoles.split(",")))
+    return next((role for role in superusers if role not in proxies), OperatorProvider.method)
+
+
+def _issuers(settings: Settings) -> frozenset[str]:
+    """Raises ConfigError: an identity provider has tokens for many, and only some of them are for this box."""
+    issuers = frozenset(filter(None, map(str.strip, settings.tokenJwksIssuers.split(","))))
+    if not issuers:
+        raise ConfigError("", "tokenJwksIssuers", "tokenJwksFile needs the issuer of its tokens (their claim iss)")
+    if not settings.tokenAudience.strip():
+        raise ConfigError(
+            "", "tokenAudience", "tokenJwksFile needs what this box is called in tokens: others have theirs there too"
+        )
+    return issuers
+
+
+def _basic(settings: Settings) -> Provider:
+    if not settings.basicAuthConf.strip():
+        raise ConfigError(
+            "", "basicAuthConf", "the provider basic has no users: make a file with `htpasswd -Bc FILE USER`"
+        )
+    from pulsarbox.broker.security.basic import BasicProvider
+
+    return _found("basicAuthConf", lambda: BasicProvider(settings.basicAuthConf))
+
+
+def _tls(settings: Settings) -> Provider:
+    from pulsarbox.broker.security.tls import TlsProvider
+
+    return TlsProvider()
+
+
+def _found(key: str, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError("", key, f"{error}") from None

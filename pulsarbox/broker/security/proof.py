@@ -1,0 +1,84 @@
+"""What a connection has proved itself with, and what happens when that ends: a challenge, and an answer in time.
+
+A token that expires is noticed at that moment; who cannot be asked for another one is dropped then, others when they
+have not answered within authenticationRefreshCheckSeconds. Source: PIP-30, PIP-55.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.security.authentication import Authentication
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.timers import Timer
+from pulsarbox.clock import Now
+from pulsarbox.protocol import replies
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.cnx import ServerCnx
+    from pulsarbox.broker.core import Core
+
+REFRESH: Final = b"PulsarAuthRefresh"
+"""The data of a challenge that asks for fresh credentials, as all clients know it."""
+
+
+class Proof:
+    """The proof of one connection: its own, or that of the client behind a proxy which hands it on."""
+
+    def __init__(
+        self, cnx: "ServerCnx", principal: Principal, now: Now, *, is_handed_on: bool, can_refresh: bool
+    ) -> None:
+        """``principal``: what is proved. ``can_refresh``: whether the client can be asked to prove it again."""
+        self.principal = principal
+        self.is_handed_on = is_handed_on
+        """It is that of a proxy's client, which the proxy has handed on."""
+        self._method = cnx.principal.method if cnx.principal is not None else principal.method
+        self.is_asked = False
+        """A challenge is out."""
+        self._cnx = cnx
+        self._can_refresh = can_refresh
+        self._timer: Timer | None = None
+        self._wait(now)
+
+    def renewed(self, principal: Principal, now: Now) -> None:
+        """The client has answered the challenge, as the same as before."""
+        self.principal = principal
+        self.is_asked = False
+        self._wait(now)
+
+    def end(self) -> None:
+        """The connection is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wait(self, now: Now) -> None:
+        """Until it expires. Not further ahead than one period: a timer stays until its time, whatever becomes of it."""
+        self.end()
+        if self.principal.expires is not None:
+            period = self._cnx.broker.core.settings.authenticationRefreshCheckSeconds * 1000
+            at = min(self.principal.expires, now.wall + period)
+            self._timer = self._cnx.broker.core.timers.at_wall(at, self._look)
+
+    def _look(self, now: Now) -> None:
+        if self.principal.expires is None or now.wall < self.principal.expires:
+            self._wait(now)
+        elif not self._can_refresh:
+            self._cnx.abort(f"the proof of {self.principal.role} has expired, and it cannot be asked for another one")
+        else:
+            self.is_asked = True
+            cnx, seconds = self._cnx, self._cnx.broker.core.settings.authenticationRefreshCheckSeconds
+            cnx.outbox.send(replies.auth_challenge(self._method, REFRESH, cnx.protocol_version))
+            self._timer = cnx.broker.core.timers.at(now.monotonic + seconds, self._too_late)
+
+    def _too_late(self, now: Now) -> None:
+        seconds = self._cnx.broker.core.settings.authenticationRefreshCheckSeconds
+        self._cnx.abort(f"the proof of {self.principal.role} has expired, and no other one came within {seconds} s")
+
+
+def look_again(authentication: Authentication, core: "Core", now: Now) -> None:
+    """Have it read its files again that have changed, now and then."""
+
+    def look(when: Now) -> None:
+        authentication.look()
+        look_again(authentication, core, when)
+
+    core.timers.at(now.monotonic + core.settings.authenticationRefreshCheckSeconds, look)

@@ -1,0 +1,202 @@
+"""A JSON Web Token, signed with one of the box's keys.
+
+The algorithm that a token names only chooses among keys that are made for it: a public key checks no HMAC, whatever a
+token says, and ``none`` is no algorithm.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple
+
+import jwt
+
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.security.provider import Refused
+from pulsarbox.broker.security.watched_file import WatchedFile
+from pulsarbox.protocol.tokens import (
+    TokenError,
+    TokenExpired,
+    check_times,
+    key_bytes,
+    public_algorithms,
+    public_key,
+    secret_algorithms,
+    verified,
+)
+
+TOKEN_BYTES_MAX: Final = 64 * 1024
+
+
+class Key(NamedTuple):
+    """A key that signatures are checked with."""
+
+    key: Any
+    algorithms: tuple[str, ...]
+    kid: str = ""
+    """Its name in a key set; a token may name another one."""
+    issuers: frozenset[str] = frozenset()
+    """Whose tokens it is for; where there are any, a token has to expire as well."""
+
+
+class Claims(NamedTuple):
+    """What is asked of a token beside its signature."""
+
+    role: str = "sub"
+    """The claim that is the role."""
+    audience: str = ""
+    """What has to be in the claim ``audience_claim``; empty where nothing has to."""
+    audience_claim: str = "aud"
+    skew: int = 0
+    """By how much the clock of who makes tokens may differ, in seconds."""
+
+
+class TokenProvider:
+    """Tokens. Source: https://pulsar.apache.org/docs/4.2.x/security-jwt/."""
+
+    method: ClassVar[str] = "token"
+    name: ClassVar[str] = "AuthenticationProviderToken"
+    challenge: ClassVar[str] = 'Bearer realm="pulsarbox"'
+
+    def __init__(self, keys: tuple[Key, ...], claims: Claims, key_set: "WatchedFile[tuple[Key, ...]] | None" = None):
+        """``key_set``: further keys, which may change."""
+        self._keys = keys
+        self._claims = claims
+        self._key_set = key_set
+
+    def authenticate(self, data: bytes, certificate: str, now: int) -> Principal:
+        """Raises Refused for whatever is no token that one of the keys has signed, and that is valid ``now`` (ms)."""
+        if not data.strip():
+            raise Refused("Blank token found")
+        if len(data) > TOKEN_BYTES_MAX:
+            raise Refused(f"a token of {len(data)} bytes is none")
+        token, wanted = data.strip(), self._claims
+        claims = self._signed(token)
+        role = _role(claims, wanted.role)
+        try:
+            check_times(claims, now / 1000, wanted.skew)
+        except TokenError as error:
+            is_expired = isinstance(error, TokenExpired)
+            raise Refused(_failed(error), "INVALID_TOKEN", role, is_expired=is_expired) from None
+        if wanted.audience:
+            _check_audience(claims, wanted, role)
+        if not role:
+            raise Refused(_failed(f"it has no role: the claim {wanted.role} is missing"), "INVALID_TOKEN")
+        expires = claims.get("exp")
+        return Principal(role, self.method, None if expires is None else int((expires + wanted.skew) * 1000))
+
+    def data_of(self, authorization: str) -> bytes:
+        """Raises Refused for the header of another scheme."""
+        scheme, _, value = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise Refused("Invalid HTTP Authorization header")
+        return value.encode()
+
+    def look(self) -> None:
+        """Read the key set again if it has changed."""
+        if self._key_set is not None:
+            self._key_set.look()
+
+    def _signed(self, token: bytes) -> dict[str, Any]:
+        """The claims of a token that one of the keys has signed. Raises Refused."""
+        try:
+            header = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            raise Refused(_failed(error), "INVALID_TOKEN") from None
+        algorithm, kid = header.get("alg"), header.get("kid")
+        problem: object = f"no key here is for its algorithm, {str(algorithm)[:20]}"
+        for key in self._keys + (self._key_set.value if self._key_set is not None else ()):
+            if algorithm not in key.algorithms or (kid and key.kid and kid != key.kid):
+                continue
+            try:
+                claims = verified(token, key.key, key.algorithms)
+            except TokenError as error:
+                problem = error
+                continue
+            _check_issuer(claims, key)
+            return claims
+        raise Refused(_failed(problem), "INVALID_TOKEN")
+
+
+def _failed(why: object) -> str:
+    return f"Failed to authentication token: {why}"
+
+
+def _role(claims: dict[str, Any], name: str) -> str:
+    """A text, or the first of a list; empty where there is none."""
+    found = claims.get(name)
+    if isinstance(found, list):
+        found = found[0] if found else None
+    return found if isinstance(found, str) else ""
+
+
+def _check_issuer(claims: dict[str, Any], key: Key) -> None:
+    if not key.issuers:
+        return
+    issuer = claims.get("iss")
+    if not isinstance(issuer, str) or issuer not in key.issuers:
+        raise Refused(_failed("its issuer is none of tokenJwksIssuers"), "UNSUPPORTED_ISSUER")
+    if claims.get("exp") is None:
+        raise Refused(_failed("it does not expire, as those of an identity provider have to"), "INVALID_TOKEN")
+
+
+def _check_audience(claims: dict[str, Any], wanted: Claims, role: str) -> None:
+    found = claims.get(wanted.audience_claim)
+    if found is None:
+        raise Refused(
+            _failed(f"Found null Audience in token, for claimed field: {wanted.audience_claim}"), "INVALID_TOKEN", role
+        )
+    audiences = found if isinstance(found, list) else [found]
+    if wanted.audience not in audiences:
+        raise Refused(
+            f"Audiences in token: {audiences} not contains this broker: {wanted.audience}", "INVALID_AUDIENCES", role
+        )
+
+
+def secret(named: str) -> Key:
+    """A secret key, from where it is named. Raises TokenError."""
+    found = key_bytes(named)
+    return Key(found, tuple(secret_algorithms(found)))
+
+
+def public(named: str, algorithm: str) -> Key:
+    """A public key of the kind that an algorithm needs, from where it is named. Raises TokenError."""
+    found = public_key(key_bytes(named))
+    algorithms = public_algorithms(found)
+    if algorithm not in algorithms:
+        raise TokenError(f"it is a key for {algorithms[0]}, and tokenPublicAlg is {algorithm}")
+    return Key(found, algorithms)
+
+
+def key_set(path: Path, issuers: frozenset[str]) -> tuple[Key, ...]:
+    """The keys of a JSON Web Key Set that signatures of these issuers are checked with. Raises TokenError."""
+    try:
+        rows = json.loads(path.read_bytes())["keys"]
+    except OSError as error:
+        raise TokenError(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise TokenError(f'{path} is no JSON Web Key Set: that is {{"keys": [...]}}') from None
+    keys = tuple(_key_of(row, issuers) for row in rows if _is_for_signatures(row))
+    if not keys:
+        raise TokenError(f"{path} has no public key (RSA or EC) for signatures")
+    return keys
+
+
+def _is_for_signatures(row: Any) -> bool:
+    return isinstance(row, dict) and row.get("kty") in ("RSA", "EC") and row.get("use", "sig") == "sig"
+
+
+def _key_of(row: dict[str, Any], issuers: frozenset[str]) -> Key:
+    kid = str(row.get("kid", ""))
+    try:
+        # Of a key that is there as a whole, only the public half.
+        found = jwt.PyJWK({name: value for name, value in row.items() if name not in _PRIVATE and name != "alg"}).key
+        algorithms = public_algorithms(found)
+    except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:
+        raise TokenError(f"the key {kid[:80]!r} of the set cannot be used: {error}") from None
+    own = row.get("alg")
+    if own is not None and own not in algorithms:
+        raise TokenError(f"the key {kid[:80]!r} of the set is for {str(own)[:20]}, which it is not fit for")
+    return Key(found, algorithms if own is None else (own,), kid, issuers)
+
+
+_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})

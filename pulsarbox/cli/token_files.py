@@ -1,0 +1,36 @@
+"""Tokens and keys in files: read from where they are named, written so that only their owner can read them."""
+
+import os
+import sys
+from pathlib import Path
+
+from pulsarbox.cli.exits import Misused
+
+
+def read_token(token: str | None, from_stdin: bool, file: str | None, variable: str) -> str:
+    """A token: an argument, the first line of stdin, a file, or a variable of the environment. Raises Misused."""
+    if token is not None:
+        return token
+    if from_stdin:
+        return sys.stdin.readline()
+    if file is not None:
+        try:
+            return Path(file).expanduser().read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Misused(f"{file}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
+    found = os.environ.get(variable)
+    if found is None:
+        raise Misused(f"name a token: as an argument, with --stdin or --token-file, or in ${variable}")
+    return found
+
+
+def write(file: str | Path, data: bytes, mode: int = 0o600, *, replace: bool = True) -> None:
+    """Raises Misused; without ``replace`` FileExistsError for a file that is there."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if replace else os.O_EXCL)
+    try:
+        with os.fdopen(os.open(file, flags, mode), "wb") as out:
+            out.write(data)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise Misused(f"{file}: {error.strerror}") from None

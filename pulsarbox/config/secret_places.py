@@ -1,0 +1,52 @@
+"""Where keys and passwords are: in a file, in a URL, in the environment, or right there in base64."""
+
+import os
+from base64 import b64decode
+from pathlib import Path
+from urllib.parse import unquote, unquote_to_bytes
+
+
+def read_from(named: str) -> bytes:
+    """The bytes that a setting or an option names: a file, a ``file:`` or ``data:`` URL, base64, or ``env:NAME``.
+
+    The variable of the environment holds any of the others. Raises ValueError, which does not tell what was read.
+    """
+    named = named.strip()
+    if named.startswith("env:"):
+        variable = named.removeprefix("env:")
+        named = os.environ.get(variable, "").strip()
+        if not named or named.startswith("env:"):
+            raise ValueError(f"the environment has nothing in {variable}")
+    try:
+        if named.startswith("data:"):
+            head, comma, data = named.partition(",")
+            if not comma:
+                raise ValueError("a data: URL looks like data:;base64,...")
+            return b64decode(data, validate=True) if head.endswith(";base64") else unquote_to_bytes(data)
+        path = _path(named)
+        return b64decode(named, validate=True) if path is None else path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{error.filename}: {error.strerror}") from None
+    except ValueError as error:
+        if str(error).startswith("a data: URL"):
+            raise
+        raise ValueError("it is neither a file nor base64") from None
+
+
+def path_of(named: str) -> Path | None:
+    """The file that is named, None where it is none: its content may change."""
+    named = named.strip()
+    if named.startswith("env:"):
+        named = os.environ.get(named.removeprefix("env:"), "").strip()
+    return None if named.startswith("data:") else _path(named)
+
+
+def _path(named: str) -> Path | None:
+    if named.startswith("file:"):
+        return Path(unquote(named.removeprefix("file:").removeprefix("//")))
+    path = Path(named)
+    try:
+        # What looks like a file and is not there may still be base64, but hardly in a directory that is there.
+        return path if path.exists() or (path.parent != Path(path.anchor) and path.parent.is_dir()) else None
+    except (OSError, ValueError):  # no file has such a name, but a key in base64 may be as long
+        return None

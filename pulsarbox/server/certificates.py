@@ -1,0 +1,216 @@
+"""The certificate of the box: read, checked, and read again when its files change. What a TLS port shows and asks for.
+
+Source: https://pulsar.apache.org/docs/4.2.x/security-tls-transport/; what Python's ssl has no word for says the
+settings table.
+"""
+
+import logging
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pulsarbox.broker.timers import Timers
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.config.tls_words import ciphers, versions
+
+log = logging.getLogger(__name__)
+
+DAY_MS: Final = 86_400_000
+WARNED_DAYS: Final = 30
+"""A certificate that ends sooner is worth a warning each day."""
+_FILES: Final = ("tlsCertificateFilePath", "tlsKeyFilePath", "tlsTrustCertsFilePath")
+_VERSIONS: Final = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+
+Stamp = tuple[tuple[int, int, int], ...]
+
+
+class CertificateError(OSError):
+    """A certificate, a key or what goes with them cannot be used; the text says which setting, which file, and why."""
+
+
+class Certificate(NamedTuple):
+    """What a certificate says that people want to know."""
+
+    subject: str
+    """Its common name, or all of its subject."""
+    begins: int
+    """From when it is valid, milliseconds since 1970."""
+    ends: int
+
+    def problem(self, wall: int) -> str:
+        """Why it is not valid at an instant; empty where it is."""
+        if wall >= self.ends:
+            return f"has expired on {day(self.ends)}"
+        return f"is not valid before {day(self.begins)}" if wall < self.begins else ""
+
+    def warning(self, wall: int) -> str:
+        """What is to be done about it some time soon; empty where there is nothing."""
+        if problem := self.problem(wall):
+            return f"{problem}: clients refuse it"
+        days = (self.ends - wall) // DAY_MS
+        return f"expires on {day(self.ends)}, in {days} days" if days < WARNED_DAYS else ""
+
+
+def certificate_in(path: Path) -> Certificate:
+    """The first certificate of a PEM file. Raises CertificateError."""
+    from cryptography import x509  # only where there is TLS
+
+    try:
+        found = x509.load_pem_x509_certificate(_read("tlsCertificateFilePath", path))
+    except ValueError as error:
+        raise CertificateError(f"tlsCertificateFilePath: {path} holds no certificate in PEM: {error}") from None
+    names = found.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    subject = str(names[0].value) if names else found.subject.rfc4514_string()
+    begins, ends = (int(time.timestamp() * 1000) for time in (found.not_valid_before_utc, found.not_valid_after_utc))
+    return Certificate(subject, begins, ends)
+
+
+def context_of(settings: Settings) -> ssl.SSLContext:
+    """What a handshake goes by. Raises CertificateError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    lowest, highest = versions(settings.tlsProtocols)
+    context.minimum_version, context.maximum_version = _VERSIONS[lowest], _VERSIONS[highest]
+    if settings.tlsCiphers:
+        _choose_ciphers(context, settings.tlsCiphers)
+    _load_key(context, settings)
+    if settings.tlsTrustCertsFilePath:
+        path = Path(settings.tlsTrustCertsFilePath)
+        _read("tlsTrustCertsFilePath", path)
+        try:
+            context.load_verify_locations(path)
+        except ssl.SSLError as error:
+            raise CertificateError(
+                f"tlsTrustCertsFilePath: {path} holds no certificates in PEM: {_why(error)}"
+            ) from None
+        required = settings.tlsRequireTrustedClientCertOnConnect
+        context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+    return context
+
+
+def _load_key(context: ssl.SSLContext, settings: Settings) -> None:
+    certificate, key = Path(settings.tlsCertificateFilePath), Path(settings.tlsKeyFilePath)
+    _read("tlsCertificateFilePath", certificate)
+    content = _read("tlsKeyFilePath", key)
+    if b"PRIVATE KEY-----" not in content:
+        raise CertificateError(f"tlsKeyFilePath: {key} holds no key in PEM")
+    if b"ENCRYPTED" in content:
+        raise CertificateError(f"tlsKeyFilePath: {key} has a password: name one without, readable by its owner only")
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: b"")  # never ask on the terminal
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            problem = f"tlsKeyFilePath: {key} is not the key of the certificate in {certificate}"
+            raise CertificateError(problem) from None
+        raise CertificateError(
+            f"tlsCertificateFilePath, tlsKeyFilePath: {certificate} and {key}: {_why(error)}"
+        ) from None
+
+
+def _choose_ciphers(context: ssl.SSLContext, text: str) -> None:
+    older, newest = ciphers(text)
+    for name in older:
+        try:
+            context.set_ciphers(name)
+        except ssl.SSLError:
+            raise CertificateError(f"tlsCiphers: {name} is no suite that OpenSSL has here") from None
+    if older:
+        context.set_ciphers(":".join(older))
+        if not newest:
+            context.maximum_version = min(context.maximum_version, ssl.TLSVersion.TLSv1_2)
+    else:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+    if context.minimum_version > context.maximum_version:
+        raise CertificateError("tlsCiphers: none of these suites belongs to the versions of tlsProtocols")
+
+
+def _read(setting: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CertificateError(f"{setting}: {path} cannot be read: {error.strerror}") from None
+
+
+def _why(error: ssl.SSLError) -> str:
+    return (error.reason or str(error)).replace("_", " ").lower()
+
+
+def day(wall: int) -> str:
+    """An instant as people write it."""
+    return datetime.fromtimestamp(wall / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+class Certificates:
+    """What new connections get, as the files are now."""
+
+    def __init__(self, settings: Settings, wall: int) -> None:
+        """Raises CertificateError for what cannot be used: at ``wall``, milliseconds since 1970."""
+        self._settings = settings
+        self.path = Path(settings.tlsCertificateFilePath).absolute()
+        """Where the certificate is."""
+        self._stamp = self._stamp_now()
+        self.context, self.certificate = self._made(wall)
+        self._refused: Stamp | None = None
+        self._warn_at = 0
+        if settings.tlsAllowInsecureConnection and settings.tlsTrustCertsFilePath:
+            log.warning(
+                "tlsAllowInsecureConnection: clients whose certificate is not of tlsTrustCertsFilePath are refused all "
+                "the same; those that show none are let in unless tlsRequireTrustedClientCertOnConnect is set"
+            )
+        log.info("TLS with the certificate of %s, valid until %s", self.certificate.subject, day(self.certificate.ends))
+
+    def watch(self, timers: Timers, now: Now) -> None:
+        """Look again and again, by the clock that `pulsarbox clock advance` moves too."""
+        seconds = self._settings.tlsCertRefreshCheckDurationSec
+        self._warn(now.wall)
+        if seconds:
+            timers.at_wall(now.wall + 1000 * seconds, lambda when: self._look_and_watch(timers, when))
+
+    def _look_and_watch(self, timers: Timers, now: Now) -> None:
+        self.look(now.wall - now.offset)  # the real time: clients go by it
+        self.watch(timers, now)
+
+    def look(self, wall: int) -> None:
+        """Take what is new in the files, where it can be used; else what there is goes on."""
+        stamp = self._stamp_now()
+        if stamp in (self._stamp, self._refused):
+            return
+        try:
+            self.context, self.certificate = self._made(wall)
+        except CertificateError as error:
+            self._refused = stamp
+            log.error("the new certificate is not used, the one of before goes on: %s", error)
+            return
+        self._stamp, self._refused, self._warn_at = stamp, None, 0
+        log.info("new certificate: %s, valid until %s", self.certificate.subject, day(self.certificate.ends))
+
+    def _made(self, wall: int) -> tuple[ssl.SSLContext, Certificate]:
+        found = certificate_in(self.path)
+        if problem := found.problem(wall):
+            raise CertificateError(
+                f"tlsCertificateFilePath: the certificate of {found.subject} in {self.path} {problem}"
+            )
+        return context_of(self._settings), found
+
+    def _warn(self, wall: int) -> None:
+        warning = self.certificate.warning(wall)
+        if warning and wall >= self._warn_at:
+            self._warn_at = wall + DAY_MS
+            log.warning("the certificate of %s %s: renew %s", self.certificate.subject, warning, self.path)
+
+    def _stamp_now(self) -> Stamp:
+        return tuple(_stamp(Path(getattr(self._settings, name))) for name in _FILES if getattr(self._settings, name))
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return found.st_mtime_ns, found.st_size, found.st_ino

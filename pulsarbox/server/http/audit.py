@@ -1,0 +1,68 @@
+"""The audit lines of the Admin API: who did what from where, and how it ended.
+
+One line for each request that changes something, and for each that is refused because of who asks, whatever it is; of
+a flood of refusals only some are told.
+"""
+
+import json
+import logging
+import re
+from typing import Final
+
+from aiohttp import web
+
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.security.refusals import Refusals
+from pulsarbox.clock import Now
+from pulsarbox.server.http.call import Answer
+
+log = logging.getLogger(__name__)
+
+_READING: Final = ("GET", "HEAD", "OPTIONS")
+_DENIED: Final = (401, 403)
+_TOKEN: Final = re.compile(r"([?&;]token=)[^&;]*", re.IGNORECASE)
+
+
+class Audit:
+    """Writes the lines of one port."""
+
+    def __init__(self, refusals: Refusals) -> None:
+        self._refusals = refusals
+
+    def tell(self, request: web.BaseRequest, given: Answer, principal: Principal | None, now: Now) -> None:
+        """A request was answered. Messages that come by HTTP are no administrator's action."""
+        end: str | None = ""
+        if given.status in _DENIED:
+            end = self._refusals.line(now)
+        elif request.method in _READING or request.raw_path.startswith("/topics/"):
+            return
+        if end is not None:
+            _write(request, given, principal, end)
+
+
+def _write(request: web.BaseRequest, given: Answer, principal: Principal | None, end: str) -> None:
+    address, path = request.remote or "?", printable(request.raw_path)
+    who = address if principal is None else f"{principal} at {address}"
+    reason = "" if given.status < 400 else _reason(given)
+    fields = {"who": address, "method": request.method, "path": path, "status": given.status}
+    if principal is not None:
+        fields |= {"role": principal.role} | ({"original": principal.original} if principal.original else {})
+    outcome = f"refused with {given.status}: {reason}{end}" if reason else f"done ({given.status})"
+    log.log(
+        logging.WARNING if given.status in _DENIED or given.status >= 500 else logging.INFO,
+        "%s: %s %s: %s",
+        who, request.method, path, outcome,
+        extra={"fields": fields | ({"reason": reason} if reason else {})},
+    )  # fmt: skip
+
+
+def _reason(given: Answer) -> str:
+    try:
+        return str(json.loads(given.body)["reason"])
+    except (ValueError, TypeError, KeyError):
+        return given.body[:200].decode(errors="replace")
+
+
+def printable(raw_path: str) -> str:
+    """A path as the client sent it, fit for one line of a log; without a token, which some send there."""
+    return _TOKEN.sub(r"\1...", raw_path[:500]).encode("ascii", "backslashreplace").decode()

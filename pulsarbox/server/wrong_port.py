@@ -1,0 +1,65 @@
+"""Clients that speak something else than a port does: what it is, by its first bytes, and what they are told."""
+
+import json
+from typing import Final, NamedTuple
+
+from pulsarbox.broker.endpoints import Endpoints
+from pulsarbox.protocol import replies
+from pulsarbox.protocol.PulsarApi_pb2 import ServerError
+
+_METHODS: Final = (b"GET ", b"PUT ", b"POST", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC")
+
+HTTP, TLS, PULSAR = "HTTP", "TLS", "the Pulsar protocol"
+
+
+class Doors(NamedTuple):
+    """Where what is spoken; empty where nowhere."""
+
+    pulsar: str
+    pulsar_tls: str
+    web: str
+    web_tls: str
+
+    @classmethod
+    def of(cls, endpoints: Endpoints) -> "Doors":
+        """As clients are told."""
+        return cls(endpoints.broker_url, endpoints.broker_url_tls, endpoints.web_url, endpoints.web_url_tls)
+
+
+def spoken(head: bytes) -> str:
+    """What the first bytes of a client are, four where there are as many; empty where it is nothing known."""
+    if head[:1] == b"\x16" and head[1:2] in (b"\x03", b""):
+        return TLS
+    if head[:2] == b"\0\0" or head == b"\0":
+        return PULSAR
+    return HTTP if head and any(method.startswith(head[:4]) for method in _METHODS) else ""
+
+
+def advice(what: str, secure: bool, web: bool, doors: Doors) -> str:
+    """A sentence for who speaks ``what`` to a port; the port is of the Admin API or not, speaks TLS or not."""
+    here = "the Admin API" if web else "the Pulsar protocol"
+    url = (doors.web_tls if web else doors.pulsar_tls) if secure else (doors.web if web else doors.pulsar)
+    here += f" over TLS ({url})" if secure else f" ({url})"
+    if what == HTTP:
+        place = f"HTTP is answered at {doors.web or doors.web_tls}"
+    elif what == TLS:
+        other = doors.web_tls if web else doors.pulsar_tls
+        place = f"TLS is spoken at {other}" if other else "no port of this kind speaks TLS"
+    elif what == PULSAR:
+        place = f"the service URL is {doors.pulsar or doors.pulsar_tls}"
+    else:
+        place = "what came is neither that nor anything known"
+    return f"This is the port of {here}; {place}"
+
+
+def answer(what: str, text: str) -> bytes:
+    """What is sent to who speaks ``what`` where it is not understood, before the connection is closed."""
+    if what == HTTP:
+        body = json.dumps({"reason": text}).encode() + b"\n"
+        head = (
+            "HTTP/1.1 400 Bad Request\r\nServer: pulsarbox\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        )
+        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    if what == PULSAR:
+        return replies.error(replies.NO_REQUEST, ServerError.NotAllowedError, text)
+    return b""

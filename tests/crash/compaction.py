@@ -1,0 +1,269 @@
+"""``make crash ARGS="--compact"``: kills the box while it compacts, and reads the compacted view after each start.
+
+One publisher sends values and deletions of some hundred keys, without a pause. Whoever then reads the view and the log
+behind it has to know of every key the latest that had a receipt, or what was sent after that; up to the view's end each
+key is there once. So the view is the old one or the new one, whole, whenever the kill came.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+import urllib.error
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pulsar
+from rich.console import Console
+from rich.table import Table
+
+from pulsarbox.storage.inspection.check import check
+from tests.tools.box import Box, admin
+
+TOPIC: Final = "persistent://public/default/crash-compacted"
+PATH: Final = "persistent/public/default/crash-compacted"
+ENVIRONMENT: Final = (
+    "env", "PULSARBOX_managedLedgerMaxEntriesPerLedger=500", "PULSARBOX_managedLedgerMinLedgerRolloverTimeMinutes=0",
+)  # fmt: skip
+KEYS: Final = 1000
+RATE: Final = 1000
+DELETIONS: Final = 20
+"""One message in so many takes its key away."""
+WAIT_SECONDS: Final = 60.0
+RUNNING_SECONDS: Final = (0.0, 0.05)
+"""How long a compaction has read, or written, when the kill comes."""
+Read = tuple[str, int]
+"""Key and number of a message that a reader got."""
+
+
+def key_of(seq: int) -> str:
+    """The key of a message: some come often, some seldom."""
+    return f"key-{seq * seq % KEYS if seq % 2 else seq % KEYS}"
+
+
+def deletes(seq: int) -> bool:
+    """Whether a message takes its key away."""
+    return seq % DELETIONS == DELETIONS - 1
+
+
+def payload(seq: int) -> bytes:
+    """What a message says; a deletion nothing."""
+    return b"" if deletes(seq) else b"%d:" % seq + b"x" * (seq % 200)
+
+
+@dataclass
+class Sent:
+    """What the publisher knows; its callbacks come in another thread."""
+
+    last: int = -1
+    receipted: dict[str, int] = field(default_factory=dict)
+    """Of each key the last number that has a receipt."""
+
+
+@dataclass
+class Run:
+    """What a run did and what it amounts to."""
+
+    seed: int
+    kills: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+
+
+def judge(read: Sequence[Read], receipted: dict[str, int], last: int) -> list[str]:
+    """What is wrong with what a reader got who began after these receipts: of each key the numbers, in order."""
+    wrong: list[str] = []
+    known: dict[str, int] = {}
+    for key, seq in read:
+        if key_of(seq) != key or seq > last:
+            wrong.append(f"{key} is {seq}, which was never sent")
+        known[key] = seq
+    for key, seq in receipted.items():
+        got = known.get(key)
+        deleted = any(deletes(later) and key_of(later) == key for later in range(seq, last + 1))
+        if (got is None and not deleted) or (got is not None and got < seq):
+            wrong.append(f"the latest of {key} is {got}, and {seq} has a receipt")
+    return wrong
+
+
+def twice(read: Iterable[tuple[tuple[int, int], str]], horizon: tuple[int, int]) -> list[str]:
+    """Keys that are in a view more than once: of entries with their ids, those up to its end."""
+    counts = Counter(key for at, key in read if at <= horizon)
+    return [f"{key} is there {count} times up to {horizon}" for key, count in counts.items() if count > 1]
+
+
+class Publisher(threading.Thread):
+    """Sends without a pause, at a rate, until it is told to stop; then waits for all receipts."""
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(daemon=True)
+        self._client = client
+        self.sent = Sent()
+        self.stopping = threading.Event()
+        self._pending = 0
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """See Thread."""
+        producer = self._client.create_producer(
+            TOPIC, send_timeout_millis=0, block_if_queue_full=True, max_pending_messages=500, batching_enabled=False
+        )
+        begin, seq = time.monotonic(), 0
+        while not self.stopping.wait(max(0.0, begin + seq / RATE - time.monotonic())):
+            self._send(producer, seq)
+            seq += 1
+        while self._pending:
+            time.sleep(0.01)
+        producer.close()
+
+    def _send(self, producer: Any, seq: int) -> None:
+        def receipted(result: Any, message_id: Any) -> None:
+            with self._lock:
+                self._pending -= 1
+                if result == pulsar.Result.Ok:
+                    key = key_of(seq)
+                    self.sent.receipted[key] = max(seq, self.sent.receipted.get(key, -1))
+
+        with self._lock:
+            self._pending += 1
+            self.sent.last = seq
+        producer.send_async(payload(seq), receipted, partition_key=key_of(seq), properties={"seq": str(seq)})
+
+    def receipts(self) -> dict[str, int]:
+        """Of each key the last number that has a receipt by now."""
+        with self._lock:
+            return dict(self.sent.receipted)
+
+
+class Torment:
+    """Kills the box while it compacts."""
+
+    def __init__(self, box: Box, client: Any, publisher: Publisher, run: Run, dice: random.Random) -> None:
+        self._box = box
+        self._client = client
+        self._publisher = publisher
+        self._run = run
+        self._dice = dice
+
+    def kill(self) -> None:
+        """Wait until a compaction is under way, kill the box in the middle of it, start it, and read."""
+        if self._dice.random() < 0.5:
+            self._compact_to_the_end()
+        self._compact()
+        wanted = self._dice.choice(("reading", "writing"))
+        deadline = time.monotonic() + WAIT_SECONDS
+        while self._phase() not in (wanted, "") and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(self._dice.uniform(*RUNNING_SECONDS))
+        self._run.counts["kills while " + (self._phase() or "nothing was compacted")] += 1
+        self._box.kill()
+        self._run.kills += 1
+        self._box.start()
+        self.read()
+
+    def read(self) -> None:
+        """What a reader of the view knows now."""
+        before = self._publisher.receipts()
+        reader = self._client.create_reader(TOPIC, pulsar.MessageId.earliest, is_read_compacted=True)
+        horizon = self._horizon()
+        read: list[Read] = []
+        places: list[tuple[tuple[int, int], str]] = []
+        missing = dict(before)
+        end = time.monotonic() + WAIT_SECONDS
+        # The log goes on while it is read: it is enough to come to where it was.
+        while time.monotonic() < end and (reader.has_message_available() and (missing or len(read) < KEYS)):
+            message = reader.read_next(timeout_millis=20_000)
+            seq, at = int(message.properties()["seq"]), message.message_id()
+            read.append((message.partition_key(), seq))
+            places.append(((at.ledger_id(), at.entry_id()), message.partition_key()))
+            if missing.get(message.partition_key(), seq + 1) <= seq:
+                del missing[message.partition_key()]
+        reader.close()
+        self._run.counts["messages read"] += len(read)
+        if horizon is not None:
+            self._run.counts["views read"] += 1
+            self._run.violations += twice(places, horizon)
+        self._run.violations += judge(read, before, self._publisher.sent.last)
+
+    def finish(self) -> None:
+        """All is published: compact to the end, and read what is left."""
+        self._compact_to_the_end()
+        status = self._status()
+        if status["status"] != "SUCCESS":
+            self._run.violations.append(f"the last compaction: {status}")
+        self.read()
+
+    def _compact_to_the_end(self) -> None:
+        self._compact()
+        deadline = time.monotonic() + WAIT_SECONDS
+        while self._phase() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _phase(self) -> str:
+        """What a compaction is at; empty where none is."""
+        phase: str = self._status().get("progress", {}).get("phase", "")
+        return phase
+
+    def _status(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(admin(self._box.web_url, "GET", f"{PATH}/compaction"))
+        return found
+
+    def _compact(self) -> None:
+        try:
+            admin(self._box.web_url, "PUT", f"{PATH}/compaction")
+        except urllib.error.HTTPError as error:
+            if error.code != 409:
+                raise
+
+    def _horizon(self) -> tuple[int, int] | None:
+        """Where the view ends: up to there its subscription has acknowledged."""
+        stats = json.loads(admin(self._box.web_url, "GET", f"{PATH}/internalStats"))
+        if stats["compactedLedger"]["ledgerId"] < 0:
+            return None
+        ledger, _, entry = stats["cursors"]["__compaction"]["markDeletePosition"].partition(":")
+        return int(ledger), int(entry)
+
+
+def crash(folder: Path, kills: int, seed: int, start_cmd: Sequence[str], say: Any) -> Run:
+    """One run, its files in ``folder``."""
+    box, run = Box(folder / "data", [*ENVIRONMENT, *start_cmd]), Run(seed)
+    client = None
+    try:
+        box.start()
+        admin(box.web_url, "PUT", PATH)
+        admin(box.web_url, "PUT", f"{PATH}/compaction")  # of nothing: from here on what is not compacted is held
+        logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(folder / "client.log"))
+        client = pulsar.Client(box.url, operation_timeout_seconds=30, logger=logger)
+        publisher = Publisher(client)
+        publisher.start()
+        torment = Torment(box, client, publisher, run, random.Random(seed))
+        while run.kills < kills:
+            torment.kill()
+            say(f"{run.kills}/{kills} kills; {len(run.violations)} violations")
+        publisher.stopping.set()
+        publisher.join(WAIT_SECONDS)
+        torment.finish()
+        run.counts["messages sent"] = publisher.sent.last + 1
+    finally:
+        if client is not None:
+            client.close()
+        box.kill()
+    found = [finding for finding in check(folder / "data").findings if finding.severity == "damage"]
+    run.violations += [f"storage check: {finding}" for finding in found]
+    return run
+
+
+def show(run: Run) -> None:
+    """The summary."""
+    table = Table(title=f"crash of compactions, seed {run.seed}", show_header=False)
+    rows: dict[str, int] = defaultdict(int, {"kills (SIGKILL)": run.kills}) | run.counts
+    for name, value in (rows | {"violations": len(run.violations)}).items():
+        table.add_row(name, f"{value:,}")
+    Console().print(table)
+    for text in run.violations[:20]:
+        print(f"VIOLATION {text}")

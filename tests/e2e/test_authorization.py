@@ -1,0 +1,102 @@
+"""Roles with the official client: what it may, what it is refused with, and what a command changes while it runs."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pulsar
+import pytest
+from click.testing import CliRunner
+
+from pulsarbox import PulsarBox
+from pulsarbox.cli.exits import EXIT_DENIED
+from pulsarbox.cli.main import main
+from tests.e2e.clients import EARLIEST, connect, take
+from tests.unit.broker.security.signing import GUARDED, token
+
+NAMESPACE = "public/default"
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[PulsarBox]:
+    """A box that asks who comes, and what they may."""
+    with PulsarBox(GUARDED, authorizationEnabled=True, superUserRoles="root") as box:
+        yield box
+
+
+def client_of(box: PulsarBox, role: str) -> Any:
+    return connect(box.service_url, authentication=pulsar.AuthenticationToken(token(sub=role).decode()))
+
+
+def admin(box: PulsarBox, role: str, *words: str, code: int = 0) -> str:
+    """A command of `pulsarbox admin`; what it has said."""
+    proof = f"token:{token(sub=role).decode()}"
+    done = CliRunner().invoke(main, ["admin", "--admin-url", box.admin_url, "--auth-params", proof, *words])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def grant(box: PulsarBox, role: str, actions: str) -> None:
+    admin(box, "root", "namespaces", "grant-permission", NAMESPACE, "--role", role, "--actions", actions)
+
+
+def test_produce_and_consume_are_what_was_granted_at_once(guarded: PulsarBox) -> None:
+    topic = f"persistent://{NAMESPACE}/granted"
+    writer, reader = client_of(guarded, "writer"), client_of(guarded, "reader")
+    for each in (writer, reader):
+        with pytest.raises(pulsar.AuthorizationError):
+            each.create_producer(topic)
+        with pytest.raises(pulsar.AuthorizationError):
+            each.subscribe(topic, "s")
+    assert "granted" not in admin(guarded, "root", "topics", "list", NAMESPACE)
+    grant(guarded, "writer", "produce")
+    grant(guarded, "reader", "consume")
+    consumer = reader.subscribe(topic, "s", initial_position=EARLIEST)
+    writer.create_producer(topic).send(b"x")
+    assert take(consumer, 1) == [b"x"]
+    with pytest.raises(pulsar.AuthorizationError):
+        reader.create_producer(topic)
+    with pytest.raises(pulsar.AuthorizationError):
+        writer.subscribe(topic, "t")
+    for each in (writer, reader):
+        each.close()
+
+
+def test_who_loses_a_permission_is_closed(guarded: PulsarBox) -> None:
+    topic = f"persistent://{NAMESPACE}/revoked"
+    grant(guarded, "leaving", "produce,consume")
+    client = client_of(guarded, "leaving")
+    client.create_producer(topic).send(b"x")
+    client.subscribe(topic, "s")
+    stats = json.loads(admin(guarded, "root", "topics", "stats", topic))
+    assert (len(stats["publishers"]), len(stats["subscriptions"]["s"]["consumers"])) == (1, 1)
+    admin(guarded, "root", "namespaces", "revoke-permission", NAMESPACE, "--role", "leaving")
+    stats = json.loads(admin(guarded, "root", "topics", "stats", topic))
+    assert (stats["publishers"], stats["subscriptions"]["s"]["consumers"]) == ([], [])
+    with pytest.raises(pulsar.AuthorizationError):
+        client.create_producer(topic)
+    with pytest.raises(pulsar.AuthorizationError):
+        client.subscribe(topic, "t")
+    client.close()
+
+
+def test_partitions_of_a_topic_on_which_a_role_was_granted_something(guarded: PulsarBox) -> None:
+    topic = f"persistent://{NAMESPACE}/parts"
+    admin(guarded, "root", "topics", "create-partitioned-topic", topic, "-p", "3")
+    admin(guarded, "root", "topics", "grant-permission", topic, "--role", "parter", "--actions", "produce,consume")
+    client = client_of(guarded, "parter")
+    consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
+    producer = client.create_producer(topic, message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution)
+    for i in range(6):
+        producer.send(b"%d" % i)
+    assert len(take(consumer, 6)) == 6
+    with pytest.raises(pulsar.AuthorizationError):
+        client.create_producer(f"{topic}-others")
+    client.close()
+
+
+def test_a_command_that_may_not_says_who_can_help(guarded: PulsarBox) -> None:
+    said = admin(guarded, "nobody", "namespaces", "permissions", NAMESPACE, code=EXIT_DENIED)
+    assert "'nobody' is none of the admin roles of public" in said
+    said = admin(guarded, "nobody", "topics", "stats", f"persistent://{NAMESPACE}/t", code=EXIT_DENIED)
+    assert "grant-permission" in said

@@ -1,0 +1,44 @@
+"""Bugs of compaction, for ``test_mutants``; those of its own simulation stand in ``test_compacted``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.compaction.run import Run
+from pulsarbox.broker.compaction.winners import Winners
+from pulsarbox.broker.ledgers import TopicLedgers
+from pulsarbox.names import COMPACTION_SUBSCRIPTION
+from tests.simulation.mutants import mutant
+
+
+@mutant("compacted", seeds=(5,))
+def the_first_message_of_a_key_stays(patch: pytest.MonkeyPatch) -> None:
+    original = Winners._message
+
+    def message(self: Winners, key: bytes, number: int, alive: bool) -> bool:
+        return key in self._latest or original(self, key, number, alive)
+
+    patch.setattr(Winners, "_message", message)
+
+
+@mutant("given-back", "compacted", seeds=(59,))
+def what_is_written_of_a_cancelled_view_stays(patch: pytest.MonkeyPatch) -> None:
+    original = Run._fail
+
+    def fail(self: Run, error: Exception, now: Any) -> None:
+        ledger_id, self.ledger_id = self.ledger_id, 0
+        original(self, error, now)
+        self.ledger_id = ledger_id
+
+    patch.setattr(Run, "_fail", fail)
+    patch.setattr("pulsarbox.broker.broker.drop_leftovers", lambda core, now: None)
+
+
+@mutant("compacted", "trimmed", seeds=(68,))
+def what_is_not_in_a_view_yet_is_trimmed(patch: pytest.MonkeyPatch) -> None:
+    def cursors(self: TopicLedgers) -> Any:
+        return [each for each in self._stored.cursors.values() if each.name != COMPACTION_SUBSCRIPTION]
+
+    patch.setattr(TopicLedgers, "_cursors", property(cursors))

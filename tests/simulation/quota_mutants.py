@@ -1,0 +1,54 @@
+"""Bugs in quotas that leave out what is delayed, for ``test_mutants``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker import expiry, sparing
+from pulsarbox.broker.backlog import Backlog
+from pulsarbox.broker.expiry import Expiry
+from pulsarbox.broker.ripe import NEVER, Ripe
+from tests.simulation.mutants import mutant
+
+
+@mutant("quotas", "reason", seeds=(416,))
+def what_is_delayed_is_as_old_as_the_rest(patch: pytest.MonkeyPatch) -> None:
+    original = expiry.limits_of
+
+    def limits_of(*arguments: Any, **more: Any) -> expiry.Limits:
+        return original(*arguments, **more)._replace(spares=False)
+
+    patch.setattr(expiry, "limits_of", limits_of)
+
+
+@mutant("reason", seeds=(416,))
+def an_eviction_by_age_spares_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sparing, "is_spared", lambda delays, position, due: False)
+
+
+@mutant("quotas", seeds=(76,))
+def what_has_fallen_due_does_not_get_old(patch: pytest.MonkeyPatch) -> None:
+    original = Ripe.find
+
+    def find(self: Ripe, found: Any, *arguments: Any) -> None:
+        def without_delayed(begins: int, now: Any) -> None:
+            found(self._begins if self._plain is not None else NEVER, now)
+
+        original(self, without_delayed, *arguments)
+
+    patch.setattr(Ripe, "find", find)
+
+
+@mutant("quotas", "reason", seeds=(76,))
+def what_was_passed_is_remembered_after_a_seek(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Expiry, "started_again", lambda self: None)
+
+
+@mutant("quotas", seeds=(276,))
+def what_is_delayed_fills_a_quota_that_leaves_it_out(patch: pytest.MonkeyPatch) -> None:
+    def exclude(self: Backlog, now: Any) -> None:
+        self.not_due = 0
+
+    patch.setattr(Backlog, "_exclude", exclude)

@@ -1,0 +1,40 @@
+"""What a run of the suite comes to: how many of the tests that need a broker have passed, and which have not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.suite.running import Outcome
+
+
+@dataclass(frozen=True)
+class Count:
+    """How every test ended, which of them need no broker, and the exit code of the box."""
+
+    outcomes: Sequence[Outcome]
+    needless: frozenset[str]
+    exit_code: int = 0
+
+    @property
+    def asked(self) -> list[Outcome]:
+        """The tests that need a broker."""
+        return [each for each in self.outcomes if each.test not in self.needless]
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """Those that did not pass, of all; a test that was skipped has not passed."""
+        return [each for each in self.outcomes if not each.passed]
+
+    @property
+    def all_well(self) -> bool:
+        """Whether everything passed and the box ended in order."""
+        return not self.failed and self.exit_code == 0
+
+    def text(self) -> str:
+        """The count, and a line for each test that did not pass."""
+        asked, others = self.asked, len(self.outcomes) - len(self.asked)
+        passed = sum(each.passed for each in asked)
+        lines = [f"passed {passed} of {len(asked)} ({len(self.outcomes)} tests, of which {others} need no broker)"]
+        lines += [f"{each.outcome:8}{each.test}: {each.reason or 'no reason given'}" for each in self.failed]
+        if self.exit_code:
+            lines.append(f"the box ended with {self.exit_code}")
+        return "\n".join(lines)

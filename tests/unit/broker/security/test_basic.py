@@ -1,0 +1,115 @@
+"""``pulsarbox.broker.security.basic``: what htpasswd writes, and who knows the password."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.broker.security.basic import BasicProvider, users_of
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.security.provider import Refused
+from tests.unit.broker.security.signing import named
+
+# Each of them is "123456"; the first line is that of the Python client's own tests.
+LINES = {
+    "admin": "$apr1$FG4AO6aX$KGYPuMoLUou3i6vUkPUUf.",
+    "bcrypt": "$2y$05$kicRQPLjhwLZn8LbHec4BuiPvVLX0RoZmIWjkSP.WCXKId.ZOY38S",
+    "sha": "{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=",
+    "des": "ab01FAX.bQRSU",
+    "sha512": "$6$rounds=1000$abcdefgh$"
+    "Q8pJPf/6naOfYYkiWOb8LawxXYH9VjXAoZAKS4uhrds9oa9nskvqlm4i6.MJ0e0IITpbMgvxccEG/j0ltXNIC0",
+}
+
+
+def provider(lines: dict[str, str] = LINES) -> BasicProvider:
+    return BasicProvider(named("".join(f"{user}:{hashed}\n" for user, hashed in lines.items()).encode()))
+
+
+SHARED = provider({"admin": LINES["admin"]})
+
+
+def refused(data: bytes, by: BasicProvider = SHARED) -> Refused:
+    with pytest.raises(Refused) as caught:
+        by.authenticate(data, "", 0)
+    return caught.value
+
+
+@pytest.mark.parametrize("user", LINES)
+def test_a_password_of_each_kind(user: str) -> None:
+    by = provider({user: LINES[user]})
+    for _ in range(2):  # the second time it is not hashed
+        assert by.authenticate(f"{user}:123456".encode(), "", 0) == Principal(user, "basic")
+        for wrong in ("1234567", "12345", "", "12345\n"):
+            assert refused(f"{user}:{wrong}".encode(), by).role == user
+
+
+def test_nobody_is_known_for_a_password_of_another() -> None:
+    both = provider({"admin": LINES["admin"], "sha": LINES["sha"]})
+    assert both.authenticate(b"admin:123456", "", 0).role == "admin"
+    assert refused(b"nobody:123456", both).role == ""
+    assert str(refused(b"nobody:123456", both)) == str(refused(b"sha:x", both)) == "Unknown user or invalid password"
+
+
+def test_a_password_may_have_colons_and_be_long() -> None:
+    import bcrypt
+
+    long = b"a:b" * 40
+    hashed = bcrypt.hashpw(long[:72], bcrypt.gensalt(4)).decode()
+    assert provider({"u": hashed}).authenticate(b"u:" + long, "", 0).role == "u"
+
+
+@given(st.binary(max_size=60))
+def test_bytes_are_no_user(data: bytes) -> None:
+    if not data.startswith(b"admin:"):
+        refused(data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b":", b":x", b"admin", b"admin:\0", b"\xff:x", b"a\nb:x", b"admin:" + b"x" * 2000]
+)
+def test_what_is_no_user_and_password(data: bytes) -> None:
+    assert refused(data).code == "INVALID_AUTH_DATA" or refused(data).code == "INVALID_TOKEN"
+
+
+def test_a_changed_password_counts_once_the_file_is_looked_at(tmp_path: Path) -> None:
+    file = tmp_path / ".htpasswd"
+    file.write_text(f"admin:{LINES['admin']}\n")
+    by = BasicProvider(file.as_uri())
+    assert by.authenticate(b"admin:123456", "", 0).role == "admin"
+    import bcrypt
+
+    file.write_text(f"admin:{bcrypt.hashpw(b'new', bcrypt.gensalt(4)).decode()}\n")
+    by.look()
+    assert by.authenticate(b"admin:new", "", 0).role == "admin"
+    refused(b"admin:123456", by)  # though it was right once
+    file.unlink()
+    by.look()
+    assert by.authenticate(b"admin:new", "", 0).role == "admin"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "there are no users"),
+        ("# nobody\n\n", "there are no users"),
+        ("admin", "line 1 is not user:hash"),
+        ("# one\n:hash", "line 2 is not user:hash"),
+        ("admin:123456", "line 1, user admin: its hash is none of bcrypt"),
+        ("admin:$apr1$", "line 1, user admin: its hash is none of bcrypt"),
+        ("admin:$2y$05$short", "its hash is no bcrypt"),
+        ("admin:$2y$31$kicRQPLjhwLZn8LbHec4BuiPvVLX0RoZmIWjkSP.WCXKId.ZOY38S", "its bcrypt costs more than 10"),
+        ("admin:$6$rounds=999999$abcdefgh$" + "x" * 86, "takes more than 20000 rounds"),
+    ],
+)
+def test_a_file_that_cannot_be_used_tells_the_line_and_no_hash(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem) as caught:
+        users_of(text.encode())
+    assert "$2y" not in str(caught.value) and "123456" not in str(caught.value)
+
+
+def test_the_header_of_http() -> None:
+    assert SHARED.data_of("Basic YTpi") == SHARED.data_of("basic YTpi") == b"a:b"
+    for other in ("", "Bearer YTpi", "Basic ???"):
+        with pytest.raises(Refused):
+            SHARED.data_of(other)
