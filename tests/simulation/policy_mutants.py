@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from pulsarbox.broker import ledgers
 from pulsarbox.broker.admission import Admission
 from pulsarbox.broker.backlog import Backlog
+from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.deduplication import Deduplication
+from pulsarbox.broker.dispatch.unacked import Unacked
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.handlers import subscribe
 from pulsarbox.broker.limits.box_limits import BoxLimits, Group
@@ -139,6 +142,19 @@ def clients_make_subscriptions_that_they_may_not(patch: pytest.MonkeyPatch) -> N
 @mutant("unacked-limits", seeds=(130,))
 def limits_of_unacknowledged_messages_change_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Subscription, "limit_unacked", lambda self, now: None)
+
+
+@mutant("unacked-limits", seeds=(1156,))
+def another_limit_lets_those_go_who_have_reached_one(patch: pytest.MonkeyPatch) -> None:
+    original = Unacked.limit
+
+    def limit(self: Unacked, per_consumer: int, per_subscription: int, consumers: Iterable[Consumer]) -> bool:
+        changed = original(self, per_consumer, per_subscription, consumers)
+        for consumer in consumers if changed else ():
+            consumer.blocked = 0 < per_consumer <= consumer.unacked
+        return changed
+
+    patch.setattr(Unacked, "limit", limit)
 
 
 @mutant("deduplicated", seeds=(1158,))
