@@ -568,12 +568,6 @@ class Model:
             self._close(consumer)
             consumer.sub.forget_deliveries()  # with a seek that begins, it starts again
 
-    def _active_change(self, conn: ConnView, body: Any) -> None:
-        conn.notices[body.consumer_id] = body.is_active
-        consumer = conn.consumers.get(body.consumer_id)
-        if consumer is not None:
-            consumer.may_rewind = True
-
     def _last_message_id(self, conn: ConnView, body: Any) -> None:
         for checker in self.checkers:
             checker.last_message_id(position_of(body.last_message_id))
@@ -597,6 +591,6 @@ _OUT: dict[str, Callable[[Model, ConnView, Any], None]] = {
     "SEND_ERROR": receipts.failed,
     "CLOSE_PRODUCER": receipts.sent_away,
     "CLOSE_CONSUMER": Model._consumer_closed,
-    "ACTIVE_CONSUMER_CHANGE": Model._active_change,
+    "ACTIVE_CONSUMER_CHANGE": unasked.active_changed,
     "GET_LAST_MESSAGE_ID_RESPONSE": Model._last_message_id,
 }

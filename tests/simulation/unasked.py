@@ -1,17 +1,26 @@
-"""What the box does by itself, as far as it can be seen: it acknowledges messages, and deletes subscriptions."""
+"""What the box does by itself, as far as it can be seen: it acknowledges messages, deletes subscriptions,
+and says who is active."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.policies.backlog_quota import Quota
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.storage.record import Position
-from tests.simulation.views import EntryView, SubView, TopicView
+from tests.simulation.views import ConnView, EntryView, SubView, TopicView
 
 if TYPE_CHECKING:
     from tests.simulation.model import Model
+
+
+def active_changed(model: Model, conn: ConnView, body: Any) -> None:
+    """ACTIVE_CONSUMER_CHANGE."""
+    conn.notices[body.consumer_id] = body.is_active
+    consumer = conn.consumers.get(body.consumer_id)
+    if consumer is not None:
+        consumer.may_rewind = True
 
 
 def look(model: Model, topic: TopicView) -> None:
