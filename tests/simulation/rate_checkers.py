@@ -166,13 +166,15 @@ class Rates(Checker):
             self._receipts.append((producer, pending, 0 if position == NOWHERE else len(pending.keys)))
 
     def outbox_taken(self, end: BoxEnd) -> None:
-        """See Checker: who has gone meanwhile has got all its receipts at once, and they do not count."""
+        """See Checker: who has gone meanwhile has got all its receipts at once, and they do not count; the broker may
+        not yet have told the client that it is closed, while more of its messages are on their way to the disk."""
         self._receipts = [each for each in self._receipts if each[0].conn.end is not end or self._is_open(each[0], end)]
 
     @staticmethod
     def _is_open(producer: ProducerView, end: BoxEnd) -> bool:
         there = producer.conn.producers.get(producer.producer_id)
-        return end.outbox.close_reason is None and there is producer
+        served = producer.producer_id in end.cnx.producers
+        return end.outbox.close_reason is None and there is producer and served
 
     def turn(self) -> None:
         """See Checker."""
