@@ -9,6 +9,7 @@ from tests.simulation.history import Violation
 from tests.simulation.views import (
     ConnView,
     ConsumerView,
+    EntryView,
     MessageKey,
     Pending,
     ProducerView,
@@ -81,8 +82,8 @@ class Checker:
     def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
         """An entry goes to a consumer."""
 
-    def came(self, producer: ProducerView, pending: Pending, size: int) -> None:
-        """A SEND has come, of so many bytes."""
+    def came(self, topic: TopicView, entry: EntryView) -> None:
+        """An entry is durable now."""
 
     def parcel(self, consumer: ConsumerView, positions: list[Position]) -> None:
         """These entries went to a consumer in one go: each of them was ``delivered``."""

@@ -187,6 +187,8 @@ class Model:
                 topic.entries[entry.position] = entry
                 topic.order.append(entry.position)
                 topic.ledgers.setdefault(entry.position.ledger_id, []).append(entry.position)
+                for checker in self.checkers:
+                    checker.came(topic, entry)
                 for sub in topic.subs.values():
                     sub.add(entry)
             elif isinstance(record, Meta) and record.key.startswith(b"ledger/") and record.value is None:
@@ -401,8 +403,6 @@ class Model:
                 keys = []
             self.sending = Pending(body.sequence_id, keys, self.world.monotonic)
             producer.pending.append(self.sending)
-            for checker in self.checkers:
-                checker.came(producer, self.sending, len(payload))
 
     def _subscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
         request = conn.requests[body.request_id]

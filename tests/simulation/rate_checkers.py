@@ -16,7 +16,7 @@ from pulsarbox.storage.record import Position
 from tests.simulation.box import BoxEnd
 from tests.simulation.checker import Checker
 from tests.simulation.model import Model
-from tests.simulation.views import KEY_SHARED, NOWHERE, ConsumerView, Pending, ProducerView
+from tests.simulation.views import KEY_SHARED, NOWHERE, ConsumerView, EntryView, Pending, ProducerView, TopicView
 
 MOST_A_BATCH = 20
 """No message of the workload has more."""
@@ -88,7 +88,7 @@ class Rates(Checker):
         self._receipts: list[tuple[ProducerView, Pending, int]] = []
         """Of this turn, with the number of messages."""
         self._came: dict[str, tuple[deque[tuple[float, int]], deque[tuple[float, int]]]] = {}
-        """By topic: the messages, and the bytes, that clients have sent."""
+        """By topic: the messages, and the bytes, that have come to it; they count once they are durable."""
 
     def _count(
         self,
@@ -115,13 +115,17 @@ class Rates(Checker):
         book = self.model.book
         return 0.0 if book is None else book.held(topic, policy)[-1].since
 
-    def came(self, producer: ProducerView, pending: Pending, size: int) -> None:
+    def came(self, topic: TopicView, entry: EntryView) -> None:
         """See Checker."""
         now = time_of(self.model.world.now) / 1000
-        for counts, count in zip(self._sent_to(producer.topic.name), (max(len(pending.keys), 1), size), strict=True):
+        for counts, count in zip(self._sent_to(topic.name), (len(entry.keys), entry.size), strict=True):
             counts.append((now, count))
             while counts[0][0] < now - REMEMBERED:
                 counts.popleft()
+
+    def recovered_topic(self, topic: TopicView, ledgers: set[int]) -> None:
+        """See Checker: what was there before a start comes on top of nothing."""
+        self._came.pop(topic.name, None)
 
     def _sent_to(self, topic: str) -> tuple[deque[tuple[float, int]], deque[tuple[float, int]]]:
         return self._came.setdefault(topic, (deque(), deque()))
