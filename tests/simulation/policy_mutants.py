@@ -9,7 +9,6 @@ import pytest
 from pulsarbox.broker import ledgers
 from pulsarbox.broker.admission import Admission
 from pulsarbox.broker.backlog import Backlog
-from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.handlers import subscribe
 from pulsarbox.broker.limits.box_limits import BoxLimits, Group
@@ -18,6 +17,7 @@ from pulsarbox.broker.policies import policies
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.retention import DISABLED, Retention
 from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.upkeep import Upkeep
 from pulsarbox.storage.catalog import Row
 from tests.simulation import kept_mutants
@@ -141,9 +141,36 @@ def limits_of_unacknowledged_messages_change_for_nobody(patch: pytest.MonkeyPatc
     patch.setattr(Subscription, "limit_unacked", lambda self, now: None)
 
 
-@mutant("deduplicated", seeds=(1158,))
-def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Deduplication, "is_new", lambda self, producer, send, metadata, now: True)
+@mutant("once", seeds=(36,))
+def deduplication_is_turned_on_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic._deduplicates
+
+    def deduplicates(self: PersistentTopic) -> bool:
+        return original(self) and self.core.settings.brokerDeduplicationEnabled
+
+    patch.setattr(PersistentTopic, "_deduplicates", deduplicates)
+
+
+@mutant("once", seeds=(72,))
+def deduplication_is_turned_off_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic._deduplicates
+
+    def deduplicates(self: PersistentTopic) -> bool:
+        return original(self) or self.core.settings.brokerDeduplicationEnabled
+
+    patch.setattr(PersistentTopic, "_deduplicates", deduplicates)
+
+
+@mutant("once", seeds=(36,))
+def a_topic_in_memory_is_not_told_that_it_deduplicates(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic.update_deduplication
+
+    def update(self: PersistentTopic) -> None:
+        if self.deduplication is not None or not hasattr(self, "_told"):
+            original(self)
+        self._told = True  # type: ignore[attr-defined]
+
+    patch.setattr(PersistentTopic, "update_deduplication", update)
 
 
 @mutant("rates", seeds=(255,))
