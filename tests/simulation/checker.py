@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsarbox.storage.record import Position
+from pulsarbox.storage.record import Meta, Position
 from tests.simulation.history import Violation
 from tests.simulation.views import (
     ConnView,
@@ -102,6 +102,9 @@ class Checker:
 
     def stored(self, topic: TopicView, position: Position) -> None:
         """An entry is about to be durable."""
+
+    def written(self, row: Meta) -> None:
+        """A row of the metadata is durable, and all entries before it are known."""
 
     def moved(self, sub: SubView | None, letter: Letter) -> None:
         """The box has moved a dead letter, durably; None where its subscription is gone."""

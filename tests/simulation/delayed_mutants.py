@@ -94,7 +94,7 @@ def a_failed_commit_keeps_its_delays(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Delays, "roll_back", lambda self, last: False)
 
 
-@mutant("delays-kept", "recovered", seeds=SEEDS)
+@mutant("delays-kept", "recovered", seeds=(49,))
 def the_log_is_replayed_without_delays(patch: pytest.MonkeyPatch) -> None:
     original = Store._replay_runs
 

@@ -178,21 +178,16 @@ class Model:
                 topic = self.topic(name if self.letters.pending is None else grave_of(name))
                 self.tables.stored(topic.name, record)
                 entry = EntryView.of(record, topic)
-                if entry.chunk_of:
-                    chunk = entry.chunk_of, entry.chunk_id
-                    entry.sent_again = chunk in topic.chunks
-                    topic.chunks.add(chunk)
                 for checker in self.checkers:
                     checker.stored(topic, entry.position)
-                topic.entries[entry.position] = entry
-                topic.order.append(entry.position)
-                topic.ledgers.setdefault(entry.position.ledger_id, []).append(entry.position)
+                topic.append(entry)
                 for checker in self.checkers:
                     checker.came(topic, entry)
-                for sub in topic.subs.values():
-                    sub.add(entry)
-            elif isinstance(record, Meta) and record.key.startswith(b"ledger/") and record.value is None:
-                self._gone(int(record.key.rpartition(b"/")[2], 16))
+            elif isinstance(record, Meta):
+                for checker in self.checkers:
+                    checker.written(record)
+                if record.key.startswith(b"ledger/") and record.value is None:
+                    self._gone(int(record.key.rpartition(b"/")[2], 16))
 
     def _moved(self, letter: Letter) -> None:
         """A dead letter and its acknowledgement are durable."""

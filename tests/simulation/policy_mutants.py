@@ -11,7 +11,6 @@ from pulsarbox.broker import ledgers
 from pulsarbox.broker.admission import Admission
 from pulsarbox.broker.backlog import Backlog
 from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.deduplication import Deduplication
 from pulsarbox.broker.dispatch.unacked import Unacked
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.handlers import subscribe
@@ -21,6 +20,7 @@ from pulsarbox.broker.policies import policies
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.retention import DISABLED, Retention
 from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.upkeep import Upkeep
 from pulsarbox.storage.catalog import Row
 from tests.simulation import kept_mutants
@@ -123,12 +123,12 @@ def consumers_of_a_subscription_are_not_counted(patch: pytest.MonkeyPatch) -> No
     patch.setattr(Admission, "check_consumer_of", lambda self, subscription, sub_type: None)
 
 
-@mutant("admitted", seeds=(312,))
+@mutant("admitted", seeds=(290,))
 def subscriptions_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "check_subscription", lambda self, present: None)
 
 
-@mutant("admitted", seeds=(235,))
+@mutant("admitted", seeds=(70,))
 def every_type_is_enabled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(subscribe, "check_type_enabled", lambda policies, settings, sub_type: None)
 
@@ -157,9 +157,36 @@ def another_limit_lets_those_go_who_have_reached_one(patch: pytest.MonkeyPatch) 
     patch.setattr(Unacked, "limit", limit)
 
 
-@mutant("deduplicated", seeds=(1158,))
-def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Deduplication, "is_new", lambda self, producer, send, metadata, now: True)
+@mutant("once", seeds=(36,))
+def deduplication_is_turned_on_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic._deduplicates
+
+    def deduplicates(self: PersistentTopic) -> bool:
+        return original(self) and self.core.settings.brokerDeduplicationEnabled
+
+    patch.setattr(PersistentTopic, "_deduplicates", deduplicates)
+
+
+@mutant("once", seeds=(72,))
+def deduplication_is_turned_off_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic._deduplicates
+
+    def deduplicates(self: PersistentTopic) -> bool:
+        return original(self) or self.core.settings.brokerDeduplicationEnabled
+
+    patch.setattr(PersistentTopic, "_deduplicates", deduplicates)
+
+
+@mutant("once", seeds=(36,))
+def a_topic_in_memory_is_not_told_that_it_deduplicates(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic.update_deduplication
+
+    def update(self: PersistentTopic) -> None:
+        if self.deduplication is not None or not hasattr(self, "_told"):
+            original(self)
+        self._told = True  # type: ignore[attr-defined]
+
+    patch.setattr(PersistentTopic, "update_deduplication", update)
 
 
 @mutant("rates", seeds=(255,))
