@@ -114,7 +114,7 @@ def a_changed_quota_is_not_taken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Backlog, "look", lambda self, now: None)
 
 
-@mutant("full", seeds=(698,))
+@mutant("full")
 def the_quota_is_looked_at_when_producers_come_and_not_before(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Backlog, "refuses", lambda self, now: False)
     patch.setattr(Backlog, "confirmed", lambda self, now: None)

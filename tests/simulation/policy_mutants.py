@@ -33,7 +33,7 @@ mutant("expired", "quotas", seeds=(1270,))(kept_mutants.the_next_deadline_is_for
 mutant("expired", "quotas", "retained", seeds=(1256,))(kept_mutants.a_changed_policy_is_told_to_nobody)
 mutant("quotas", "one-reply", seeds=(12,))(kept_mutants.held_producers_are_not_told_that_the_backlog_fell)
 mutant("quotas", "one-reply", seeds=(595,))(kept_mutants.a_changed_quota_is_not_taken)
-mutant("quotas", seeds=(1070,))(kept_mutants.the_quota_is_looked_at_when_producers_come_and_not_before)
+mutant("quotas", seeds=(698,))(kept_mutants.the_quota_is_looked_at_when_producers_come_and_not_before)
 mutant("reason", seeds=(258,))(kept_mutants.an_eviction_takes_all)
 mutant("quotas", seeds=(356,))(kept_mutants.an_eviction_takes_too_little)
 
