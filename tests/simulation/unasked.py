@@ -35,12 +35,16 @@ def look(model: Model, topic: TopicView) -> None:
 def look_at(model: Model, sub: SubView) -> None:
     """Whether what a subscription has not acknowledged itself is behind its mark-delete."""
     cursor, mark = sub.cursor, sub.cursor.mark_delete
-    if sub.seeks or (mark == sub.marked and not (model.spares and cursor.ranges)):
+    if sub.seeks or (mark == sub.marked and not model.spares):
         return
     sub.marked = mark
-    covers = cursor.ranges.covers if model.spares else _not_one_by_one
-    gone = [each for each in sub.left if (each <= mark or covers(*each)) and each not in sub.unsure]
     ledgers = sub.cursor.ledger.ledgers
+
+    def one_by_one(position: Position) -> bool:
+        """A ledger goes at once with the last of its entries, and then its cursors know nothing of them any more."""
+        return model.spares and (cursor.ranges.covers(*position) or position.ledger_id not in ledgers)
+
+    gone = [each for each in sub.left if (each <= mark or one_by_one(each)) and each not in sub.unsure]
     # Nobody needs that somebody who only reads has seen what goes with its ledger.
     seen = [position for position in gone if sub.durable or position.ledger_id in ledgers]
     if seen:
@@ -50,10 +54,6 @@ def look_at(model: Model, sub: SubView) -> None:
     for position in gone:
         sub.set(sub.topic.entries[position], 0)
         sub.acked(position)
-
-
-def _not_one_by_one(ledger_id: int, entry_id: int) -> bool:
-    return False
 
 
 def _gone(model: Model, sub: SubView) -> None:
