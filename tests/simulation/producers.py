@@ -77,7 +77,7 @@ class SimulatedProducer(Client):
         if large:
             self._padding = 1_500
         if deduplication:
-            self._repeats, self._is_deduplicated = True, False
+            self._is_deduplicated = False
             self.chunking = 0.0  # chunks that are sent again are recognised only where they are the same copies
 
     def connected(self) -> None:
