@@ -41,7 +41,7 @@ def what_has_fallen_due_does_not_get_old(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ripe, "find", find)
 
 
-@mutant("quotas", "reason", seeds=(76,))
+@mutant("quotas", "reason", seeds=(156,))
 def what_was_passed_is_remembered_after_a_seek(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Expiry, "started_again", lambda self: None)
 
