@@ -265,8 +265,9 @@ class Subscription:
         return dispatcher.life if isinstance(dispatcher, MultipleConsumersDispatcher) else None
 
     def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
-        """Entries are acknowledged that no consumer holds: they are dead letters now, and others go on."""
-        self._acks.settle(now)
+        """Entries are acknowledged that no consumer holds: they are dead letters now, or too old; others go on."""
+        entries = list(entries)
+        self._acks.settle(now, entries)
         for entry in entries:
             self.dispatcher.acknowledged_unheld((entry[0], entry[1]))
         if not self.consumers:

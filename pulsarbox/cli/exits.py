@@ -5,6 +5,7 @@ prints it and ends the process.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, TextIO, TypeVar
@@ -103,6 +104,8 @@ MAY: Final = (
 
 _HELP: Final = {401: WHO, 403: MAY}
 """What to do, behind what the broker says."""
+_OF_ROLES: Final = re.compile("permission|authorized|kept for other roles", re.IGNORECASE)
+"""How brokers say that a role may not, this one and Pulsar's."""
 
 _BY_STATUS: Final = {
     401: Denied,
@@ -129,8 +132,9 @@ def ending_of_status(status: int, message: str) -> Failed:
 
 
 def _with_help(text: str, status: int) -> str:
-    is_for_superusers = status == 403 and "superUserRoles" in text  # nobody can grant that
-    return text if is_for_superusers or status not in _HELP else f"{text}: {_HELP[status]}"
+    # Much is forbidden (403) that nobody can grant: what is for superusers, and what is not about roles at all.
+    can_be_granted = _OF_ROLES.search(text) and "superUserRoles" not in text
+    return text if status not in _HELP or (status == 403 and not can_be_granted) else f"{text}: {_HELP[status]}"
 
 
 _T = TypeVar("_T")

@@ -181,6 +181,7 @@ def run(*words: str, code: int = 0, variables: dict[str, str] | None = None) -> 
 
 def test_commands_prove_who_asks_and_nobody_reads_how(own: Box, tmp_path: Path) -> None:
     own.start()
+    until((own.data / "RUNNING").exists)  # commands on the data directory look there
     ann = tmp_path / "ann.token"
     run("token", "create", "ann", "--key", str(tmp_path / "secret.key"), "--to", str(ann))
     here, service, web = ["--data-dir", str(own.data)], ["--url", own.url], ["--admin-url", own.web_url]

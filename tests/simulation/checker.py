@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsarbox.storage.record import Position
+from pulsarbox.storage.record import Meta, Position
 from tests.simulation.history import Violation
 from tests.simulation.views import (
     ConnView,
     ConsumerView,
+    EntryView,
     MessageKey,
     Pending,
     ProducerView,
@@ -81,8 +82,8 @@ class Checker:
     def delivered(self, conn: ConnView, consumer: ConsumerView | None, position: Position, body: Any) -> None:
         """An entry goes to a consumer."""
 
-    def came(self, producer: ProducerView, pending: Pending, size: int) -> None:
-        """A SEND has come, of so many bytes."""
+    def came(self, topic: TopicView, entry: EntryView) -> None:
+        """An entry is durable now."""
 
     def parcel(self, consumer: ConsumerView, positions: list[Position]) -> None:
         """These entries went to a consumer in one go: each of them was ``delivered``."""
@@ -101,6 +102,9 @@ class Checker:
 
     def stored(self, topic: TopicView, position: Position) -> None:
         """An entry is about to be durable."""
+
+    def written(self, row: Meta) -> None:
+        """A row of the metadata is durable, and all entries before it are known."""
 
     def moved(self, sub: SubView | None, letter: Letter) -> None:
         """The box has moved a dead letter, durably; None where its subscription is gone."""

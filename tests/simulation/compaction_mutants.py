@@ -36,7 +36,7 @@ def what_is_written_of_a_cancelled_view_stays(patch: pytest.MonkeyPatch) -> None
     patch.setattr("pulsarbox.broker.broker.drop_leftovers", lambda core, now: None)
 
 
-@mutant("compacted", "trimmed", seeds=(68,))
+@mutant("compacted", "trimmed", seeds=(77,))
 def what_is_not_in_a_view_yet_is_trimmed(patch: pytest.MonkeyPatch) -> None:
     def cursors(self: TopicLedgers) -> Any:
         return [each for each in self._stored.cursors.values() if each.name != COMPACTION_SUBSCRIPTION]

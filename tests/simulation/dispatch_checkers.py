@@ -10,6 +10,7 @@ from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
+from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from pulsarbox.storage.record import Position
@@ -165,7 +166,7 @@ class UnackedLimits(Checker):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self._reached: set[Hashable] = set()
-        """Consumers, dispatchers and brokers that have reached their limit."""
+        """Consumers, dispatchers and brokers that have reached their limit, each with the limit and its beginning."""
 
     def parcel(self, consumer: ConsumerView, positions: list[Position]) -> None:
         """See Checker."""
@@ -177,19 +178,30 @@ class UnackedLimits(Checker):
         sent = sum(core.held[position].messages for position in positions)
         of_sub = dispatcher._unacked.messages
         more_than_share = of_sub - sent > broker.share
-        name, ruled = sub.topic.name, self.model.ruled
-        self._step(core, core.unacked, sent, ruled(name, MAX_UNACKED_PER_CONSUMER), sub)
-        self._step(dispatcher, of_sub, sent, ruled(name, MAX_UNACKED_PER_SUBSCRIPTION), sub)
-        self._step(broker, broker.messages, sent, settings.maxUnackedMessagesPerBroker, sub, felt=more_than_share)
+        self._step(core, core.unacked, sent, self._limit(sub, MAX_UNACKED_PER_CONSUMER), sub)
+        self._step(dispatcher, of_sub, sent, self._limit(sub, MAX_UNACKED_PER_SUBSCRIPTION), sub)
+        of_all = settings.maxUnackedMessagesPerBroker, 0.0
+        self._step(broker, broker.messages, sent, of_all, sub, felt=more_than_share)
 
-    def _step(self, who: Hashable, after: int, sent: int, limit: int, sub: SubView, *, felt: bool = True) -> None:
+    def _limit(self, sub: SubView, policy: Policy[int]) -> tuple[int, float]:
+        """What holds, and since when: one that is set anew has been reached by those who hold as much already."""
+        book, topic = self.model.book, sub.topic.name
+        if book is None:
+            return self.model.ruled(topic, policy), 0.0
+        now = book.held(topic, policy)[-1]
+        return now.value, now.since
+
+    def _step(
+        self, who: Hashable, after: int, sent: int, rule: tuple[int, float], sub: SubView, *, felt: bool = True
+    ) -> None:
+        limit, _ = rule
         if not limit:
             return
         before = after - sent
-        reached = who, limit
+        reached = who, rule
         if before <= limit // 2:
             self._reached.discard(reached)
-        over = reached in self._reached and felt
+        over = (reached in self._reached or before >= limit) and felt
         self.check(not over, "sent over a limit of", limit, "unacknowledged:", before, sub.name, type(who).__name__)
         if after >= limit:
             self._reached.add(reached)

@@ -125,8 +125,8 @@ STEPS: Final = (
 )
 RULED: Final = (*(step.policy for step in STEPS), BACKLOG_AGE)
 """The policies that are set. Both quotas of a backlog stand in one value."""
-KEEPING: Final = (RETENTION, MESSAGE_TTL)
-"""Those that stay while it is read what is retained."""
+KEEPING: Final = (RETENTION,)
+"""What stays while it is read what is retained: what expires meanwhile a reader does not get."""
 
 
 class Governor:

@@ -178,19 +178,16 @@ class Model:
                 topic = self.topic(name if self.letters.pending is None else grave_of(name))
                 self.tables.stored(topic.name, record)
                 entry = EntryView.of(record, topic)
-                if entry.chunk_of:
-                    chunk = entry.chunk_of, entry.chunk_id
-                    entry.sent_again = chunk in topic.chunks
-                    topic.chunks.add(chunk)
                 for checker in self.checkers:
                     checker.stored(topic, entry.position)
-                topic.entries[entry.position] = entry
-                topic.order.append(entry.position)
-                topic.ledgers.setdefault(entry.position.ledger_id, []).append(entry.position)
-                for sub in topic.subs.values():
-                    sub.add(entry)
-            elif isinstance(record, Meta) and record.key.startswith(b"ledger/") and record.value is None:
-                self._gone(int(record.key.rpartition(b"/")[2], 16))
+                topic.append(entry)
+                for checker in self.checkers:
+                    checker.came(topic, entry)
+            elif isinstance(record, Meta):
+                for checker in self.checkers:
+                    checker.written(record)
+                if record.key.startswith(b"ledger/") and record.value is None:
+                    self._gone(int(record.key.rpartition(b"/")[2], 16))
 
     def _moved(self, letter: Letter) -> None:
         """A dead letter and its acknowledgement are durable."""
@@ -401,8 +398,6 @@ class Model:
                 keys = []
             self.sending = Pending(body.sequence_id, keys, self.world.monotonic)
             producer.pending.append(self.sending)
-            for checker in self.checkers:
-                checker.came(producer, self.sending, len(payload))
 
     def _subscribe(self, conn: ConnView, body: Any, payload: bytes) -> None:
         request = conn.requests[body.request_id]
@@ -568,12 +563,6 @@ class Model:
             self._close(consumer)
             consumer.sub.forget_deliveries()  # with a seek that begins, it starts again
 
-    def _active_change(self, conn: ConnView, body: Any) -> None:
-        conn.notices[body.consumer_id] = body.is_active
-        consumer = conn.consumers.get(body.consumer_id)
-        if consumer is not None:
-            consumer.may_rewind = True
-
     def _last_message_id(self, conn: ConnView, body: Any) -> None:
         for checker in self.checkers:
             checker.last_message_id(position_of(body.last_message_id))
@@ -597,6 +586,6 @@ _OUT: dict[str, Callable[[Model, ConnView, Any], None]] = {
     "SEND_ERROR": receipts.failed,
     "CLOSE_PRODUCER": receipts.sent_away,
     "CLOSE_CONSUMER": Model._consumer_closed,
-    "ACTIVE_CONSUMER_CHANGE": Model._active_change,
+    "ACTIVE_CONSUMER_CHANGE": unasked.active_changed,
     "GET_LAST_MESSAGE_ID_RESPONSE": Model._last_message_id,
 }

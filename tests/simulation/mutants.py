@@ -26,6 +26,7 @@ def mutant(*rules: str, seeds: tuple[int, ...] = ()) -> Callable[[Patch], Patch]
     """Register a bug."""
 
     def register(patch: Patch) -> Patch:
+        assert patch.__name__ not in MUTANTS, f"two bugs are called {patch.__name__}"
         MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules), seeds)
         return patch
 

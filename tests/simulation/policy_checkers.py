@@ -16,7 +16,6 @@ from pulsarbox.broker.policies.counts import (
     MAX_PRODUCERS,
     MAX_SUBSCRIPTIONS,
 )
-from pulsarbox.broker.policies.deduplication import DEDUPLICATION
 from pulsarbox.broker.policies.message_ttl import MESSAGE_TTL
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.retention import RETENTION, UNLIMITED
@@ -33,14 +32,12 @@ from tests.simulation.governor import RULED
 from tests.simulation.model import Model
 from tests.simulation.rate_checkers import Bucket
 from tests.simulation.rulebook import Rulebook, Ruled
-from tests.simulation.views import NOWHERE, ConnView, ConsumerView, Pending, ProducerView, Request, SubView, TopicView
+from tests.simulation.views import ConnView, ConsumerView, ProducerView, Request, SubView, TopicView
 
 SLACK: Final = 4.0
 """Seconds of the world without anything new in which the box does what is due: reads take turns, some fail."""
 A_MOMENT: Final = 5.0
 """Seconds for which a value that held counts for what is only seen now: of topics that are not in memory, a commit."""
-A_BATCH: Final = 2.0
-"""Seconds after which what was sent is stored, or is not."""
 NOTICED_MS: Final = 1500
 """How soon a quota of bytes that leaves out what is delayed notices what has fallen due."""
 SOME_BYTES: Final = 100_000
@@ -413,51 +410,6 @@ _LIMITS: Final = (
 )
 
 
-class Deduplicated(Checker):
-    """While deduplication is on for a topic a message is stored once; while it is off nothing is a duplicate."""
-
-    rule = "deduplicated"
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self._seen: dict[str, int] = {}
-        self._stored: dict[tuple[str, str, int], tuple[float, Position]] = {}
-        """By topic, producer and number of a message: since when deduplication had been on when it was sent for sure,
-        and where it is."""
-
-    def settled(self, producer: ProducerView, pending: Pending, position: Position | None, in_order: bool) -> None:
-        """See Checker."""
-        book = self.model.book
-        if book is None or position is None:
-            return
-        topic = producer.topic.name
-        if position == NOWHERE:
-            on = any(each.value for each in book.in_force(topic, DEDUPLICATION, A_BATCH))
-            self.check(on, "a duplicate without deduplication:", topic, pending.sequence_id)
-
-    def turn(self) -> None:
-        """See Checker."""
-        book = self.model.book
-        if book is None:
-            return
-        for topic in self.model.topics.values():
-            fresh = topic.order[self._seen.get(topic.name, 0) :]
-            if not fresh:
-                continue
-            self._seen[topic.name] = len(topic.order)
-            ruled = book.held(topic.name, DEDUPLICATION)[-1]
-            if ruled.value and self.model.world.monotonic - ruled.since > A_BATCH:
-                self._note(topic, fresh, ruled.since)
-
-    def _note(self, topic: TopicView, positions: list[Position], since: float) -> None:
-        for position in positions:
-            for key in topic.entries[position].keys:
-                before = self._stored.get((topic.name, key.producer, key.sequence))
-                twice = before is not None and before[0] == since
-                self.check(not twice, "a message is stored twice:", topic.name, key, before, position)
-                self._stored[topic.name, key.producer, key.sequence] = (since, position)
-
-
 POLICY_CHECKERS: Final[tuple[type[Checker], ...]] = (
     LevelsHold,
     Reasons,
@@ -465,5 +417,4 @@ POLICY_CHECKERS: Final[tuple[type[Checker], ...]] = (
     Expired,
     Quotas,
     Admitted,
-    Deduplicated,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from pulsarbox.broker import ledgers
 from pulsarbox.broker.admission import Admission
 from pulsarbox.broker.backlog import Backlog
-from pulsarbox.broker.deduplication import Deduplication
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.unacked import Unacked
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.handlers import subscribe
 from pulsarbox.broker.limits.box_limits import BoxLimits, Group
@@ -18,6 +20,7 @@ from pulsarbox.broker.policies import policies
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.retention import DISABLED, Retention
 from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.upkeep import Upkeep
 from pulsarbox.storage.catalog import Row
 from tests.simulation import kept_mutants
@@ -26,12 +29,12 @@ from tests.simulation.mutants import mutant
 mutant("retained", "trimmed", seeds=(12,))(kept_mutants.retention_asks_the_fastest_subscription)
 mutant("retained", "trimmed", seeds=(10,))(kept_mutants.retention_keeps_what_it_need_not)
 mutant("reason", seeds=(10,))(kept_mutants.messages_expire_in_half_their_time)
-mutant("expired", "quotas", seeds=(1270,))(kept_mutants.the_next_deadline_is_forgotten_after_an_expiry)
+mutant("expired", "quotas", seeds=(58,))(kept_mutants.the_next_deadline_is_forgotten_after_an_expiry)
 mutant("expired", "quotas", "retained", seeds=(1256,))(kept_mutants.a_changed_policy_is_told_to_nobody)
 mutant("quotas", "one-reply", seeds=(12,))(kept_mutants.held_producers_are_not_told_that_the_backlog_fell)
 mutant("quotas", "one-reply", seeds=(595,))(kept_mutants.a_changed_quota_is_not_taken)
-mutant("quotas", seeds=(1070,))(kept_mutants.the_quota_is_looked_at_when_producers_come_and_not_before)
-mutant("reason", seeds=(258,))(kept_mutants.an_eviction_takes_all)
+mutant("quotas", seeds=(698,))(kept_mutants.the_quota_is_looked_at_when_producers_come_and_not_before)
+mutant("reason", seeds=(58,))(kept_mutants.an_eviction_takes_all)
 mutant("quotas", seeds=(356,))(kept_mutants.an_eviction_takes_too_little)
 
 
@@ -105,32 +108,32 @@ def a_quota_refuses_long_before_its_limit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Backlog, "_full_at", full_at)
 
 
-@mutant("admitted", seeds=(178,))
+@mutant("admitted", seeds=(10,))
 def producers_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "check_producer", lambda self, *, encrypted: None)
 
 
-@mutant("admitted", seeds=(298,))
+@mutant("admitted", seeds=(15,))
 def consumers_of_a_topic_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "check_consumer", lambda self: None)
 
 
-@mutant("admitted", seeds=(12,))
+@mutant("admitted", seeds=(10,))
 def consumers_of_a_subscription_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "check_consumer_of", lambda self, subscription, sub_type: None)
 
 
-@mutant("admitted", seeds=(312,))
+@mutant("admitted", seeds=(290,))
 def subscriptions_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "check_subscription", lambda self, present: None)
 
 
-@mutant("admitted", seeds=(235,))
+@mutant("admitted", seeds=(70,))
 def every_type_is_enabled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(subscribe, "check_type_enabled", lambda policies, settings, sub_type: None)
 
 
-@mutant("admitted", seeds=(250,))
+@mutant("admitted", seeds=(252,))
 def clients_make_subscriptions_that_they_may_not(patch: pytest.MonkeyPatch) -> None:
     always = Policy("auto-subscription-creation", "", "", bool, lambda settings: True)
     patch.setattr(subscribe, "AUTO_SUBSCRIPTIONS", always)
@@ -141,9 +144,49 @@ def limits_of_unacknowledged_messages_change_for_nobody(patch: pytest.MonkeyPatc
     patch.setattr(Subscription, "limit_unacked", lambda self, now: None)
 
 
-@mutant("deduplicated", seeds=(1158,))
-def duplicates_are_stored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Deduplication, "is_new", lambda self, producer, send, metadata, now: True)
+@mutant("unacked-limits", seeds=(1156,))
+def another_limit_lets_those_go_who_have_reached_one(patch: pytest.MonkeyPatch) -> None:
+    original = Unacked.limit
+
+    def limit(self: Unacked, per_consumer: int, per_subscription: int, consumers: Iterable[Consumer]) -> bool:
+        changed = original(self, per_consumer, per_subscription, consumers)
+        for consumer in consumers if changed else ():
+            consumer.blocked = 0 < per_consumer <= consumer.unacked
+        return changed
+
+    patch.setattr(Unacked, "limit", limit)
+
+
+@mutant("once", seeds=(36,))
+def deduplication_is_turned_on_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic._deduplicates
+
+    def deduplicates(self: PersistentTopic) -> bool:
+        return original(self) and self.core.settings.brokerDeduplicationEnabled
+
+    patch.setattr(PersistentTopic, "_deduplicates", deduplicates)
+
+
+@mutant("once", seeds=(72,))
+def deduplication_is_turned_off_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic._deduplicates
+
+    def deduplicates(self: PersistentTopic) -> bool:
+        return original(self) or self.core.settings.brokerDeduplicationEnabled
+
+    patch.setattr(PersistentTopic, "_deduplicates", deduplicates)
+
+
+@mutant("once", seeds=(36,))
+def a_topic_in_memory_is_not_told_that_it_deduplicates(patch: pytest.MonkeyPatch) -> None:
+    original = PersistentTopic.update_deduplication
+
+    def update(self: PersistentTopic) -> None:
+        if self.deduplication is not None or not hasattr(self, "_told"):
+            original(self)
+        self._told = True  # type: ignore[attr-defined]
+
+    patch.setattr(PersistentTopic, "update_deduplication", update)
 
 
 @mutant("rates", seeds=(255,))

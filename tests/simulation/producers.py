@@ -34,7 +34,7 @@ class Sending(NamedTuple):
     """Numbers of its messages, or of the chunk."""
     sequence_id: int
     session: int
-    """How often the producer had been opened when it was sent first."""
+    """How often the producer had been opened, or gone back, when it was sent first."""
     chunk: int = 0
     chunks: int = 0
     """Which chunk of a large message it is, and of how many; 0: it is none."""
@@ -68,6 +68,8 @@ class SimulatedProducer(Client):
         self._unsettled: deque[Sending] = deque()
         self._repeats = box.settings.brokerDeduplicationEnabled
         """It sends again what has a receipt, or may still get one, too."""
+        self._is_deduplicated = self._repeats
+        """Nothing is stored a second time: what it sends again is the same copy."""
         self._last_settled: Sending | None = None
 
     def live_with(self, *, large: bool, deduplication: bool) -> None:
@@ -75,7 +77,8 @@ class SimulatedProducer(Client):
         if large:
             self._padding = 1_500
         if deduplication:
-            self.chunking = 0.0  # as where it sends again
+            self._is_deduplicated = False
+            self.chunking = 0.0  # chunks that are sent again are recognised only where they are the same copies
 
     def connected(self) -> None:
         """See Client."""
@@ -123,9 +126,9 @@ class SimulatedProducer(Client):
         elif chance < 0.02:
             self.give_up()
         elif self._repeats and chance < 0.05 and self._unsettled:
-            self._send(self._unsettled[-1])
+            self._go_back(self._unsettled[-1])
         elif self._repeats and chance < 0.1 and self._last_settled is not None:
-            self._send(self._last_settled)
+            self._go_back(self._last_settled)
         elif len(self._unsettled) < WINDOW:
             for _ in range(random.choice((1, 1, 2, 5))):
                 if self.chunking and self.world.chance(self.chunking):
@@ -134,6 +137,10 @@ class SimulatedProducer(Client):
                         self._send(self._next(1, chunk, chunks))
                 else:
                     self._send(self._next(random.choice((1, 1, 1, 2, 5, 9))))
+
+    def _go_back(self, sending: Sending) -> None:
+        self.session += 1
+        self._send(sending)
 
     def _next(self, size: int, chunk: int = 0, chunks: int = 0) -> Sending:
         first, self._sequence = self._sequence, self._sequence + size
@@ -162,7 +169,7 @@ class SimulatedProducer(Client):
 
     def _send(self, sending: Sending) -> None:
         first, last, sequence_id, session, chunk, chunks, deliver_at = sending
-        if not self._repeats:
+        if not self._is_deduplicated:
             session = self.session  # each copy may be stored: this says which it is
         keys = [MessageKey(self.topic, self.name, session, i) for i in range(first, last + 1)]
         wall = self.world.real.wall

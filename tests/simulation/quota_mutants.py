@@ -28,7 +28,7 @@ def an_eviction_by_age_spares_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sparing, "is_spared", lambda delays, position, due: False)
 
 
-@mutant("quotas", seeds=(76,))
+@mutant("quotas", seeds=(976,))
 def what_has_fallen_due_does_not_get_old(patch: pytest.MonkeyPatch) -> None:
     original = Ripe.find
 
@@ -41,12 +41,12 @@ def what_has_fallen_due_does_not_get_old(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ripe, "find", find)
 
 
-@mutant("quotas", "reason", seeds=(76,))
+@mutant("quotas", "reason", seeds=(156,))
 def what_was_passed_is_remembered_after_a_seek(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Expiry, "started_again", lambda self: None)
 
 
-@mutant("quotas", seeds=(276,))
+@mutant("quotas", seeds=(256,))
 def what_is_delayed_fills_a_quota_that_leaves_it_out(patch: pytest.MonkeyPatch) -> None:
     def exclude(self: Backlog, now: Any) -> None:
         self.not_due = 0

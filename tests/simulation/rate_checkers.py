@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from pulsarbox.broker.limits.limiter import time_of
@@ -15,16 +16,16 @@ from pulsarbox.storage.record import Position
 from tests.simulation.box import BoxEnd
 from tests.simulation.checker import Checker
 from tests.simulation.model import Model
-from tests.simulation.views import KEY_SHARED, NOWHERE, ConsumerView, Pending, ProducerView
+from tests.simulation.views import KEY_SHARED, NOWHERE, ConsumerView, EntryView, Pending, ProducerView, TopicView
 
 MOST_A_BATCH = 20
 """No message of the workload has more."""
 
 
-OnTop = Iterable[tuple[float, int]]
-"""What comes on top of a limit: when (in seconds), and how much."""
-REMEMBERED = 10.0
-"""For so many seconds it is remembered what came: more than two periods."""
+OnTop = Sequence[tuple[float, int]]
+"""What comes on top of a limit, oldest first: when (in seconds), and how much."""
+REMEMBERED = 100.0
+"""For so many seconds it is remembered what came: more than two periods, and than most moves of the clock."""
 
 
 class Bucket:
@@ -39,22 +40,40 @@ class Bucket:
         self.at = at
         self.rule: tuple[object, ...] | None = None
         """The limit, its period, and since when it is in force; and whether it is relative."""
+        self._rested = True
+        """Nobody may have asked for several periods."""
+        self._spread = 0.0
+        """What has come on top of what is in the bucket, of what came in such periods."""
 
     def changed(self, *rule: object) -> None:
         """The limit is another one: its periods may begin at any instant from now on, and it may be all there."""
         if self.rule is not None and self.rule != rule:
-            self.level = 0.0
+            self.level, self._rested = 0.0, True
         self.rule = rule
 
     def fits(self, limit: int, at: float, slack: int, period: int = 1, on_top: OnTop = ()) -> bool:
         """Whether something more may go at this instant. What comes on top of the limit does so in the period behind
-        that in which it came: for two periods at most it counts, and need not have been used."""
+        that in which it came: for two periods at most it counts, and need not have been used. A limiter that was not
+        asked for more periods spreads over them what came meanwhile."""
         over = at - 2 * period
+        rested, self._rested = self._rested or self.at <= over, False
         used = sum(count for came, count in on_top if self.at - 2 * period < came <= over)
         lately = sum(count for came, count in on_top if came > over)
         self.level = max(0.0, self.level - (at - self.at) * limit / period - used)
         self.at = at
-        return self.level < 2 * limit + slack + lately
+        if self.level == 0.0:
+            self._spread = 0.0
+        if rested:
+            self._spread += _a_share([each for each in on_top if each[0] <= over], at, period)
+        return self.level < 2 * limit + slack + lately + self._spread
+
+
+def _a_share(came: OnTop, at: float, period: int) -> float:
+    """The most that one period has of what came, by whichever of these periods it is spread over."""
+    sums = accumulate(count for _, count in reversed(came))
+    return max(
+        (total / ((at - when) // period) for (when, _), total in zip(reversed(came), sums, strict=True)), default=0.0
+    )
 
 
 class Rates(Checker):
@@ -69,7 +88,7 @@ class Rates(Checker):
         self._receipts: list[tuple[ProducerView, Pending, int]] = []
         """Of this turn, with the number of messages."""
         self._came: dict[str, tuple[deque[tuple[float, int]], deque[tuple[float, int]]]] = {}
-        """By topic: the messages, and the bytes, that clients have sent."""
+        """By topic: the messages, and the bytes, that have come to it; they count once they are durable."""
 
     def _count(
         self,
@@ -96,13 +115,17 @@ class Rates(Checker):
         book = self.model.book
         return 0.0 if book is None else book.held(topic, policy)[-1].since
 
-    def came(self, producer: ProducerView, pending: Pending, size: int) -> None:
+    def came(self, topic: TopicView, entry: EntryView) -> None:
         """See Checker."""
         now = time_of(self.model.world.now) / 1000
-        for counts, count in zip(self._sent_to(producer.topic.name), (max(len(pending.keys), 1), size), strict=True):
+        for counts, count in zip(self._sent_to(topic.name), (len(entry.keys), entry.size), strict=True):
             counts.append((now, count))
             while counts[0][0] < now - REMEMBERED:
                 counts.popleft()
+
+    def recovered_topic(self, topic: TopicView, ledgers: set[int]) -> None:
+        """See Checker: what was there before a start comes on top of nothing."""
+        self._came.pop(topic.name, None)
 
     def _sent_to(self, topic: str) -> tuple[deque[tuple[float, int]], deque[tuple[float, int]]]:
         return self._came.setdefault(topic, (deque(), deque()))
@@ -147,13 +170,15 @@ class Rates(Checker):
             self._receipts.append((producer, pending, 0 if position == NOWHERE else len(pending.keys)))
 
     def outbox_taken(self, end: BoxEnd) -> None:
-        """See Checker: who has gone meanwhile has got all its receipts at once, and they do not count."""
+        """See Checker: who has gone meanwhile has got all its receipts at once, and they do not count; the broker may
+        not yet have told the client that it is closed, while more of its messages are on their way to the disk."""
         self._receipts = [each for each in self._receipts if each[0].conn.end is not end or self._is_open(each[0], end)]
 
     @staticmethod
     def _is_open(producer: ProducerView, end: BoxEnd) -> bool:
         there = producer.conn.producers.get(producer.producer_id)
-        return end.outbox.close_reason is None and there is producer
+        served = producer.producer_id in end.cnx.producers
+        return end.outbox.close_reason is None and there is producer and served
 
     def turn(self) -> None:
         """See Checker."""

@@ -97,11 +97,14 @@ class Rulebook:
 
     # What holds
 
-    def look_up(self, topic: str, policy: Policy[Any]) -> tuple[Any, Level]:
-        """What holds for a topic, and who has set it: topic, then for all clusters, then namespace, then broker."""
-        name = parse_topic(topic)
-        own = self.rows.get(policies_key(str(name.base)), {})
-        namespace = self.rows.get(namespace_key(name.namespace), {})
+    def look_up(self, topic: str, policy: Policy[Any], rows: Rows | None = None) -> tuple[Any, Level]:
+        """What holds for a topic, and who has set it: topic, then for all clusters, then namespace, then broker.
+
+        ``rows`` are others than those that are there now.
+        """
+        name, rows = parse_topic(topic), self.rows if rows is None else rows
+        own = rows.get(policies_key(str(name.base)), {})
+        namespace = rows.get(namespace_key(name.namespace), {})
         by_name = namespace.get(policy.namespace_key) if policy.namespace_key else None
         if by_name is not None and policy.by_cluster:
             by_name = by_name.get(self._settings().clusterName)

@@ -1,17 +1,26 @@
-"""What the box does by itself, as far as it can be seen: it acknowledges messages, and deletes subscriptions."""
+"""What the box does by itself, as far as it can be seen: it acknowledges messages, deletes subscriptions,
+and says who is active."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.policies.backlog_quota import Quota
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.storage.record import Position
-from tests.simulation.views import EntryView, SubView, TopicView
+from tests.simulation.views import ConnView, EntryView, SubView, TopicView
 
 if TYPE_CHECKING:
     from tests.simulation.model import Model
+
+
+def active_changed(model: Model, conn: ConnView, body: Any) -> None:
+    """ACTIVE_CONSUMER_CHANGE."""
+    conn.notices[body.consumer_id] = body.is_active
+    consumer = conn.consumers.get(body.consumer_id)
+    if consumer is not None:
+        consumer.may_rewind = True
 
 
 def look(model: Model, topic: TopicView) -> None:
@@ -26,12 +35,16 @@ def look(model: Model, topic: TopicView) -> None:
 def look_at(model: Model, sub: SubView) -> None:
     """Whether what a subscription has not acknowledged itself is behind its mark-delete."""
     cursor, mark = sub.cursor, sub.cursor.mark_delete
-    if sub.seeks or (mark == sub.marked and not (model.spares and cursor.ranges)):
+    if sub.seeks or (mark == sub.marked and not model.spares):
         return
     sub.marked = mark
-    covers = cursor.ranges.covers if model.spares else _not_one_by_one
-    gone = [each for each in sub.left if (each <= mark or covers(*each)) and each not in sub.unsure]
     ledgers = sub.cursor.ledger.ledgers
+
+    def one_by_one(position: Position) -> bool:
+        """A ledger goes at once with the last of its entries, and then its cursors know nothing of them any more."""
+        return model.spares and (cursor.ranges.covers(*position) or position.ledger_id not in ledgers)
+
+    gone = [each for each in sub.left if (each <= mark or one_by_one(each)) and each not in sub.unsure]
     # Nobody needs that somebody who only reads has seen what goes with its ledger.
     seen = [position for position in gone if sub.durable or position.ledger_id in ledgers]
     if seen:
@@ -41,10 +54,6 @@ def look_at(model: Model, sub: SubView) -> None:
     for position in gone:
         sub.set(sub.topic.entries[position], 0)
         sub.acked(position)
-
-
-def _not_one_by_one(ledger_id: int, entry_id: int) -> bool:
-    return False
 
 
 def _gone(model: Model, sub: SubView) -> None:

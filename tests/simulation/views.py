@@ -39,7 +39,7 @@ class MessageKey(NamedTuple):
     topic: str
     producer: str
     session: int
-    """How often the producer had been opened when it sent this copy."""
+    """How often the producer had been opened, or had gone back to send something again, when it sent this copy."""
     sequence: int
 
     def payload(self) -> bytes:
@@ -161,6 +161,18 @@ class TopicView:
     """Since when it has not, while producers wait; 0: none do."""
     removed: dict[str, SubView] = field(default_factory=dict)
     """Unsubscribed, by name; they may come back with a crash until that is answered."""
+
+    def append(self, entry: EntryView) -> None:
+        """An entry became durable."""
+        if entry.chunk_of:
+            chunk = entry.chunk_of, entry.chunk_id
+            entry.sent_again = chunk in self.chunks
+            self.chunks.add(chunk)
+        self.entries[entry.position] = entry
+        self.order.append(entry.position)
+        self.ledgers.setdefault(entry.position.ledger_id, []).append(entry.position)
+        for sub in self.subs.values():
+            sub.add(entry)
 
 
 class Policy(NamedTuple):

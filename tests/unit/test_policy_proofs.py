@@ -55,7 +55,7 @@ PROOFS: Final = {
     ),
     "deduplication": Proof(
         "unit/broker/policies/test_admission.py::test_deduplication_of_a_topic_or_a_namespace",
-        ("deduplicated", "levels"),
+        ("once", "levels"),
     ),
     "delayed-delivery": Proof(
         "unit/broker/test_delayed.py::test_turned_off_they_come_at_once_and_turned_on_again_they_do_not"

@@ -122,8 +122,9 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             entries = self._take(consumer, grant, now)
             if entries is None:
                 return Reason.CHUNKS if self._pinned else Reason.END_OF_LOG
-            if entries:
-                self._deliver(consumer, entries, repeat(NO_SLOT))
+            if not entries:
+                continue  # it got nothing, so it is still its turn
+            self._deliver(consumer, entries, repeat(NO_SLOT))
             self._levels[consumer.priority_level].move_to_end(consumer)
             self._turns += 1
             self._last_turn[consumer] = self._turns

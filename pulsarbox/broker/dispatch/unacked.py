@@ -62,16 +62,20 @@ class Unacked:
         self.messages = 0
 
     def limit(self, per_consumer: int, per_subscription: int, consumers: Iterable[Consumer]) -> bool:
-        """The limits are these from now on; whoever is held back by them is so at once, and others no longer.
+        """The limits are these from now on; whoever is held back by one that was another is so at once, and others no
+        longer.
 
-        Whether they were other ones before.
+        Whether one was another before.
         """
         if (self._max_consumer, self._max) == (per_consumer, per_subscription):
             return False
-        self._max_consumer, self._max = per_consumer, per_subscription
-        for consumer in consumers:
-            consumer.blocked = 0 < per_consumer <= consumer.unacked
-        self.blocked = 0 < per_subscription <= self.messages
+        if per_consumer != self._max_consumer:  # who has reached one that stays goes on at half of it, as ever
+            self._max_consumer = per_consumer
+            for consumer in consumers:
+                consumer.blocked = 0 < per_consumer <= consumer.unacked
+        if per_subscription != self._max:
+            self._max = per_subscription
+            self.blocked = 0 < per_subscription <= self.messages
         return True
 
     def _count(self, consumer: Consumer) -> None:

@@ -139,6 +139,29 @@ def test_others_go_on_beside_dead_letters(sub_type: int) -> None:
     assert subscription_of(box).cursor.mark_delete == sent[-1]
 
 
+def test_a_dead_letter_is_nobodys_turn() -> None:
+    box = Box(dispatcherMaxRoundRobinBatchSize=1)
+    first, second = join(box), join(box)
+    set_policy(box, 0)
+    (poison,) = box.client().publish(1)
+    assert first.received() == [poison]
+    give_back(first, poison)
+    sent = box.client().publish(2)
+    assert (second.received(), first.received()) == (sent[:1], sent[1:])
+    assert bodies(box) == [b"0"]
+
+
+def test_the_ledger_of_a_dead_letter_goes_also_where_one_before_it_stays() -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=1)
+    client = join(box)
+    set_policy(box, 0)
+    sent = box.client().publish(3)
+    assert client.received() == sent
+    give_back(client, sent[1])
+    box.turn()
+    assert [*topic_of(box).ledger.ledgers] == [sent[0][0], sent[2][0]]
+
+
 def test_a_policy_that_is_set_later_counts_what_was_before() -> None:
     box = Box()
     client = join(box)

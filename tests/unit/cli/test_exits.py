@@ -58,12 +58,13 @@ def test_an_error_without_a_text_is_named() -> None:
 )
 def test_answers_of_the_admin_api(status: int, code: int) -> None:
     assert exits.ending_of_status(status, "").exit_code == code
-    advice = {401: f": {exits.WHO}", 403: f": {exits.MAY}"}.get(status, "")
+    advice = {401: f": {exits.WHO}"}.get(status, "")
     assert exits.ending_of_status(status, "").message == f"HTTP {status}{advice}"
 
 
 def test_who_may_not_is_told_who_can_help_and_of_superusers_nobody_can() -> None:
-    assert ends_with(raising(errors.AuthorizationError("x"))) == (5, f"pulsarbox: x: {exits.MAY}\n")
+    text = "Client is not authorized to Produce"
+    assert ends_with(raising(errors.AuthorizationError(text))) == (5, f"pulsarbox: {text}: {exits.MAY}\n")
     reason = "This operation requires super-user access: 'x' is none of superUserRoles"
     assert exits.ending_of_status(403, reason).message == reason
 
@@ -96,3 +97,17 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "helps"),
+    [
+        ("'ann' has no permission to produce on persistent://public/default/t", True),
+        ("Unauthorized to validateTopicOperation for operation [PRODUCE]", True),
+        ("'ann' may not use the subscription s: it is kept for other roles", True),
+        ("'ann' has no permission: that is for superUserRoles", False),
+        ("Cluster [elsewhere] is not in the list of allowed clusters list for tenant [t]", False),
+    ],
+)
+def test_what_nobody_can_grant_is_not_advised(text: str, helps: bool) -> None:
+    assert exits.ending_of_status(403, text).message == (f"{text}: {exits.MAY}" if helps else text)

@@ -119,7 +119,7 @@ def test_what_is_wrong_is_said_and_nothing_is_asked(words: list[str], message: s
 def test_a_refusal_ends_with_the_exit_code_of_its_status(status: int, code: int, play: Player) -> None:
     result = play("tenants", "get", "t", answers=[answer({"reason": "no\x1b[2J"}, status)])
     assert result.exit_code == code
-    advice = {401: f": {exits.WHO}", 403: f": {exits.MAY}"}.get(status, "")
+    advice = {401: f": {exits.WHO}"}.get(status, "")
     assert result.stderr == f"pulsarbox: no\\x1b[2J{advice}\n"
     assert result.stdout == ""
 

@@ -9,13 +9,14 @@ import fastavro
 import pytest
 from fastavro.read import SchemaResolutionError
 from fastavro.utils import generate_many
+from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.config.client_policy_settings import SCHEMA_STRATEGIES as STRATEGIES
 from pulsarbox.errors import IncompatibleSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
-from pulsarbox.protocol.schema import avro_definition
+from pulsarbox.protocol.schema import avro_definition, native_definition
 from pulsarbox.protocol.schema.compatibility import check, check_consumer
 from tests.unit.protocol.schema.schemas import avro, field, json_schema, native, of_type, pair, record
 
@@ -209,3 +210,26 @@ def test_what_is_called_readable_is_read_and_nothing_else(writer: dict[str, Any]
         assert can_read_all(reader, writer)
     elif "array" not in str(writer) and "map" not in str(writer):  # which may be empty, and then is read as anything
         assert not can_read_all(reader, writer), trouble
+
+
+# The rules of Protobuf, against what its library can read ---------------------------------------------------------
+
+some_fields = st.lists(st.sampled_from("abcdef"), max_size=5, unique=True)
+
+
+@given(st.sampled_from("AB"), some_fields, st.sampled_from("AB"), some_fields, st.lists(st.integers(0, 1 << 20)))
+def test_what_fits_is_read_by_protobuf_itself(
+    old_name: str, old_fields: list[str], new_name: str, new_fields: list[str], numbers: list[int]
+) -> None:
+    old, new = native(old_name, *old_fields), native(new_name, *new_fields)
+    fits = old_name == new_name
+    assert passes([old], new) == (EVERY if old == new else CHECKED if fits else {"ALWAYS_COMPATIBLE"})
+    if not fits:
+        return
+    written = GetMessageClass(native_definition.parse(old.schema_data))()
+    for name, number in zip(old_fields, numbers, strict=False):
+        setattr(written, name, number)
+    read = GetMessageClass(native_definition.parse(new.schema_data)).FromString(written.SerializeToString())
+    for old_field, new_field in zip(old_fields, new_fields, strict=False):  # a field is its number, not its name
+        assert getattr(read, new_field) == getattr(written, old_field)
+    assert read.SerializeToString() == written.SerializeToString()  # what it does not know is kept
