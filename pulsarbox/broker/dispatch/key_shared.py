@@ -460,13 +460,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 return Reason.DRAINING
         return reason
 
-    def draining_of(self, consumer: Consumer) -> list[Draining]:
-        """The slots that have moved away from a consumer which holds entries of them still, in order."""
-        return [
-            Draining(slot, holder.entries, holder.blocked)
-            for slot, holder in sorted(self._holders.items())
-            if holder.consumer is consumer and self._owner(slot) is not consumer
-        ]
+    def draining(self) -> dict[Consumer, list[Draining]]:
+        """The slots that have moved away from consumers which hold entries of them still, in order."""
+        found: dict[Consumer, list[Draining]] = {}
+        for slot, holder in sorted(self._holders.items()):
+            if self._owner(slot) is not holder.consumer:
+                found.setdefault(holder.consumer, []).append(Draining(slot, holder.entries, holder.blocked))
+        return found
 
     def drained_by(self, consumer: Consumer) -> int:
         """How many such slots it has drained, since it came."""
