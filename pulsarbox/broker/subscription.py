@@ -1,7 +1,7 @@
 """A subscription of a persistent topic: its cursor, its consumers, the dispatcher of its type."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
@@ -26,7 +26,7 @@ from pulsarbox.broker.plugins import key_hash_of
 from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
-from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
+from pulsarbox.errors import EntryDamaged, MetadataError, PersistenceError, ServiceNotReady
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row, cursor_key
@@ -75,7 +75,7 @@ class Subscription:
         """When mark-delete moved last (ms since 1970), since it came into memory."""
         self.clearing = Clearing(self)
         self.dead_letters = DeadLetters(self, row or {})
-        self.source = EntrySource(cursor, topic.core, self.dispatch)
+        self.source = EntrySource(cursor, topic.core, self.dispatch, self._set_aside)
         self._acks = Acknowledging(self)
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
@@ -223,7 +223,9 @@ class Subscription:
             self.source.delayed = None
         if sub_type not in ONE_ACTIVE:
             delays = topic.stored.delays
-            self.source.delayed = Delayed(self.cursor, delays, topic.policies, topic.core, self.dispatch)
+            self.source.delayed = Delayed(
+                self.cursor, delays, topic.policies, topic.core, self.dispatch, self._set_aside
+            )
 
     def delayed(self, now: Now) -> int:
         """Entries that are held back because they are not due. Of one whose type nobody knows yet: that would be."""
@@ -266,13 +268,21 @@ class Subscription:
 
     def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
         """Entries are acknowledged that no consumer holds: they are dead letters now, or too old; others go on."""
-        entries = list(entries)
-        self._acks.settle(now, entries)
-        for entry in entries:
-            self.dispatcher.acknowledged_unheld((entry[0], entry[1]))
+        self._passed([(entry[0], entry[1]) for entry in entries], now)
+        self.dispatch(now)
+
+    def _set_aside(self, damage: EntryDamaged, now: Now) -> None:
+        """See SetAside."""
+        if self.topic.core.quarantine.take(damage, self.cursor, now):
+            self._passed([(damage.ledger_id, damage.first)], now)
+
+    def _passed(self, acknowledged: Collection[tuple[int, int]], now: Now) -> None:
+        """Entries are acknowledged that no consumer holds."""
+        self._acks.settle(now, acknowledged)
+        for at in acknowledged:
+            self.dispatcher.acknowledged_unheld(at)
         if not self.consumers:
             self.topic.upkeep.maybe_unused(now)
-        self.dispatch(now)
         if self.topic.termination.ended:
             self.tell_end()
 
