@@ -1,8 +1,8 @@
-"""The broker: seven inputs, five outputs, no clock, no thread, no socket.
+"""The broker: eight inputs, six outputs, no clock, no thread, no socket.
 
 Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(now)``, ``committed(batch, now)``,
-``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``on_timer(now)``. Outputs: ``outbox.send``,
-``take_batch()``, ``take_reads()``, ``take_chore()``, ``next_timer()``.
+``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``plugin_brought(key, found, now)``, ``on_timer(now)``.
+Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``, ``take_chore()``, ``take_plugins()``, ``next_timer()``.
 
 Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cnx.writable`` starts it
 again), and ``full``, the open batch (the shell stops reading).
@@ -11,6 +11,7 @@ again), and ``full``, the open batch (the shell stops reading).
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pulsarbox.broker import key_hashes
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.compaction.topic_compaction import drop_leftovers
@@ -22,7 +23,8 @@ from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
-from pulsarbox.broker.plugins import Plugins
+from pulsarbox.broker.plugins import Key, Plugins
+from pulsarbox.broker.routing import Routing
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.configured import authentication_of
@@ -73,12 +75,14 @@ class Broker:
         self.core.commits.times.begin(now)
         self.core.cache_use.begin(now)
         self.configuration = DynamicConfiguration(self.core)
-        self.core.plugins.check_hashes(settings, self.core.commits, self.core.catalog)
+        key_hashes.check(self.core.plugins, settings, self.core.commits, self.core.catalog)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
-        self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
+        self.routing = Routing(self.core, self.topics)
+        self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
+        self.core.plugins.prepare(settings)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:
@@ -148,6 +152,10 @@ class Broker:
         """A chore is carried out; with ``error`` it is not."""
         self.core.commits.housekeeping.done(chore, now, error, reclaimed)
 
+    def plugin_brought(self, key: Key, found: object, now: Now) -> None:
+        """A plugin is there, or the PluginError that says why not."""
+        self.core.plugins.brought(key, found, now)
+
     def on_timer(self, now: Now) -> None:
         """A deadline of ``next_timer`` has come."""
         self.core.timers.run(now)
@@ -192,6 +200,10 @@ class Broker:
     def take_chore(self, now: Now) -> Chore | None:
         """A checkpoint to write, or disk to give back; None while one is under way or nothing is to be done."""
         return self.core.commits.housekeeping.take(now)
+
+    def take_plugins(self) -> list[Key]:
+        """Plugins to load, see ``plugin_brought``."""
+        return self.core.plugins.take_wanted()
 
     def next_timer(self) -> Deadlines:
         """When ``on_timer`` is to be called next."""

@@ -11,6 +11,7 @@ from pulsarbox.broker import keeping
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dead_letter import Letter, Origin, make_letter
 from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.routing import Routing
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.topics import Topics
@@ -31,12 +32,11 @@ _COMMAND_BYTES: Final = 1024
 class DeadLetterOffice:
     """Puts dead letters into their topics."""
 
-    def __init__(self, core: Core, topics: Topics, schemas: Schemas) -> None:
+    def __init__(self, core: Core, topics: Topics, schemas: Schemas, routing: Routing) -> None:
         self._core = core
         self._topics = topics
         self._schemas = schemas
-        self._turn = 0
-        """Which partition is next for a message without a key."""
+        self._routing = routing
         self._posting = False
 
     def prepare(self, policy: DeadLetterPolicy, now: Now) -> list[TopicName]:
@@ -88,22 +88,19 @@ class DeadLetterOffice:
     def _post(
         self, entry: Entry, unacked: int | None, source: TopicName, origin: Origin, policy: DeadLetterPolicy, now: Now
     ) -> None:
-        topic = self._topic(entry, source, policy, now)
-        topic.check_takes()
         most = self._core.settings.maxMessageSize
         letter = make_letter(entry.body, unacked, origin, now.wall - now.offset, most)
+        topic = self._topic(letter, policy, now)
+        topic.check_takes()
         self._bring_schema(source, topic.name, letter.metadata, now)
         self._put(letter, topic, now)
 
-    def _topic(self, entry: Entry, source: TopicName, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
+    def _topic(self, letter: Letter, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
         parts = self.prepare(policy, now)
-        if len(parts) == 1:
-            name = parts[0]
-        elif entry.key_hash:
-            name = parts[entry.key_hash % len(parts)]  # those of a key stay together, and in order
-        else:
-            self._turn += 1
-            name = parts[self._turn % len(parts)]
+        part = 0
+        if len(parts) > 1:
+            part = self._routing.route(policy.topic, letter.metadata, len(letter.body), len(parts), now)
+        name = parts[part]
         topic = self._topics.open(name, now)
         if not isinstance(topic, PersistentTopic):
             raise NotAllowed(f"{name} keeps nothing")

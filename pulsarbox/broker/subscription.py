@@ -10,19 +10,17 @@ from pulsarbox.broker.compaction.reading import CompactedReading
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dead_letters import DeadLetters
 from pulsarbox.broker.dispatch.compatibility import check_compatible
-from pulsarbox.broker.dispatch.consumer_choice import choice_of
 from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
-from pulsarbox.broker.dispatch.selectors.choice import make_selector
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
-from pulsarbox.broker.plugins import key_hash_of
+from pulsarbox.broker.key_hashes import key_hash_of
 from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
@@ -197,12 +195,12 @@ class Subscription:
         core = self.topic.core
         self._set_delayed(sub_type)
         if sub_type == CommandSubscribe.Shared:
-            choose = choice_of(core.settings.sharedConsumerSelection, self.properties, core.plugins)
+            choose = core.plugins.choice_of(core.settings.sharedConsumerSelection, self.properties)
             shared = SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
             shared.dead_letters = self.dead_letters
             return shared
         if sub_type == CommandSubscribe.Key_Shared:
-            selector = make_selector(asked.mode, core.settings)
+            selector = core.plugins.selector_of(asked.mode, core.settings, self.properties)
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
             hash32 = key_hash_of(self, core.plugins, core.settings.keySharedHashing)
             by_key = KeySharedDispatcher(

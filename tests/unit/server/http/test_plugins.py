@@ -21,7 +21,7 @@ def test_a_box_without_plugins() -> None:
 def test_what_is_disabled_or_missing() -> None:
     async def scenario(box: Box) -> None:
         core = box.broker.core
-        assert core.plugins.choice("gone") is None
+        assert core.plugins.choice_of("gone", {}) is None
         shown = {each["name"]: each for each in (await box.ask("GET", PLUGINS)).value}
         assert shown["off"]["state"] == "disabled"
         assert (shown["gone"]["kind"], shown["gone"]["state"]) == ("routing", "missing")
