@@ -25,6 +25,7 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.plugins import Key, Plugins
 from pulsarbox.broker.routing import Routing
+from pulsarbox.broker.samples import Samples
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.configured import authentication_of
@@ -83,6 +84,7 @@ class Broker:
         self.routing = Routing(self.core, self.topics)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
         self.core.plugins.prepare(settings)
+        self.samples = Samples(self.topics)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:

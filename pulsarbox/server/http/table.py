@@ -22,6 +22,7 @@ from pulsarbox.server.http import (
     subscriptions,
     tenants,
     termination,
+    top,
     topics,
     unserved,
 )
@@ -56,6 +57,7 @@ ROOMS = (
     dead_letters,
     faults,
     metrics,
+    top,
 )
 """Where the routes are that it serves."""
 
