@@ -23,6 +23,7 @@ from pulsarbox.plugins.registry import PluginError
 from pulsarbox.storage.catalog import Catalog, Row, cursor_key
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.events import Events
     from pulsarbox.broker.group_commit import GroupCommit
     from pulsarbox.broker.subscription import Subscription
 
@@ -57,6 +58,8 @@ class Plugins:
         """What was asked for and cannot be had, and why."""
         self.disabled: frozenset[tuple[str, str]] = frozenset()
         """What is not to be used from now on (``pluginsDisabled``)."""
+        self.events: Events | None = None
+        """Where troubles are told; the core sets it."""
         self.guarded: Callable[[], None] = _nothing
         """Called when a plugin has come into use."""
         self._load = load
@@ -136,6 +139,7 @@ class Plugins:
         except PluginError as error:
             self.missing["routing", name] = str(error)
             log.error("the routing plugin %r cannot be used, consumers take turns instead: %s", name, error)
+            self._event("routing", name, f"cannot be used, consumers take turns instead: {error}")
             return None
         guarded = self._guard("routing", name).consumers(plugin.choose, _first)
 
@@ -152,14 +156,24 @@ class Plugins:
             return self._load(kind, name)
         except PluginError as error:
             self.missing[kind, name] = str(error)
+            if kind == "hashing":  # of the other kind, the caller tells what follows
+                self._event(kind, name, f"cannot be used: {error}")
             if error.trace:
                 log.error("the %s plugin %r failed while it was loaded:\n%s", kind, name, error.trace)
             raise
 
     def _guard(self, kind: str, name: str) -> Guard:
-        guard = self.guards[kind, name] = Guard(kind, name, self._clock, _tell)
+        guard = self.guards[kind, name] = Guard(kind, name, self._clock, self._tell)
         self.guarded()
         return guard
+
+    def _tell(self, trouble: Trouble) -> None:
+        log.error("%s%s", trouble, f"\n{trouble.trace}" if trouble.trace else "")
+        self._event(trouble.kind, trouble.name, str(trouble), tripped=trouble.tripped)
+
+    def _event(self, kind: str, name: str, text: str, *, tripped: bool = False) -> None:
+        if self.events is not None:
+            self.events.tell_undated("plugin-failed", f"{kind} {name}", text, tripped=tripped)
 
 
 def key_hash_of(subscription: Subscription, plugins: Plugins, default: str) -> Hash | None:
@@ -224,7 +238,3 @@ def _nothing() -> None:
 
 def _first(ready: Sequence[Consumer]) -> Consumer:
     return ready[0]
-
-
-def _tell(trouble: Trouble) -> None:
-    log.error("%s%s", trouble, f"\n{trouble.trace}" if trouble.trace else "")

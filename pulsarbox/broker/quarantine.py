@@ -8,6 +8,7 @@ stays in the backlog.
 import logging
 from base64 import b64encode
 
+from pulsarbox.broker.events import Events
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
@@ -20,9 +21,10 @@ log = logging.getLogger(__name__)
 class Quarantine:
     """Takes damaged entries out of the way."""
 
-    def __init__(self, catalog: Catalog, commits: GroupCommit) -> None:
+    def __init__(self, catalog: Catalog, commits: GroupCommit, events: Events) -> None:
         self._catalog = catalog
         self._commits = commits
+        self._events = events
 
     def take(self, damage: EntryDamaged, cursor: ManagedCursor, now: Now) -> None:
         """A subscription has come to damaged entries."""
@@ -37,5 +39,7 @@ class Quarantine:
         if key not in self._catalog:
             topic = self._catalog.owner(damage.ledger_id)
             log.error("topic %s: %s; it is kept aside, and consumers go on behind it", topic, damage)
+            text = f"{damage}; it is kept aside, and consumers go on behind it"
+            self._events.tell("quarantined", str(topic), text, now, ledger=damage.ledger_id, entry=damage.first)
             row = {"topic": topic, "last": damage.last, "reason": damage.reason, "found": now.wall}
             self._commits.put_row(key, row | {"body": b64encode(damage.body).decode()})
