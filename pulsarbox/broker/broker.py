@@ -34,7 +34,7 @@ from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
-from pulsarbox.clock import Deadlines, Now
+from pulsarbox.clock import Deadlines, Now, in_words
 from pulsarbox.config import Settings
 from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
@@ -73,6 +73,7 @@ class Broker:
         offset = offset_of(store, settings.brokerClock)
         self.core = Core(settings, store, now.wall + offset, plugins)
         self.clock = VirtualClock(self.core, offset)
+        self._tell_start(store, self.core.started, now)
         self.core.commits.times.begin(now)
         self.core.cache_use.begin(now)
         self.configuration = DynamicConfiguration(self.core)
@@ -91,7 +92,7 @@ class Broker:
             look_again(self.authentication, self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
         self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
-        self.refusals = Refusals()
+        self.refusals = Refusals(self.core.events)
         """What clients were refused, for the log."""
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
@@ -108,6 +109,11 @@ class Broker:
         self.connections_made = 0
         """By clients since the start."""
         self._waiting: list[Outbox] = []
+
+    def _tell_start(self, store: Store, wall: int, now: Now) -> None:
+        if store.replayed_bytes:
+            text = f"the box had not been stopped: {store.replayed_bytes:,} bytes of the log were read again"
+            self.core.events.tell("recovered", "", text, now._replace(wall=wall), bytes=store.replayed_bytes)
 
     # Inputs
 
@@ -168,6 +174,8 @@ class Broker:
         Raises Conflict where the clock is not virtual, BadRequest where it cannot be moved so.
         """
         now = self.clock.advance(by, now)
+        text = f"the clock was moved forward by {in_words(by)}"
+        self.core.events.tell("clock-moved", "", text, now, by=by, offset=now.offset)
         for _ in range(_ROUNDS_MAX):  # what is done may set a deadline that has passed as well
             wall = self.next_timer().wall
             if wall is None or wall > now.wall:
@@ -243,6 +251,7 @@ class Broker:
 
     def drain(self, now: Now) -> None:
         """Prepare to stop: let clients go, write the checkpoint."""
+        self.core.events.tell("stopping", "", "the box stops: clients are let go, a checkpoint is written", now)
         for topic in self.topics:
             topic.close(now)
         self.core.commits.ask_checkpoint()

@@ -50,7 +50,8 @@ class LoopShell:
         self._held: list[Connection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis)
+        commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis, slow=self._slow_commit)
+        self.gate.told = self._refused
         self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
@@ -210,6 +211,19 @@ class LoopShell:
     def _on_brought(self, key: Key, plugin: object) -> None:
         self.broker.plugin_brought(key, plugin, self.now())
         self._end_turn()
+
+    # What the core does not see
+
+    def _refused(self, text: str) -> None:
+        self.broker.core.events.tell("client-refused", "", text, self.now())
+
+    def _slow_commit(self, took: float, records: int, size: int) -> None:
+        self._call_in_loop(self._on_slow_commit, took, records, size)
+
+    def _on_slow_commit(self, took: float, records: int, size: int) -> None:
+        text = f"a commit took {took:,.0f} ms, for {records:,} records of {size:,} bytes"
+        events = self.broker.core.events
+        events.tell("slow-commit", "", text, self.now(), milliseconds=round(took), records=records, bytes=size)
 
     def _call_in_loop(self, function: object, *args: object) -> None:
         if not self._loop.is_closed():

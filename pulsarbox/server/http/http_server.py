@@ -59,7 +59,7 @@ class HttpServer:
         """How long a body may take to come."""
         self._body_max = 0
         self._sampling = Sampling(shell)
-        self._audit = Audit(shell.broker.refusals)
+        self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
 
     async def start(
         self,
