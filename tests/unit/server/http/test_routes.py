@@ -77,6 +77,8 @@ PERMISSIONS = {
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/version": "TOPIC_USER",
     "GET /admin/v2/schemas/{tenant}/{namespace}/{topic}/metadata": "TOPIC_USER",
     "DELETE /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema": "TENANT_ADMIN",
+    "POST /topics/{domain}/{tenant}/{namespace}/{topic}": "TOPIC_PRODUCER",
+    "POST /topics/{domain}/{tenant}/{namespace}/{topic}/partitions/{partition}": "TOPIC_PRODUCER",
     "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}": "TOPIC_USER",
     "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}/bundle": "NAMESPACE_USER",
     "GET /pulsarbox/v1/policies/{tenant}/{namespace}": "TENANT_ADMIN",
