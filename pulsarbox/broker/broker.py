@@ -79,7 +79,7 @@ class Broker:
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
-        self.samples = Samples(self.topics)
+        self.samples = Samples(self.topics, store)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
