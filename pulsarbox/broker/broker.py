@@ -85,7 +85,7 @@ class Broker:
         self.routing = Routing(self.core, self.topics)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
         self.core.plugins.prepare(settings)
-        self.samples = Samples(self.topics)
+        self.samples = Samples(self.topics, store)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:

@@ -59,6 +59,7 @@ def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]
         "matching": found.matching,
         "offset": question.offset,
         "rows": found.rows,
+        "complete": broker.samples.stored.complete,
         "sampled": broker.samples.passed_at.wall,
         "virtualClock": broker.clock.offset if broker.clock.is_virtual else None,
         "readOnly": _is_read_only(call, question),

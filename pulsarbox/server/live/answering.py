@@ -12,6 +12,10 @@ from pulsarbox.server.live.view import Row
 
 TOPICS_AT_ONCE: Final = 1000
 """Topics that one turn looks at, where it is time to."""
+STORED_AT_ONCE: Final = 25
+"""Topics that are not in memory, of which one turn reads the rows ..."""
+STORED_TURNS: Final = 40
+"""... and for how many turns somebody waits for that; the rest is found out when they ask again."""
 ROWS_AT_ONCE: Final = 100
 REMEMBERED: Final = 32
 """Questions whose choice is kept until everything was looked at again."""
@@ -63,6 +67,10 @@ def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Gene
     samples = broker.samples
     samples.watch(now)
     while not samples.step(now, TOPICS_AT_ONCE):
+        now = yield
+    for _ in range(STORED_TURNS):
+        if samples.stored.step(STORED_AT_ONCE):
+            break
         now = yield
     chosen = choices.get(question, samples.passes, now)
     if chosen is None:

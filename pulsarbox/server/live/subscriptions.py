@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.samples import SubscriptionSample
 from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
+from pulsarbox.broker.topic_samples import SubscriptionSample
 from pulsarbox.broker.why import TEXTS, Why
 from pulsarbox.clock import Now
-from pulsarbox.server.live.view import Column, Scope, View
+from pulsarbox.server.live.view import Column, Scope, View, kept
 
 UNACKNOWLEDGED: Final = "unacknowledged"
 """The cause of a backlog of which everything is sent."""
@@ -56,11 +56,6 @@ def _delayed(sample: SubscriptionSample, now: Now) -> int | None:
     return subscription.delayed(now) if isinstance(subscription, Subscription) else None
 
 
-def kept(value: Any) -> Column:
-    """A column that looks keep."""
-    return Column(lambda thing, now: value(thing), value)
-
-
 COLUMNS: Final = {
     "topic": kept(attrgetter("topic.name")),
     "subscription": kept(attrgetter("name")),
@@ -82,7 +77,7 @@ COLUMNS: Final = {
 
 
 def _things(broker: Broker, scope: Scope, now: Now) -> Iterator[SubscriptionSample]:
-    for topic in list(broker.samples.topics.values()):
+    for topic in broker.samples.every():
         if scope.holds(topic.namespace):
             yield from list(topic.subscriptions.values())
 

@@ -23,6 +23,11 @@ class Column(NamedTuple):
     """The same as it was seen last, which costs next to nothing; None where ordering by it makes each thing's value."""
 
 
+def kept(value: Callable[[Any], Any]) -> Column:
+    """A column that looks keep, or that never changes."""
+    return Column(lambda thing, now: value(thing), value)
+
+
 class Scope(NamedTuple):
     """What of the box somebody is shown."""
 

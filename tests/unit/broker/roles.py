@@ -20,7 +20,7 @@ ON_TOPIC = {"topic-producer": ["produce"], "topic-consumer": ["consume"]}
 
 
 def guarded_box(**settings: Any) -> Box:
-    """Tenant ``shop`` of ``admin``, tenant ``other`` of ``other-admin``; ``root`` is a superuser, ``viewer`` looks on."""
+    """Tenant ``shop`` of ``admin``, tenant ``other`` of ``other-admin``; ``root`` a superuser, ``viewer`` looks on."""
     box = Box(**GUARDED | {"authorizationEnabled": True, "superUserRoles": "root", "viewerRoles": "viewer"} | settings)
     broker = box.broker
     for tenant, admin in (("shop", "admin"), ("other", "other-admin")):
