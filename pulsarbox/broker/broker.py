@@ -9,7 +9,8 @@ again), and ``full``, the open batch (the shell stops reading).
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
@@ -40,6 +41,9 @@ from pulsarbox.storage.recovery import Store
 
 if TYPE_CHECKING:
     from pulsarbox.broker.faults.faults import Faults
+
+Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
+"""A name, the work, and who is told in the loop what it has given or raised."""
 
 _ROUNDS_MAX = 100
 """What is due behind so many rounds of deadlines comes with the next turns, at once as well."""
@@ -92,6 +96,10 @@ class Broker:
         """Rules of faults to inject; None where the box was not made for it."""
         self.on_shutdown: Callable[[str], None] | None = None
         """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
+        self.folder: Path | None = None
+        """The data directory; None where there is none."""
+        self.beside: Beside = _at_once
+        """Has work done that is no turn's: reading files, taking apart what clients have packed."""
         self._outbox_of: type[Outbox] = Outbox
         self._cnx_of: type[ServerCnx] = ServerCnx
         if settings.faultInjectionEnabled:
@@ -241,3 +249,13 @@ class Broker:
         for topic in self.topics:
             topic.close(now)
         self.core.commits.ask_checkpoint()
+
+
+def _at_once(name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+    """Where there is no shell with threads."""
+    try:
+        result = work()
+    except Exception as error:
+        done(None, error)
+    else:
+        done(result, None)

@@ -6,6 +6,7 @@ from pulsarbox.server.http import (
     clock,
     compaction,
     dead_letters,
+    events,
     faults,
     lookup,
     maintenance,
@@ -54,6 +55,7 @@ ROOMS = (
     lookup,
     clock,
     dead_letters,
+    events,
     faults,
     metrics,
 )

@@ -87,6 +87,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/dead-letters/{tenant}/{namespace}": "NAMESPACE_USER",
     "GET /pulsarbox/v1/clock": "NAMED",
     "GET /pulsarbox/v1/plugins": "SUPERUSER",
+    "GET /pulsarbox/v1/events": "SUPERUSER",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",
     "GET /pulsarbox/v1/faults": "SUPERUSER",
