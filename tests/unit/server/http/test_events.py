@@ -9,6 +9,7 @@ import pytest
 
 from pulsarbox.broker.events import BOOT_STEP, RING
 from pulsarbox.server.http import live
+from pulsarbox.server.tasks import spawn
 from pulsarbox.storage.event_files import FOLDER, EventWriter
 from tests.unit.server.http.harness import Box, until, with_box
 
@@ -148,7 +149,7 @@ def test_events_are_followed_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> 
         tell(box, 2)
         lines: list[dict[str, Any]] = []
         alive: list[bytes] = []
-        following = asyncio.create_task(follow(box, f"after={events.last - 1}&filter=/t", lines, alive))
+        following = spawn("follower", follow(box, f"after={events.last - 1}&filter=/t", lines, alive))
         await until(lambda: len(lines) == 1)
         await until(lambda: alive)
         tell(box, 3, "evicted")
@@ -172,7 +173,7 @@ def test_followers_are_let_go_when_the_port_closes() -> None:
             await follow(box, "", lines, [])
             ended.append("by the box")
 
-        task = asyncio.create_task(following())
+        task = spawn("follower", following())
         await until(lambda: box.broker.core.events.listeners)
         tell(box, 1)
         await until(lambda: lines)
