@@ -18,11 +18,11 @@ FILTER_MAX: Final = 2000
 
 
 def compiled(text: str) -> Pattern:
-    """A pattern of RE2. Raises ValueError, in words."""
+    """A pattern of RE2: it takes no longer than a text is long, whoever has sent it. Raises ValueError, in words."""
     try:
         found: Pattern = _linear(text)
     except PatternError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(f"'{text}' is no regular expression of RE2: {error}") from None
     return found
 
 

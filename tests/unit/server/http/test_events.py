@@ -149,7 +149,7 @@ def test_events_are_followed_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> 
         tell(box, 2)
         lines: list[dict[str, Any]] = []
         alive: list[bytes] = []
-        following = spawn("follow", follow(box, f"after={events.last - 1}&filter=/t", lines, alive))
+        following = spawn("follower", follow(box, f"after={events.last - 1}&filter=/t", lines, alive))
         await until(lambda: len(lines) == 1)
         await until(lambda: alive)
         tell(box, 3, "evicted")
@@ -173,7 +173,7 @@ def test_followers_are_let_go_when_the_port_closes() -> None:
             await follow(box, "", lines, [])
             ended.append("by the box")
 
-        task = spawn("follow", following())
+        task = spawn("follower", following())
         await until(lambda: box.broker.core.events.listeners)
         tell(box, 1)
         await until(lambda: lines)
