@@ -79,7 +79,7 @@ class Broker:
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
-        self.samples = Samples(self.topics, store)
+        self.samples = Samples(self.topics, store, self.core.commits.times)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
@@ -100,6 +100,8 @@ class Broker:
             from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
 
             self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
+        self.directory = ""
+        """Where its data is; empty where it is in memory. The shell says so."""
         self.cnxs: dict[ServerCnx, None] = {}
         self.connections_made = 0
         """By clients since the start."""

@@ -126,6 +126,7 @@ class Serving:
             recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
             self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins_of(settings))
+            self.broker.directory = str(self._data or "")
         except BaseException:
             for each in self.sockets:
                 each.close()

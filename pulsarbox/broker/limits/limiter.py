@@ -46,10 +46,12 @@ class Limiter:
     """One limit of one scope. ``step`` is None while there is none: then nothing is held back."""
 
     __slots__ = (
-        "_on_monotonic", "_on_wall", "_timers", "_waiting", "holds", "level", "name", "scope", "step",
+        "_holding", "_on_monotonic", "_on_wall", "_timers", "_waiting", "holds", "level", "name", "scope", "step",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, name: str, timers: Timers) -> None:
+    def __init__(self, scope: Scope, name: str, timers: Timers, holding: "set[Limiter] | None" = None) -> None:
+        """``holding``: where it is to be found while it holds something back."""
+        self._holding: set[Limiter] = set() if holding is None else holding
         self.scope = scope
         self.name = name
         """Of what it limits."""
@@ -120,6 +122,7 @@ class Limiter:
         if waiter not in self._waiting:
             self._waiting[waiter] = None
             self.holds.begin(time_of(now))
+            self._holding.add(self)
         self._arm(now)
 
     def forget(self, waiter: Waiter, now: Now) -> None:
@@ -149,6 +152,7 @@ class Limiter:
         else:
             self._disarm()
             self.holds.end(time_of(now))
+            self._holding.discard(self)
 
     def _arm(self, now: Now) -> None:
         """Ring when the period that gives something begins, by whichever clock comes there first."""

@@ -58,12 +58,8 @@ class Found(NamedTuple):
     rows: list[Row]
 
 
-def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Generator[None, Now, Found]:
-    """Find the answer; where it yields, others may be served, and it is sent the time.
-
-    Raises BadRequest for a filter that cannot be read.
-    """
-    wanted, filter_is_dear = wanted_of(question, now)
+def ready(broker: Broker, now: Now) -> Generator[None, Now, Now]:
+    """Somebody is watching: have everything looked at that it is time to look at. The time behind it."""
     samples = broker.samples
     samples.watch(now)
     while not samples.step(now, TOPICS_AT_ONCE):
@@ -72,6 +68,17 @@ def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Gene
         if samples.stored.step(STORED_AT_ONCE):
             break
         now = yield
+    return now
+
+
+def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Generator[None, Now, Found]:
+    """Find the answer; where it yields, others may be served, and it is sent the time.
+
+    Raises BadRequest for a filter that cannot be read.
+    """
+    wanted, filter_is_dear = wanted_of(question, now)
+    samples = broker.samples
+    now = yield from ready(broker, now)
     chosen = choices.get(question, samples.passes, now)
     if chosen is None:
         order, order_is_dear = order_of(question, now)
