@@ -89,7 +89,7 @@ class Broker:
         self.routing = Routing(self.core, self.topics)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
         self.core.plugins.prepare(settings)
-        self.samples = Samples(self.topics, store)
+        self.samples = Samples(self.topics, store, self.core.commits.times)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:
