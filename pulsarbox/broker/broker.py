@@ -147,10 +147,10 @@ class Broker:
 
         ``secure``: over TLS. ``certificate``: the common name of the certificate that it has shown, if one.
         """
+        self.connections_made += 1
         cnx = self._cnx_of(self, outbox, address, now)
         cnx.reached, cnx.listener = reached, listener
         cnx.secure, cnx.certificate = secure, certificate
-        self.connections_made += 1
         self.cnxs[cnx] = None
         return cnx
 

@@ -65,6 +65,8 @@ class ServerCnx:
 
     def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         self.broker = broker
+        self.number = broker.connections_made
+        """Which of all connections since the start it is."""
         self.outbox = outbox
         self.address = address
         self.reached = ""

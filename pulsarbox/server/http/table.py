@@ -3,6 +3,7 @@
 from pulsarbox.server.http import (
     broker_stats,
     brokers,
+    clients,
     clock,
     compaction,
     dead_letters,
@@ -62,6 +63,7 @@ ROOMS = (
     faults,
     metrics,
     top,
+    clients,
 )
 """Where the routes are that it serves."""
 

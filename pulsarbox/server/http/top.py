@@ -16,6 +16,7 @@ from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.answering import Choices, Found, answers, ready
 from pulsarbox.server.live.asking import Asked, asked, scope_of
+from pulsarbox.server.live.clients import CLIENTS
 from pulsarbox.server.live.table import VIEWS
 from pulsarbox.server.live.view import Scope
 
@@ -88,15 +89,15 @@ def _around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
         "sampled": broker.samples.passed_at.wall,
         "complete": broker.samples.stored.complete,
         "virtualClock": broker.clock.offset if broker.clock.is_virtual else None,
-        "readOnly": _is_read_only(call, scope),
+        "readOnly": _is_read_only(call, view, scope),
     }
 
 
-def _is_read_only(call: Call, scope: Scope) -> bool:
+def _is_read_only(call: Call, view: str, scope: Scope) -> bool:
     """Whether the one who asks may not change what is shown."""
     authorization = call.broker.core.authorization
     try:
-        if scope.tenant:
+        if scope.tenant and view != CLIENTS.name:  # a client may have to do with other tenants as well
             authorization.require_tenant_admin(call.principal, scope.tenant)
         else:
             authorization.require_superuser(call.principal)

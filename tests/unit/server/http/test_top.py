@@ -149,3 +149,11 @@ def test_a_mistake_of_ours_is_an_answer(view: str, monkeypatch: pytest.MonkeyPat
         assert (await box.ask("GET", f"{TOP}/{view}")).status == 500
 
     with_box(scenario)
+
+
+def test_who_is_let_go_has_to_be_there() -> None:
+    async def scenario(box: Box) -> None:
+        for client, status in (("7", 404), ("x", 400)):
+            assert (await box.ask("POST", f"/pulsarbox/v1/clients/{client}/kick")).status == status
+
+    with_box(scenario)
