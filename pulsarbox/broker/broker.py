@@ -21,6 +21,7 @@ from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.housekeeping import Chore
+from pulsarbox.broker.jobs.jobs import Jobs
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.plugins import Plugins
@@ -84,11 +85,14 @@ class Broker:
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
+        self.core.jobs = Jobs(self.core, self.topics, self.schemas)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:
             look_again(self.authentication, self.core, now)
-        self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
+        box_now = Now(now.monotonic, now.wall + offset, offset)
+        self.core.walks.start(self.core.settings, box_now)
+        self.core.jobs.start(box_now)
         self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
         self.refusals = Refusals(self.core.events)
         """What clients were refused, for the log."""

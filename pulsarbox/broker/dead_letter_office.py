@@ -5,20 +5,25 @@ A dead letter is no producer's: no name, no rate and no deduplication stands bef
 """
 
 import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
+
+from mmh3 import hash as murmur3_32
 
 from pulsarbox.broker import keeping
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dead_letter import Letter, Origin, make_letter
 from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.policies.delayed_delivery import check_delay
 from pulsarbox.broker.schemas import Schemas
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.broker.topics import Topics
 from pulsarbox.clock import Now
-from pulsarbox.errors import NotAllowed, PersistenceError, ServiceNotReady
+from pulsarbox.errors import NotAllowed, PersistenceError, ServiceNotReady, TopicNotFound
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.frames import MESSAGE_SIZE_FRAME_PADDING
-from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.metadata import parse_entry, sticky_key
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.storage.record import Entry
 
@@ -28,8 +33,16 @@ _COMMAND_BYTES: Final = 1024
 """What the command before a message may take of a frame."""
 
 
+Check = Callable[[TopicName, Letter], None]
+"""Looks at a message that is about to go to a topic. Raises PulsarBoxError."""
+
+
+class QuotaReached(ServiceNotReady):
+    """The topic takes nothing before its backlog is smaller."""
+
+
 class DeadLetterOffice:
-    """Puts dead letters into their topics."""
+    """Puts dead letters into their topics, and back."""
 
     def __init__(self, core: Core, topics: Topics, schemas: Schemas) -> None:
         self._core = core
@@ -74,6 +87,11 @@ class DeadLetterOffice:
 
         Raises PulsarBoxError, and puts nothing there, where its topic does not take it.
         """
+        with self._alone():
+            self._post(entry, unacked, source, origin, policy, now)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         refusal = self._core.commits.housekeeping.refusal
         if refusal is not None:
             raise PersistenceError(refusal)
@@ -81,7 +99,7 @@ class DeadLetterOffice:
             raise ServiceNotReady("another dead letter is just being moved")
         self._posting = True
         try:
-            self._post(entry, unacked, source, origin, policy, now)
+            yield
         finally:
             self._posting = False
 
@@ -93,21 +111,21 @@ class DeadLetterOffice:
         most = self._core.settings.maxMessageSize
         letter = make_letter(entry.body, unacked, origin, now.wall - now.offset, most)
         self._bring_schema(source, topic.name, letter.metadata, now)
-        self._put(letter, topic, now)
+        payload = self._checked(letter, topic, now)
+        topic.append(parse_entry(payload), payload, now)
+        keeping.marked(topic, now)
 
     def _topic(self, entry: Entry, source: TopicName, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
-        parts = self.prepare(policy, now)
+        topic = self._topics.open(self._one_of(self.prepare(policy, now), entry.key_hash), now)
+        return _persistent(topic)
+
+    def _one_of(self, parts: list[TopicName], key_hash: int) -> TopicName:
         if len(parts) == 1:
-            name = parts[0]
-        elif entry.key_hash:
-            name = parts[entry.key_hash % len(parts)]  # those of a key stay together, and in order
-        else:
-            self._turn += 1
-            name = parts[self._turn % len(parts)]
-        topic = self._topics.open(name, now)
-        if not isinstance(topic, PersistentTopic):
-            raise NotAllowed(f"{name} keeps nothing")
-        return topic
+            return parts[0]
+        if key_hash:
+            return parts[key_hash % len(parts)]  # those of a key stay together, and in order
+        self._turn += 1
+        return parts[self._turn % len(parts)]
 
     def _bring_schema(self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now) -> None:
         """The schema that a message was written with is known in its new topic too, under that topic's version."""
@@ -121,7 +139,8 @@ class DeadLetterOffice:
         else:
             metadata.schema_version = self._schemas.keep(target, stored.schema, now.wall).version_bytes
 
-    def _put(self, letter: Letter, topic: PersistentTopic, now: Now) -> None:
+    def _checked(self, letter: Letter, topic: PersistentTopic, now: Now) -> bytes:
+        """A message as it is to be stored. Raises PulsarBoxError where the topic does not take it."""
         payload = letter.payload()
         most = self._core.settings.maxMessageSize + MESSAGE_SIZE_FRAME_PADDING - _COMMAND_BYTES
         if len(payload) > most:
@@ -129,6 +148,67 @@ class DeadLetterOffice:
         if topic.admission.measures:
             topic.admission.check_message(len(payload), letter.metadata)
         if topic.ledger.total_bytes >= topic.backlog.full_at and topic.backlog.refuses(now):
-            raise ServiceNotReady(f"the backlog quota of {topic.name} is reached")
-        topic.append(parse_entry(payload), payload, now)
-        keeping.marked(topic, now)
+            raise QuotaReached(f"the backlog quota of {topic.name} is reached")
+        return payload
+
+    # Back from there
+
+    def put_back(
+        self,
+        letters: Iterable[tuple[TopicName, Letter]],
+        source: TopicName,
+        check: Check | None,
+        now: Now,
+        *,
+        dry: bool = False,
+    ) -> None:
+        """Put messages of ``source`` into the open batch as messages of the topics that stand beside them.
+
+        All of them or, with the error, none; ``check`` may raise, too, once a message has its schema. ``dry``: none at
+        all. ServiceNotReady but for QuotaReached, and PersistenceError, mean that another time may do.
+        """
+        with self._alone():
+            put = []
+            for name, given in letters:
+                letter = Letter(MessageMetadata(), given.body)
+                letter.metadata.CopyFrom(given.metadata)  # it may have to be tried once more
+                topic = self._target(name, letter, now)
+                topic.check_takes()
+                letter.metadata.publish_time = now.wall - now.offset
+                if letter.metadata.deliver_at_time:
+                    check_delay(letter.metadata, topic.policies)
+                self._take_schema(source, topic.name, letter.metadata, now, dry=dry)
+                if check is not None:
+                    check(topic.name, letter)
+                put.append((topic, self._checked(letter, topic, now)))
+            for topic, payload in put if not dry else ():
+                topic.append(parse_entry(payload), payload, now)
+
+    def _target(self, name: TopicName, letter: Letter, now: Now) -> PersistentTopic:
+        count = self._topics.partitions(name)
+        if not count and not self._topics.exists(name):
+            raise TopicNotFound(f"{name} does not exist: create it, or name another target")
+        parts = [name.partition(i) for i in range(count)] or [name]
+        key = sticky_key(letter.metadata)
+        chosen = self._one_of(parts, 0 if key is None else murmur3_32(key, signed=False))
+        return _persistent(self._topics.open(chosen, now, create=False))
+
+    def _take_schema(
+        self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now, *, dry: bool
+    ) -> None:
+        """As ``_bring_schema``; here the schema has to be one that the target's producers may bring."""
+        version = metadata.schema_version
+        stored = self._schemas.get(source, int.from_bytes(version, "big")) if len(version) == 8 else None
+        if stored is None:
+            metadata.ClearField("schema_version")
+            self._schemas.check_none(target)
+        elif not dry:
+            metadata.schema_version = self._schemas.bring(target, stored.schema, now.wall).version_bytes
+        elif self._schemas.version_of(target, stored.schema) is None:
+            self._schemas.check(target, stored.schema)
+
+
+def _persistent(topic: Topic) -> PersistentTopic:
+    if not isinstance(topic, PersistentTopic):
+        raise NotAllowed(f"{topic.name} keeps nothing")
+    return topic

@@ -68,7 +68,7 @@ def topics_pattern(pattern: str) -> TopicsPattern:
 
 
 def linear(text: str):  # type: ignore[no-untyped-def]  # re2 has no types
-    """An expression that matches in linear time. Raises PatternError."""
+    """A regular expression that is matched in linear time. Raises PatternError."""
     import re2  # with the first pattern: most boxes have none
 
     options = re2.Options()
