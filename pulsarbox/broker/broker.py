@@ -25,6 +25,7 @@ from pulsarbox.broker.jobs.jobs import Jobs
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.plugins import Plugins
+from pulsarbox.broker.samples import Samples
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.configured import authentication_of
@@ -52,6 +53,9 @@ _ROUNDS_MAX = 100
 
 class Broker:
     """The pure core of the box."""
+
+    folder: Path | None = None
+    """The data directory, set by the shell; None where there is none."""
 
     def __init__(
         self,
@@ -84,6 +88,7 @@ class Broker:
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
+        self.samples = Samples(self.topics, store)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
         self.core.jobs = Jobs(self.core, self.topics, self.schemas)
         self.health = HealthCheck(self.core, self.topics)
@@ -96,25 +101,26 @@ class Broker:
         self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
         self.refusals = Refusals(self.core.events)
         """What clients were refused, for the log."""
-        self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
+        self.faults: Faults | None = None
         """Rules of faults to inject; None where the box was not made for it."""
         self.on_shutdown: Callable[[str], None] | None = None
         """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
-        self.folder: Path | None = None
-        """The data directory; None where there is none."""
         self.beside: Beside = _at_once
         """Has work done that is no turn's: reading files, taking apart what clients have packed."""
         self._outbox_of: type[Outbox] = Outbox
         self._cnx_of: type[ServerCnx] = ServerCnx
         if settings.faultInjectionEnabled:
-            from pulsarbox.broker.faults.faults import Faults
-            from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
-
-            self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
+            self._inject_faults()
         self.cnxs: dict[ServerCnx, None] = {}
         self.connections_made = 0
         """By clients since the start."""
         self._waiting: list[Outbox] = []
+
+    def _inject_faults(self) -> None:
+        from pulsarbox.broker.faults.faults import Faults
+        from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
+
+        self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
 
     def _tell_start(self, store: Store, wall: int, now: Now) -> None:
         if store.replayed_bytes:

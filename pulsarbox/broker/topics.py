@@ -65,6 +65,10 @@ class Topics:
         core.deadlines.fall_due = self._look_at
         core.walks.look_at = self._pass_by
         core.let_go = self._let_go
+        self.left: Callable[[Topic], None] = _nobody
+        """Is told of each topic that is not in memory any more."""
+        self.rows_changed: Callable[[str], None] = _nobody
+        """Is told of each that has changed without being there."""
         core.deadlines.start()
 
     def __iter__(self) -> Iterator[Topic]:
@@ -106,6 +110,7 @@ class Topics:
         del self._topics[str(topic.name)]
         self._core.policies.detach(topic.policies)
         topic.limits.end()
+        self.left(topic)
 
     def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
         """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it
@@ -156,6 +161,7 @@ class Topics:
         deadline = TopicDeadline(self._core, stored)
         deadline.set(TopicLedgers(self._core, stored, policies, deadline).look(now)[1])
         self._core.commits.unload(stored)
+        self.rows_changed(name)
 
     def _pass_by(self, name: str, now: Now) -> None:
         """Policies have changed: one that is in memory has been told, unless it came there since."""
@@ -295,6 +301,7 @@ class Topics:
                 continue
             if partition.persistent:
                 self._core.store.forget(self._make_stored(partition, now))
+                self.rows_changed(str(partition))
             else:
                 self._make(partition, now)
 
@@ -547,3 +554,7 @@ def _check_count(count: int) -> None:
         raise NotAcceptable("Number of partitions should be more than 0")
     if count > PARTITIONS_MAX:
         raise NotAcceptable(f"Number of partitions should be less than or equal to {PARTITIONS_MAX}")
+
+
+def _nobody(topic: object) -> None:
+    """Nobody watches."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from pulsarbox.errors import BadRequest
-from pulsarbox.expressions import Language, Pattern
-from pulsarbox.protocol.topics_pattern import PatternError, linear
+from pulsarbox.expressions import Language, inside
+from pulsarbox.protocol.topics_pattern import linear
 from pulsarbox.server.http.call import Call
 from pulsarbox.times import moment
 
@@ -14,27 +14,6 @@ Wanted = Callable[[Row], bool]
 
 FILTER_MAX: Final = 2000
 """Characters."""
-
-
-def compiled(text: str) -> Pattern:
-    """A pattern of RE2. Raises ValueError, in words."""
-    try:
-        found: Pattern = linear(text)
-    except PatternError as error:
-        raise ValueError(str(error)) from None
-    return found
-
-
-def at_path(value: Any, path: list[str]) -> Any:
-    """What is at a path of names and numbers within objects and lists; None where there is nothing."""
-    for name in path:
-        if isinstance(value, dict):
-            value = value.get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
-    return value
 
 
 def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()) -> Wanted:
@@ -52,14 +31,14 @@ def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()
         return (lambda row: row.get(name)) if name in names else None
 
     def member(name: str, path: list[str]) -> Callable[[Row], Any] | None:
-        return (lambda row: at_path(row.get(name), path)) if name in names else None
+        return (lambda row: inside(row.get(name), path)) if name in names else None
 
     language = Language(
         named,
         member,
         ", ".join(names),
         searched=lambda row: [each for name in searched if isinstance(each := row.get(name), str)],
-        compiled=compiled,
+        compiled=linear,
     )
     try:
         return language.parse(text, call.now.wall)

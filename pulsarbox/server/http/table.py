@@ -23,6 +23,7 @@ from pulsarbox.server.http import (
     subscriptions,
     tenants,
     termination,
+    top,
     topics,
     unserved,
 )
@@ -58,6 +59,7 @@ ROOMS = (
     events,
     faults,
     metrics,
+    top,
 )
 """Where the routes are that it serves."""
 
