@@ -90,7 +90,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/clock": "NAMED",
     "GET /pulsarbox/v1/plugins": "SUPERUSER",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
-    "GET /pulsarbox/v1/events": "SUPERUSER",
+    "GET /pulsarbox/v1/events": "WATCHER",
     "POST /pulsarbox/v1/clients/{id}/kick": "SUPERUSER",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",
