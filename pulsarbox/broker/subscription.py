@@ -10,19 +10,17 @@ from pulsarbox.broker.compaction.reading import CompactedReading
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dead_letters import DeadLetters
 from pulsarbox.broker.dispatch.compatibility import check_compatible
-from pulsarbox.broker.dispatch.consumer_choice import choice_of
 from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
-from pulsarbox.broker.dispatch.selectors.choice import make_selector
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
-from pulsarbox.broker.plugins import key_hash_of
+from pulsarbox.broker.key_hashes import key_hash_of
 from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
@@ -73,6 +71,10 @@ class Subscription:
         """Since when it has no consumers (ms since 1970), where it is durable; 0: it has."""
         self.mark_moved = 0
         """When mark-delete moved last (ms since 1970), since it came into memory."""
+        self.job_moves = 0
+        """Entries of it that a job moves, and that are on their way to the disk."""
+        self.resets = 0
+        """How often its cursor was set elsewhere, since it came into memory."""
         self.clearing = Clearing(self)
         self.dead_letters = DeadLetters(self, row or {})
         self.source = EntrySource(cursor, topic.core, self.dispatch, self._set_aside)
@@ -131,6 +133,7 @@ class Subscription:
         """Take a consumer of a type. Raises ConsumerBusy where it does not fit to those that are here."""
         if self.fenced:
             raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
+        self.topic.core.jobs.check_consumer(self)
         if self.consumers:
             check_compatible(self.consumers[0], self.type, consumer, sub_type)
         if sub_type in ONE_ACTIVE and self.dead_letters.moving:
@@ -197,12 +200,12 @@ class Subscription:
         core = self.topic.core
         self._set_delayed(sub_type)
         if sub_type == CommandSubscribe.Shared:
-            choose = choice_of(core.settings.sharedConsumerSelection, self.properties, core.plugins)
+            choose = core.plugins.choice_of(core.settings.sharedConsumerSelection, self.properties)
             shared = SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
             shared.dead_letters = self.dead_letters
             return shared
         if sub_type == CommandSubscribe.Key_Shared:
-            selector = make_selector(asked.mode, core.settings)
+            selector = core.plugins.selector_of(asked.mode, core.settings, self.properties)
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
             hash32 = key_hash_of(self, core.plugins, core.settings.keySharedHashing)
             by_key = KeySharedDispatcher(
@@ -265,6 +268,11 @@ class Subscription:
         """What changes whenever the dispatcher starts again behind mark-delete."""
         dispatcher = self.dispatcher
         return dispatcher.life if isinstance(dispatcher, MultipleConsumersDispatcher) else None
+
+    @property
+    def moving(self) -> bool:
+        """Whether entries of it are on their way to another topic."""
+        return self.dead_letters.moving or self.job_moves > 0
 
     def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
         """Entries are acknowledged that no consumer holds: they are dead letters now, or too old; others go on."""
@@ -332,6 +340,7 @@ class Subscription:
 
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
             self.cursor.reset(mark, messages, size)
+            self.resets += 1
             self.dead_letters.forget()
             if reading is not None:
                 reading.start_at(position, mark)

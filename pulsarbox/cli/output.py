@@ -99,7 +99,8 @@ def show(output: Output, look: Callable[[], Found]) -> None:
 def _wanted(text: str | None) -> Callable[[Row], bool] | None:
     if text is None:
         return None
-    from pulsarbox.cli.expressions import Language
+    from pulsarbox.cli.times import wall_now
+    from pulsarbox.expressions import Language
 
     def named(name: str) -> Callable[[Row], Any]:
         return lambda row: _field(row, [name])
@@ -108,7 +109,7 @@ def _wanted(text: str | None) -> Callable[[Row], bool] | None:
         return lambda row: _field(row, [name, *path])
 
     try:
-        return Language(named, member, "the fields of -o json").parse(text)
+        return Language(named, member, "the fields of -o json").parse(text, wall_now())
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--filter") from None
 
@@ -120,15 +121,9 @@ class _Unknown(Exception):
 def _field(row: Row, path: list[str]) -> Any:
     if path[0] not in row:
         raise _Unknown(path[0])
-    value: Any = row
-    for name in path:
-        if isinstance(value, dict):
-            value = value.get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
-    return value
+    from pulsarbox.expressions import inside
+
+    return inside(row, path)
 
 
 def _filtered(found: Found, output: Output) -> Found:

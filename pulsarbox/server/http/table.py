@@ -3,9 +3,11 @@
 from pulsarbox.server.http import (
     broker_stats,
     brokers,
+    clients,
     clock,
     compaction,
     dead_letters,
+    events,
     faults,
     lookup,
     maintenance,
@@ -17,11 +19,13 @@ from pulsarbox.server.http import (
     partitions,
     permissions,
     plugins,
+    producing,
     schemas,
     stats,
     subscriptions,
     tenants,
     termination,
+    top,
     topics,
     unserved,
 )
@@ -39,6 +43,7 @@ ROOMS = (
     topics,
     partitions,
     plugins,
+    producing,
     stats,
     subscriptions,
     messages,
@@ -54,8 +59,11 @@ ROOMS = (
     lookup,
     clock,
     dead_letters,
+    events,
     faults,
     metrics,
+    top,
+    clients,
 )
 """Where the routes are that it serves."""
 

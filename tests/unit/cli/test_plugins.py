@@ -71,6 +71,25 @@ def test_test_says_what_was_looked_at(mine: Path) -> None:
     assert "Traceback" in done.stderr
 
 
+def test_the_directory_that_the_configuration_names(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(mine)
+    where = mine / "mine"
+    where.mkdir()
+    (mine / "it.py").rename(where / "it.py")
+    pulsarbox("info", "it", *NOWHERE, code=3)
+    for file in ("pulsarbox.toml", "other.toml"):
+        (mine / file).write_text('[plugins]\npluginsDirectory = "mine"\n')
+        assert "mine/it.py" in pulsarbox("info", "it", *NOWHERE).stdout
+        (mine / "pulsarbox.toml").unlink(missing_ok=True)
+        monkeypatch.setenv("PULSARBOX_CONFIG", "other.toml")
+    assert "no such setting" in _broken(mine).stderr
+
+
+def _broken(folder: Path) -> Result:
+    (folder / "other.toml").write_text("[plugins]\npluginDirectory = 1\n")
+    return pulsarbox("list", *NOWHERE, code=2)
+
+
 @pytest.mark.parametrize("name", ["boost", "consistent", "zlib"])
 def test_bench_measures_beside_a_built_in_one(name: str) -> None:
     rows = json.loads(pulsarbox("bench", name, "--seconds", "0.01", "-o", "json").stdout)
