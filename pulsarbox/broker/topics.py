@@ -263,6 +263,7 @@ class Topics:
         topic: Topic
         if not name.persistent:
             topic = NonPersistentTopic(self._core, name)
+            self._tell("topic-created", name, now)
             self._core.timers.at(now.monotonic, topic.maybe_unused)
         else:
             topic = PersistentTopic(self._core, name, self._make_stored(name, now, properties))
@@ -285,7 +286,12 @@ class Topics:
         commits.put_row(topic_key(str(name)), row)
         commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
         self.lists.changed(str(name), now, exists=True)
+        self._tell("topic-created", name, now)
         return stored
+
+    def _tell(self, kind: str, name: TopicName, now: Now, text: str = "") -> None:
+        if not is_system(str(name)):
+            self._core.events.tell(kind, str(name), text or ("created" if kind == "topic-created" else "deleted"), now)
 
     def _make_partitions(self, name: TopicName, numbers: range, now: Now) -> None:
         """Those that are not there; persistent ones as rows alone, until somebody uses them."""
@@ -316,6 +322,7 @@ class Topics:
         if not force:
             topic.check_idle()
         self._leave(topic)
+        self._tell("topic-deleted", name, now)
         if isinstance(topic, PersistentTopic):
             topic.delete(now)
             self.lists.changed(str(name), now, exists=False)

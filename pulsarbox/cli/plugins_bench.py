@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from pulsarbox.plugins.conformance.examples import noise, records
-from pulsarbox.plugins.conformance.routing import Standing, opened
+from pulsarbox.plugins.conformance.routing import Divided, Standing, opened
 from pulsarbox.plugins.contracts import Compression, Unrouted
 from pulsarbox.plugins.guard import Guard, PluginFailed
 from pulsarbox.plugins.registry import Found, PluginError, get, load
@@ -54,6 +54,14 @@ def _routing(plugin: Any, name: str, seconds: float) -> Iterator[Row]:
         choice = _guard("routing", name).consumers(plugin.choose, _fails)
         ready = [Standing(f"c{i}", 1000, i) for i in range(10)]
         yield _nanos("one of 10 consumers", name, seconds, choice, ready)
+        return
+    if hasattr(plugin, "divide"):
+        divided = Divided(plugin)
+        divided.come(0)
+        divided.come(1)
+        yield _nanos(
+            "consumer of a slot", name, seconds, _guard("routing", name).decided, divided.selector.select, 4711
+        )
         return
     choose = _guard("routing", name).partitions(opened(plugin), _fails)
     for what, key in (("with a key", b"order-4711"), ("without one", None)):

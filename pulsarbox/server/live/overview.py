@@ -70,8 +70,8 @@ def _of_box(broker: Broker, now: Now) -> Values:
     core = broker.core
     waits = core.commits.times.last_minute(now)
     used = free = None
-    if broker.directory:
-        disk = shutil.disk_usage(broker.directory)
+    if broker.folder is not None:
+        disk = shutil.disk_usage(broker.folder)
         used, free = disk.used, disk.free
     values = (
         len(broker.cnxs),
