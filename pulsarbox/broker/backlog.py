@@ -258,9 +258,9 @@ class Backlog:
         return self._was_old
 
     def _block(self, quota: Quota | None, now: Now) -> None:
+        self._note_hold(quota is not None, now)
         if quota != self.blocked:
             self._tell(quota, now)
-        self._note_hold(quota is not None, now)
         self.blocked = quota
         if quota is not None:
             self.full_at = 0  # whoever gets in by another door is looked at
@@ -276,6 +276,13 @@ class Backlog:
             except PulsarBoxError as error:
                 claim.refused(error, now)
 
+    def _note_hold(self, holds: bool, now: Now) -> None:
+        if holds:
+            self.holds = self.holds or HoldTimes()
+            self.holds.begin(time_of(now))
+        elif self.holds is not None:
+            self.holds.end(time_of(now))
+
     def _tell(self, quota: Quota | None, now: Now) -> None:
         """The quota that keeps producers away is this one now."""
         events, name = self._topic.core.events, str(self._topic.name)
@@ -286,13 +293,6 @@ class Backlog:
             text = f"{self._reason(quota)}: producers {what}"
             policy = "age" if quota is self.age else "size"
             events.tell("quota-hit", name, text, now, policy=policy, limit=quota.limit, used=self.used)
-
-    def _note_hold(self, holds: bool, now: Now) -> None:
-        if holds:
-            self.holds = self.holds or HoldTimes()
-            self.holds.begin(time_of(now))
-        elif self.holds is not None:
-            self.holds.end(time_of(now))
 
     def _evict(self, now: Now) -> None:
         """Let the oldest go for everybody who still has them, until nine tenths of the limit are left."""

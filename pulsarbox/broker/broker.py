@@ -58,7 +58,7 @@ class Broker:
 
     folder: Path | None = None
     """The data directory, set by the shell; None where there is none."""
-    faults: Faults | None = None
+    faults: "Faults | None" = None
     """Rules of faults to inject; None where the box was not made for it."""
     on_shutdown: Callable[[str], None] | None = None
     """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""

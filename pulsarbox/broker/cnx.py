@@ -58,6 +58,8 @@ CONNECTED = State.CONNECTED
 class ServerCnx:
     """The broker's side of one connection."""
 
+    number = 0
+    """Which of all connections since the start it is."""
     secure = False
     """Whether it is over TLS."""
     certificate = ""
@@ -69,8 +71,6 @@ class ServerCnx:
 
     def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         self.broker = broker
-        self.number = broker.connections_made
-        """Which of all connections since the start it is."""
         self.outbox = outbox
         self.address = address
         self.principal: Principal | None = None

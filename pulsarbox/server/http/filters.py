@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from pulsarbox.errors import BadRequest
-from pulsarbox.expressions import Language, Pattern, inside
-from pulsarbox.protocol.topics_pattern import PatternError, linear
+from pulsarbox.expressions import Language, inside
 from pulsarbox.server.http.call import Call
+from pulsarbox.server.patterns import compiled
 from pulsarbox.times import moment
 
 Row = dict[str, Any]
@@ -14,15 +14,6 @@ Wanted = Callable[[Row], bool]
 
 FILTER_MAX: Final = 2000
 """Characters."""
-
-
-def compiled(text: str) -> Pattern:
-    """A pattern of RE2: it takes no longer than a text is long, whoever has sent it. Raises ValueError, in words."""
-    try:
-        found: Pattern = linear(text)
-    except PatternError as error:
-        raise ValueError(f"'{text}' is no regular expression of RE2: {error}") from None
-    return found
 
 
 def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()) -> Wanted:
@@ -47,7 +38,7 @@ def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()
         member,
         ", ".join(names),
         searched=lambda row: [each for name in searched if isinstance(each := row.get(name), str)],
-        compiled=linear,
+        compiled=compiled,
     )
     try:
         return language.parse(text, call.now.wall)
