@@ -3,6 +3,7 @@
 from pulsarbox.server.http import (
     broker_stats,
     brokers,
+    browse,
     clock,
     compaction,
     dead_letters,
@@ -55,6 +56,7 @@ ROOMS = (
     schemas,
     lookup,
     clock,
+    browse,
     dead_letters,
     events,
     faults,

@@ -88,6 +88,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/clock": "NAMED",
     "GET /pulsarbox/v1/plugins": "SUPERUSER",
     "GET /pulsarbox/v1/events": "WATCHER",
+    "GET /pulsarbox/v1/browse/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",
