@@ -3,6 +3,7 @@
 from pulsarbox.server.http import (
     broker_stats,
     brokers,
+    browse,
     clients,
     clock,
     compaction,
@@ -58,6 +59,7 @@ ROOMS = (
     schemas,
     lookup,
     clock,
+    browse,
     dead_letters,
     events,
     faults,
