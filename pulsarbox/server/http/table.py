@@ -11,6 +11,7 @@ from pulsarbox.server.http import (
     faults,
     lookup,
     maintenance,
+    maps,
     messages,
     metrics,
     namespace_properties,
@@ -60,6 +61,7 @@ ROOMS = (
     dead_letters,
     events,
     faults,
+    maps,
     metrics,
     top,
 )
