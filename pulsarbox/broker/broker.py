@@ -1,8 +1,8 @@
-"""The broker: seven inputs, five outputs, no clock, no thread, no socket.
+"""The broker: eight inputs, six outputs, no clock, no thread, no socket.
 
 Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(now)``, ``committed(batch, now)``,
-``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``on_timer(now)``. Outputs: ``outbox.send``,
-``take_batch()``, ``take_reads()``, ``take_chore()``, ``next_timer()``.
+``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``plugin_brought(key, found, now)``, ``on_timer(now)``.
+Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``, ``take_chore()``, ``take_plugins()``, ``next_timer()``.
 
 Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cnx.writable`` starts it
 again), and ``full``, the open batch (the shell stops reading).
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pulsarbox.broker import key_hashes
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.compaction.topic_compaction import drop_leftovers
@@ -24,7 +25,8 @@ from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.jobs.jobs import Jobs
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
-from pulsarbox.broker.plugins import Plugins
+from pulsarbox.broker.plugins import Key, Plugins
+from pulsarbox.broker.routing import Routing
 from pulsarbox.broker.samples import Samples
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.security.authentication import Authentication
@@ -56,6 +58,10 @@ class Broker:
 
     folder: Path | None = None
     """The data directory, set by the shell; None where there is none."""
+    faults: "Faults | None" = None
+    """Rules of faults to inject; None where the box was not made for it."""
+    on_shutdown: Callable[[str], None] | None = None
+    """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
 
     def __init__(
         self,
@@ -83,13 +89,15 @@ class Broker:
         self.core.commits.times.begin(now)
         self.core.cache_use.begin(now)
         self.configuration = DynamicConfiguration(self.core)
-        self.core.plugins.check_hashes(settings, self.core.commits, self.core.catalog)
+        key_hashes.check(self.core.plugins, settings, self.core.commits, self.core.catalog)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
-        self.samples = Samples(self.topics, store)
-        self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
+        self.routing = Routing(self.core, self.topics)
+        self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
+        self.core.plugins.prepare(settings)
+        self.samples = Samples(self.topics, store, self.core.commits.times)
         self.core.jobs = Jobs(self.core, self.topics, self.schemas)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
@@ -101,22 +109,18 @@ class Broker:
         self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
         self.refusals = Refusals(self.core.events)
         """What clients were refused, for the log."""
-        self.faults: Faults | None = None
-        """Rules of faults to inject; None where the box was not made for it."""
-        self.on_shutdown: Callable[[str], None] | None = None
-        """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
         self.beside: Beside = _at_once
         """Has work done that is no turn's: reading files, taking apart what clients have packed."""
         self._outbox_of: type[Outbox] = Outbox
         self._cnx_of: type[ServerCnx] = ServerCnx
         if settings.faultInjectionEnabled:
-            self._inject_faults()
+            self._take_faults()
         self.cnxs: dict[ServerCnx, None] = {}
         self.connections_made = 0
         """By clients since the start."""
         self._waiting: list[Outbox] = []
 
-    def _inject_faults(self) -> None:
+    def _take_faults(self) -> None:
         from pulsarbox.broker.faults.faults import Faults
         from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
 
@@ -148,10 +152,10 @@ class Broker:
 
         ``secure``: over TLS. ``certificate``: the common name of the certificate that it has shown, if one.
         """
+        self.connections_made += 1
         cnx = self._cnx_of(self, outbox, address, now)
         cnx.reached, cnx.listener = reached, listener
         cnx.secure, cnx.certificate = secure, certificate
-        self.connections_made += 1
         self.cnxs[cnx] = None
         return cnx
 
@@ -171,6 +175,10 @@ class Broker:
     ) -> None:
         """A chore is carried out; with ``error`` it is not."""
         self.core.commits.housekeeping.done(chore, now, error, reclaimed)
+
+    def plugin_brought(self, key: Key, found: object, now: Now) -> None:
+        """A plugin is there, or the PluginError that says why not."""
+        self.core.plugins.brought(key, found, now)
 
     def on_timer(self, now: Now) -> None:
         """A deadline of ``next_timer`` has come."""
@@ -218,6 +226,10 @@ class Broker:
     def take_chore(self, now: Now) -> Chore | None:
         """A checkpoint to write, or disk to give back; None while one is under way or nothing is to be done."""
         return self.core.commits.housekeeping.take(now)
+
+    def take_plugins(self) -> list[Key]:
+        """Plugins to load, see ``plugin_brought``."""
+        return self.core.plugins.take_wanted()
 
     def next_timer(self) -> Deadlines:
         """When ``on_timer`` is to be called next."""

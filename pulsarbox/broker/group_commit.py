@@ -35,6 +35,7 @@ from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 
 if TYPE_CHECKING:
     from pulsarbox.broker.deduplication import Deduplication
+    from pulsarbox.broker.posting import Posted
     from pulsarbox.broker.producer import Producer
     from pulsarbox.broker.topic import PersistentTopic
 
@@ -82,7 +83,7 @@ class Group:
 
     def __init__(self, position: int) -> None:
         self.batch = Batch(position)
-        self.receipts: list[tuple[Producer, int, int, int, int]] = []
+        self.receipts: list[tuple[Producer | Posted, int, int, int, int]] = []
         """Producer, sequence id, highest sequence id, ledger, entry. Of a duplicate there is no entry in the batch."""
         self.appended: dict[PersistentTopic, list[Entry]] = {}
         self.sequenced: dict[Deduplication, None] = {}

@@ -7,6 +7,7 @@ stays in the backlog.
 
 import logging
 from base64 import b64encode
+from collections.abc import Callable
 
 from pulsarbox.broker.events import Events
 from pulsarbox.broker.group_commit import GroupCommit
@@ -17,6 +18,9 @@ from pulsarbox.storage.cursor import ManagedCursor
 
 log = logging.getLogger(__name__)
 
+SetAside = Callable[[EntryDamaged, Now], None]
+"""A subscription's: a read has come to damaged entries; who asked for it goes on behind them."""
+
 
 class Quarantine:
     """Takes damaged entries out of the way."""
@@ -26,12 +30,14 @@ class Quarantine:
         self._commits = commits
         self._events = events
 
-    def take(self, damage: EntryDamaged, cursor: ManagedCursor, now: Now) -> None:
-        """A subscription has come to damaged entries."""
+    def take(self, damage: EntryDamaged, cursor: ManagedCursor, now: Now) -> bool:
+        """A subscription has come to damaged entries. Whether the cursor has acknowledged them: its subscription has
+        to do what follows from that."""
         self.report(damage, now)
-        if damage.counts is not None:
-            cursor.acknowledge(damage.ledger_id, damage.first, *damage.counts)
-            self._commits.cursor_changed(cursor, now)
+        if damage.counts is None:
+            return False
+        cursor.acknowledge(damage.ledger_id, damage.first, *damage.counts)
+        return True
 
     def report(self, damage: EntryDamaged, now: Now) -> None:
         """Damaged entries were found: keep them aside, once."""

@@ -18,11 +18,13 @@ from typing import Any
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.housekeeping import Chore, carry_out
 from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.plugins import Key
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.beside import in_thread
 from pulsarbox.server.connection import Connection
 from pulsarbox.server.gate import Gate
+from pulsarbox.server.plugins import bring
 from pulsarbox.server.slow_commits import WatchedCommit
 from pulsarbox.server.worker import Worker
 from pulsarbox.server.wrong_port import Doors
@@ -103,6 +105,8 @@ class LoopShell:
             self._submit_writes()
         for request in broker.take_reads():
             self._reader.submit(request)
+        for key in broker.take_plugins():
+            self._bring(key)
         for outbox in broker.take_waiting():
             connection = self.connections.get(outbox)
             if connection is not None:
@@ -197,6 +201,18 @@ class LoopShell:
 
     def _on_chore_done(self, chore: Chore, reclaimed: Reclaimed | None, error: Exception | None) -> None:
         self.broker.chore_done(chore, self.now(), error, reclaimed)
+        self._end_turn()
+
+    def _bring(self, key: Key) -> None:
+        """Load a plugin beside the loop. A thread of its own: it may never come back, and nothing waits for it."""
+
+        def found(plugin: object) -> None:
+            self._call_in_loop(self._on_brought, key, plugin)
+
+        bring(self.broker.core.plugins.load, key, found)
+
+    def _on_brought(self, key: Key, plugin: object) -> None:
+        self.broker.plugin_brought(key, plugin, self.now())
         self._end_turn()
 
     # What the core does not see, and has done beside it

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.expressions import Language, inside
-from pulsarbox.protocol.topics_pattern import linear
 from pulsarbox.server.http.call import Call
+from pulsarbox.server.patterns import compiled
 from pulsarbox.times import moment
 
 Row = dict[str, Any]
@@ -38,7 +38,7 @@ def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()
         member,
         ", ".join(names),
         searched=lambda row: [each for name in searched if isinstance(each := row.get(name), str)],
-        compiled=linear,
+        compiled=compiled,
     )
     try:
         return language.parse(text, call.now.wall)

@@ -22,12 +22,13 @@ from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Live, Pieces
 from pulsarbox.server.http.http_connections import HttpConnection, Server
 from pulsarbox.server.http.live import LiveAnswers
 from pulsarbox.server.http.permitting import permit
-from pulsarbox.server.http.routes import Match, Permission, split_path
+from pulsarbox.server.http.routes import Match, split_path
 from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
 from pulsarbox.server.http.who import who_asks
 from pulsarbox.server.sampling import Sampling
 from pulsarbox.server.shell import Shell
+from pulsarbox.server.ticking import Ticking
 
 if TYPE_CHECKING:
     from pulsarbox.server.certificates import Certificates
@@ -62,6 +63,7 @@ class HttpServer:
         self._sampling = Sampling(shell)
         self._live = LiveAnswers()
         self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
+        self._ticking = Ticking(shell)
 
     async def start(
         self,
@@ -87,11 +89,13 @@ class HttpServer:
             self._tls = TlsPort(tls_sockets, server, certificates, shell.gate, shell.doors, web=True, seconds=seconds)
             self._tls.start()
         self._sampling.start()
+        self._ticking.start()
 
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
         self._sampling.stop()
         self._live.end()
+        self._ticking.stop()
         if self._tls is not None:
             self._tls.stop()
         if self._runner is not None:
@@ -100,14 +104,15 @@ class HttpServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
+        match = self._match(request)
         # Before its body is read: who may not ask anything does not get to send one.
-        who = who_asks(request, self._shell, self._permission(request))
+        who = who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
         if isinstance(who, Answer):
             return self._unread(request, who, None)
         body = await self._body(request)
         if isinstance(body, Answer):
             return self._unread(request, body, who)
-        found = self._given(request, body, who)
+        found = self._given(request, match, body, who)
         if isinstance(found, Pieces):
             return await stream(request, found, SERVER)
         if isinstance(found, Live):
@@ -146,20 +151,13 @@ class HttpServer:
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
             return refusal(400, f"The body cannot be read: {error}")
 
-    def _permission(self, request: web.BaseRequest) -> Permission | None:
-        """What the route of a request asks for, None where there is no route."""
-        try:
-            match = self._match(request.method, request.rel_url.raw_path)
-        except PulsarBoxError:
-            return None
-        return match.route.permission if isinstance(match, Match) else None
-
-    def _given(self, request: web.BaseRequest, body: bytes, who: Principal | None) -> Answer | Later | Pieces | Live:
+    def _given(
+        self, request: web.BaseRequest, match: Match | Answer, body: bytes, who: Principal | None
+    ) -> Answer | Later | Pieces | Live:
         """The handler's answer, there or not yet, or what its failure means to the client."""
+        if isinstance(match, Answer):
+            return match
         try:
-            match = self._match(request.method, request.rel_url.raw_path)
-            if isinstance(match, Answer):
-                return match
             call = self._call(request, match, body, who)
             permit(call, match.route.permission)
             return match.route.handler(call)
@@ -187,9 +185,11 @@ class HttpServer:
 
     def _may_still(self, request: web.BaseRequest, before: Principal | None) -> bool:
         """Whether who has a live answer would get it now."""
-        who = who_asks(request, self._shell, self._permission(request))
-        match = self._match(request.method, request.rel_url.raw_path)
-        if isinstance(who, Answer) or isinstance(match, Answer) or who != before:
+        match = self._match(request)
+        if isinstance(match, Answer):
+            return False
+        who = who_asks(request, self._shell, match.route.permission)
+        if isinstance(who, Answer) or who != before:
             return False
         try:
             permit(self._call(request, match, b"", who), match.route.permission)
@@ -197,8 +197,15 @@ class HttpServer:
             return False
         return True
 
-    def _match(self, method: str, raw_path: str) -> Match | Answer:
+    def _match(self, request: web.BaseRequest) -> Match | Answer:
         """The route of a request; the answer where there is none, and to OPTIONS."""
+        try:
+            return self._found(request.method, request.rel_url.raw_path)
+        except PulsarBoxError as error:
+            return refusal(error.http_status, str(error))
+
+    def _found(self, method: str, raw_path: str) -> Match | Answer:
+        """What ``_match`` says. Raises NotFound, BadRequest."""
         segments = split_path(raw_path)
         match = self._routes.find("GET" if method == "HEAD" else method, segments)
         if match is not None:

@@ -4,6 +4,7 @@ from pulsarbox.server.http import (
     broker_stats,
     brokers,
     browse,
+    clients,
     clock,
     compaction,
     dead_letters,
@@ -20,6 +21,7 @@ from pulsarbox.server.http import (
     partitions,
     permissions,
     plugins,
+    producing,
     schemas,
     stats,
     subscriptions,
@@ -43,6 +45,7 @@ ROOMS = (
     topics,
     partitions,
     plugins,
+    producing,
     stats,
     subscriptions,
     messages,
@@ -64,6 +67,7 @@ ROOMS = (
     maps,
     metrics,
     top,
+    clients,
 )
 """Where the routes are that it serves."""
 

@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.clock import Now
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import BadRequest
-from pulsarbox.expressions import Language, Pattern, inside
-from pulsarbox.protocol.topics_pattern import PatternError, linear
+from pulsarbox.expressions import Language, inside
 from pulsarbox.server.live.choosing import Order
 from pulsarbox.server.live.view import Column, Scope, View
+from pulsarbox.server.patterns import compiled
 
 LIMIT: Final = 60
 """Rows that are given unless something else is asked for."""
@@ -121,17 +121,8 @@ def wanted_of(question: Asked, now: Now) -> tuple[Callable[[Any], bool] | None, 
         value = named(name)
         return None if value is None else (lambda thing: inside(value(thing), path))
 
-    language = Language(named, member, ", ".join(view.columns), searched=view.searched, compiled=_linear)
+    language = Language(named, member, ", ".join(view.columns), searched=view.searched, compiled=compiled)
     try:
         return language.parse(question.filter, now.wall), dear
     except ValueError as error:
         raise BadRequest(f"filter: {error}") from None
-
-
-def _linear(text: str) -> Pattern:
-    """A regular expression that takes no longer than a text is long, whoever has sent it. Raises ValueError."""
-    try:
-        found: Pattern = linear(text)
-    except PatternError as error:
-        raise ValueError(f"'{text}' is no regular expression of RE2: {error}") from None
-    return found
