@@ -90,6 +90,8 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/clock": "NAMED",
     "GET /pulsarbox/v1/plugins": "SUPERUSER",
     "GET /pulsarbox/v1/events": "WATCHER",
+    "GET /pulsarbox/v1/maps/cursor/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
+    "GET /pulsarbox/v1/maps/keys/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/browse/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
     "POST /pulsarbox/v1/clients/{id}/kick": "SUPERUSER",
