@@ -90,7 +90,7 @@ def test_regular_expressions_may_be_those_of_another_library() -> None:
     assert asked == [ROW["topic"]] * 2
 
 
-@given(st.text(alphabet="backlogtopic. /!()[]<>=\"andornt_01,;:+-*", max_size=40))
+@given(st.text(alphabet='backlogtopic. /!()[]<>="andornt_01,;:+-*', max_size=40))
 def test_any_text_is_a_filter_or_refused(text: str) -> None:
     try:
         wanted = ROWS.parse(text, NOW)

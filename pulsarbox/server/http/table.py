@@ -7,6 +7,7 @@ from pulsarbox.server.http import (
     compaction,
     dead_letters,
     faults,
+    jobs,
     lookup,
     maintenance,
     messages,
@@ -54,6 +55,7 @@ ROOMS = (
     lookup,
     clock,
     dead_letters,
+    jobs,
     faults,
     metrics,
 )
