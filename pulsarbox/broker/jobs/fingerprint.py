@@ -63,12 +63,8 @@ class Failed(Protocol):
         """None where it cannot be opened."""
 
     @property
-    def value(self) -> Any:
-        """What its payload says by its schema; None without."""
-
-    @property
-    def json(self) -> Any:
-        """Its payload as JSON, None where it is none."""
+    def said(self) -> Any:
+        """What its payload says by its schema, else as JSON; None where it is neither."""
 
 
 def fingerprint(message: Failed) -> Fingerprint:
@@ -101,8 +97,7 @@ def shape_of(message: Failed) -> str:
     payload = message.payload
     if not payload:
         return "empty" if payload is not None else "closed"
-    value = message.value
-    value = message.json if value is None else value
+    value = message.said
     if value is not None:
         return _outline(value, 0)
     try:

@@ -40,7 +40,7 @@ class Group:
     """When the first of them became a dead letter (ms since 1970)."""
     last: int
     sample: str
-    """The id of the newest: ``ledger:entry``, of a batch with ``:index``."""
+    """The id of the newest: ``ledger:entry:partition:index``."""
     topic: str
     """Where that is: a partition, of a partitioned topic."""
 
