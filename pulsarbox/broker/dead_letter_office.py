@@ -1,55 +1,43 @@
 """Where dead letters go: their topics are found or made, given a subscription, and the letters put into the open batch.
 
-A dead letter is no producer's: no name, no rate and no deduplication stands before it. What the topic itself asks for
-(room, size, encryption, a schema) holds for it too.
+A dead letter is no producer's, see ``posting``. What the topic asks for of schemas holds for it too.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
-
-from mmh3 import hash as murmur3_32
 
 from pulsarbox.broker import keeping
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dead_letter import Letter, Origin, make_letter
 from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
-from pulsarbox.broker.policies.delayed_delivery import check_delay
+from pulsarbox.broker.posting import checked, put
+from pulsarbox.broker.routing import Routing
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.broker.topics import Topics
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, PersistenceError, ServiceNotReady, TopicNotFound
 from pulsarbox.names import TopicName
-from pulsarbox.protocol.frames import MESSAGE_SIZE_FRAME_PADDING
-from pulsarbox.protocol.metadata import parse_entry, sticky_key
+from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.storage.record import Entry
 
 log = logging.getLogger(__name__)
-
-_COMMAND_BYTES: Final = 1024
-"""What the command before a message may take of a frame."""
 
 
 Check = Callable[[TopicName, Letter], None]
 """Looks at a message that is about to go to a topic. Raises PulsarBoxError."""
 
 
-class QuotaReached(ServiceNotReady):
-    """The topic takes nothing before its backlog is smaller."""
-
-
 class DeadLetterOffice:
     """Puts dead letters into their topics, and back."""
 
-    def __init__(self, core: Core, topics: Topics, schemas: Schemas) -> None:
+    def __init__(self, core: Core, topics: Topics, schemas: Schemas, routing: Routing) -> None:
         self._core = core
         self._topics = topics
         self._schemas = schemas
-        self._turn = 0
-        """Which partition is next for a message without a key."""
+        self._routing = routing
         self._posting = False
 
     def prepare(self, policy: DeadLetterPolicy, now: Now) -> list[TopicName]:
@@ -106,26 +94,22 @@ class DeadLetterOffice:
     def _post(
         self, entry: Entry, unacked: int | None, source: TopicName, origin: Origin, policy: DeadLetterPolicy, now: Now
     ) -> None:
-        topic = self._topic(entry, source, policy, now)
-        topic.check_takes()
         most = self._core.settings.maxMessageSize
         letter = make_letter(entry.body, unacked, origin, now.wall - now.offset, most)
+        topic = self._topic(letter, policy, now)
+        topic.check_takes()  # before its schemas are looked at
         self._bring_schema(source, topic.name, letter.metadata, now)
-        payload = self._checked(letter, topic, now)
-        topic.append(parse_entry(payload), payload, now)
+        put(topic, letter.metadata, letter.body, now)
         keeping.marked(topic, now)
 
-    def _topic(self, entry: Entry, source: TopicName, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
-        topic = self._topics.open(self._one_of(self.prepare(policy, now), entry.key_hash), now)
-        return _persistent(topic)
+    def _topic(self, letter: Letter, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
+        name = self._one_of(policy.topic, self.prepare(policy, now), letter, now)
+        return _persistent(self._topics.open(name, now))
 
-    def _one_of(self, parts: list[TopicName], key_hash: int) -> TopicName:
+    def _one_of(self, topic: TopicName, parts: list[TopicName], letter: Letter, now: Now) -> TopicName:
         if len(parts) == 1:
             return parts[0]
-        if key_hash:
-            return parts[key_hash % len(parts)]  # those of a key stay together, and in order
-        self._turn += 1
-        return parts[self._turn % len(parts)]
+        return parts[self._routing.route(topic, letter.metadata, len(letter.body), len(parts), now)]
 
     def _bring_schema(self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now) -> None:
         """The schema that a message was written with is known in its new topic too, under that topic's version."""
@@ -138,18 +122,6 @@ class DeadLetterOffice:
             metadata.ClearField("schema_version")  # else it would mean another one there
         else:
             metadata.schema_version = self._schemas.keep(target, stored.schema, now.wall).version_bytes
-
-    def _checked(self, letter: Letter, topic: PersistentTopic, now: Now) -> bytes:
-        """A message as it is to be stored. Raises PulsarBoxError where the topic does not take it."""
-        payload = letter.payload()
-        most = self._core.settings.maxMessageSize + MESSAGE_SIZE_FRAME_PADDING - _COMMAND_BYTES
-        if len(payload) > most:
-            raise NotAllowed(f"no frame takes more than {most} bytes, and it has more with its properties")
-        if topic.admission.measures:
-            topic.admission.check_message(len(payload), letter.metadata)
-        if topic.ledger.total_bytes >= topic.backlog.full_at and topic.backlog.refuses(now):
-            raise QuotaReached(f"the backlog quota of {topic.name} is reached")
-        return payload
 
     # Back from there
 
@@ -173,14 +145,12 @@ class DeadLetterOffice:
                 letter = Letter(MessageMetadata(), given.body)
                 letter.metadata.CopyFrom(given.metadata)  # it may have to be tried once more
                 topic = self._target(name, letter, now)
-                topic.check_takes()
+                topic.check_takes()  # before its schemas are looked at
                 letter.metadata.publish_time = now.wall - now.offset
-                if letter.metadata.deliver_at_time:
-                    check_delay(letter.metadata, topic.policies)
                 self._take_schema(source, topic.name, letter.metadata, now, dry=dry)
                 if check is not None:
                     check(topic.name, letter)
-                put.append((topic, self._checked(letter, topic, now)))
+                put.append((topic, checked(topic, letter.metadata, letter.body, now)))
             for topic, payload in put if not dry else ():
                 topic.append(parse_entry(payload), payload, now)
 
@@ -189,9 +159,7 @@ class DeadLetterOffice:
         if not count and not self._topics.exists(name):
             raise TopicNotFound(f"{name} does not exist: create it, or name another target")
         parts = [name.partition(i) for i in range(count)] or [name]
-        key = sticky_key(letter.metadata)
-        chosen = self._one_of(parts, 0 if key is None else murmur3_32(key, signed=False))
-        return _persistent(self._topics.open(chosen, now, create=False))
+        return _persistent(self._topics.open(self._one_of(name, parts, letter, now), now, create=False))
 
     def _take_schema(
         self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now, *, dry: bool

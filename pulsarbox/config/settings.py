@@ -14,7 +14,9 @@ from pulsarbox.config.authentication_settings import AuthenticationSettings
 from pulsarbox.config.authorization_settings import AuthorizationSettings
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.keep_settings import KeepSettings
+from pulsarbox.config.logging_settings import LoggingSettings
 from pulsarbox.config.policy_settings import PolicySettings
+from pulsarbox.config.recording_settings import RecordingSettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, port_setting, setting
 from pulsarbox.config.tables import TABLES
 from pulsarbox.config.throttle_settings import ThrottleSettings
@@ -37,6 +39,8 @@ class Settings(
     AuthorizationSettings,
     TlsSettings,
     TopicListSettings,
+    LoggingSettings,
+    RecordingSettings,
 ):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
@@ -380,6 +384,35 @@ class Settings(
         table="plugins",
         choices=("refuse", "murmur3"),
     )
+    keySharedSelector: str = setting(
+        "",
+        "Own setting. Which consumer of a key-shared subscription has which keys: consistentHashing or hashRange, as "
+        "Pulsar has them, or the name of a routing plugin; empty: as subscriptionKeySharedUseConsistentHashing says, "
+        "and where there is none of that name. A subscription's property of this name goes before it.",
+        table="plugins",
+    )
+    routing: str = setting(
+        "round-robin",
+        "Own setting. How the box chooses a partition, where it does and not a client: of what is produced by HTTP, "
+        "and of dead letters. round-robin (in turn, by the key where there is one), single, key, consistent, "
+        "least-backlog, property, or the name of a routing plugin; where there is none of that name they go in turn. "
+        "A topic's property of this name goes before it.",
+        table="plugins",
+        minimum=1,
+    )
+    routingHashing: str = setting(
+        "java",
+        "Own setting. The hash of keys for that: java (as Java clients), boost (as C++ and Python clients), murmur3, "
+        "java-cpp, xxhash, crc32c, or the name of a hashing plugin. A topic's property of this name goes before it.",
+        table="plugins",
+        minimum=1,
+    )
+    routingOptions: str = setting(
+        "",
+        "Own setting. What the router is told, such as property=region, with commas between. A topic's property of "
+        "this name goes before it.",
+        table="plugins",
+    )
     pluginsDirectory: str = setting(
         "",
         "Own setting. Directory with files that are plugins, each with a class Plugin; empty for none. Plugins that "
@@ -537,43 +570,6 @@ class Settings(
         unit="microseconds",
         minimum=1,
         maximum=1_000_000,
-    )
-
-    # ---------------------------------------------------------------------------------------------------- logging
-    logLevel: str = setting(
-        "info",
-        "Own setting. The least serious messages that are logged.",
-        table="logging",
-        choices=("debug", "info", "warning", "error"),
-    )
-    logFormat: str = setting(
-        "text",
-        "Own setting. Lines for people (text) or one JSON object a line (json).",
-        table="logging",
-        choices=("text", "json"),
-    )
-    logFileMaxMbytes: int = setting(
-        64,
-        "Own setting. Size at which the log file of a box in the background is cut: it becomes <name>.1, and a new one "
-        "is begun. 0: never. The log on stderr of a box in the foreground is its starter's.",
-        table="logging",
-        unit="MiB",
-        minimum=0,
-    )
-    logFileBackupCount: int = setting(
-        4,
-        "Own setting. How many older log files are kept, <name>.1 being the youngest.",
-        table="logging",
-        minimum=0,
-        maximum=1000,
-    )
-    logSlowCommitMillis: int = setting(
-        1000,
-        "Own setting. A commit that takes longer is a warning, at most one in ten seconds, with how many others there "
-        "were. 0: no such warnings.",
-        table="logging",
-        unit="milliseconds",
-        minimum=0,
     )
 
     def __post_init__(self) -> None:

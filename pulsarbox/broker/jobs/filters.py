@@ -9,7 +9,7 @@ from typing import Any, Final
 from pulsarbox.broker.jobs.fingerprint import fingerprint, reason_of
 from pulsarbox.broker.jobs.messages import Looked
 from pulsarbox.errors import Unprocessable
-from pulsarbox.expressions import Language
+from pulsarbox.expressions import Language, inside
 from pulsarbox.protocol.topics_pattern import linear
 
 Wanted = Callable[[Looked], bool]
@@ -48,21 +48,10 @@ def _named(name: str) -> _Value | None:
 
 def _member(name: str, path: list[str]) -> _Value | None:
     if name == "json":
-        return lambda message: _at(message.said, path)
+        return lambda message: inside(message.said, path)
     if name == "props" and len(path) == 1:
         return lambda message: message.properties.get(path[0])
     return None
-
-
-def _at(value: Any, path: list[str]) -> Any:
-    for name in path:
-        if isinstance(value, dict):
-            value = value.get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
-    return value
 
 
 def _searched(message: Looked) -> list[str]:

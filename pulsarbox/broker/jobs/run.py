@@ -9,12 +9,12 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.broker.dead_letter_office import QuotaReached
 from pulsarbox.broker.jobs.fitting import Fitting
 from pulsarbox.broker.jobs.job import DONE, FAILED, NOWHERE, PAUSED, REPLAY, Job, Progress
 from pulsarbox.broker.jobs.messages import Schemas as SchemasByVersion
 from pulsarbox.broker.jobs.replaying import Outcome, Worked, work_on
 from pulsarbox.broker.jobs.returns import Returns
+from pulsarbox.broker.posting import QuotaReached
 from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.timers import Timer

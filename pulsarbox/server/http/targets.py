@@ -61,9 +61,12 @@ def subscription_of(topic: PersistentTopic, name: str) -> Subscription:
     return found
 
 
-def parts_of(call: Call) -> list[TopicName]:
-    """The partitions of the topic; the topic itself where it is not partitioned. Raises NotFound for its namespace."""
-    name = call.topic()
+def parts_of(call: Call, domain: str = "") -> list[TopicName]:
+    """The partitions of the topic; the topic itself where it is not partitioned. Raises NotFound for its namespace.
+
+    ``domain``: where the path does not say it.
+    """
+    name = call.topic(domain)
     require_namespace(call, name)
     count = call.broker.topics.partitions(name)
     return [name.partition(i) for i in range(count)] if count else [name]
