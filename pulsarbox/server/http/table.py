@@ -24,6 +24,7 @@ from pulsarbox.server.http import (
     producing,
     schemas,
     stats,
+    store,
     subscriptions,
     tenants,
     termination,
@@ -66,6 +67,7 @@ ROOMS = (
     faults,
     maps,
     metrics,
+    store,
     top,
     clients,
 )
