@@ -38,9 +38,19 @@ class Action:
 
 
 _KEY_NAMES: Final = {
-    **{"slash": "/", "colon": ":", "question_mark": "?", "plus": "+", "minus": "-", "escape": "esc"},
-    **{"left": "←", "right": "→", "shift+left": "shift+←", "shift+right": "shift+→", "equals_sign": "="},
-    **{"left_square_bracket": "[", "right_square_bracket": "]"},
+    "slash": "/",
+    "colon": ":",
+    "question_mark": "?",
+    "plus": "+",
+    "minus": "-",
+    "escape": "esc",
+    "left": "←",
+    "right": "→",
+    "shift+left": "shift+←",
+    "shift+right": "shift+→",
+    "equals_sign": "=",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
 }
 
 PLACES: Final = (
@@ -90,7 +100,9 @@ _PROGRAM: Final = (
 )
 
 _WALKS: Final = (
-    Action("messages", "Browse the messages; nothing is acknowledged", "b", on=("topic", "subscription", "deadletters")),
+    Action(
+        "messages", "Browse the messages; nothing is acknowledged", "b", on=("topic", "subscription", "deadletters")
+    ),
     Action("cursor map", "What of the ledgers is acknowledged, in flight, delayed", "m", on=("subscription",)),
     Action("key map", "Keys and consumers of a Key_Shared subscription", "K", on=("subscription",)),
     Action("groups", "Dead letters by what went wrong", "f", on=("deadletters",)),

@@ -1,4 +1,4 @@
-"""The columns of tables: what a value is written like, how wide, in what colour, and which go first where room is scarce."""
+"""The columns of tables: what a value is written like, how wide, in what colour; which go where room is scarce."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, Final
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
-_PARTS: Final = " ▏▎▍▌▋▊▉"
 NOTHING: Final = "-"
 
 
@@ -115,14 +114,11 @@ def instant(value: float | None) -> str:
 
 
 def bar(share: float | None, width: int) -> str:
-    """How much of something is used, 0 to 1, as a bar of eighths of a cell; ``width`` cells in all."""
+    """How much of something is used, 0 to 1, as a bar of ``width`` cells."""
     if share is None:
         return NOTHING.ljust(width)
-    filled = min(max(share, 0.0), 1.0) * width
-    whole = int(filled)
-    part = int((filled - whole) * 8)
-    text = "█" * whole + (_PARTS[part] if whole < width and part else "")
-    return text.ljust(width, "·")
+    halves = round(min(max(share, 0.0), 1.0) * width * 2)
+    return ("━" * (halves // 2) + "╸" * (halves % 2)).ljust(width, "·")
 
 
 def percent(share: float | None) -> str:

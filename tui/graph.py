@@ -67,9 +67,9 @@ class Graph(Widget):
     Graph.-latency .graph--area { color: $secondary; }
     """
 
-    def __init__(self, name: str, form: str, classes: str = "", id: str | None = None) -> None:
+    def __init__(self, name: str, form: str, classes: str = "", key: str | None = None) -> None:
         """``form`` is what a value is written with, a function of ``figures``."""
-        super().__init__(classes=classes, id=id)
+        super().__init__(classes=classes, id=key)
         self.title = name
         self._form = getattr(figures, form)
         self._values: Sequence[float | None] = ()

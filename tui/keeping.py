@@ -20,6 +20,7 @@ class Kept:
         """``path`` None: nothing outlives the run."""
         self._path = path
         self._values: dict[str, Any] = {}
+        self._given: dict[str, Any] = {}
         self.problem = ""
         if path is not None:
             try:
@@ -34,10 +35,15 @@ class Kept:
 
     def get(self, name: str, default: Any = None) -> Any:
         """A value."""
-        return self._values.get(name, default)
+        return self._given[name] if name in self._given else self._values.get(name, default)
+
+    def given(self, name: str, value: Any) -> None:
+        """A value for this run only."""
+        self._given[name] = value
 
     def set(self, name: str, value: Any) -> None:
         """Remember a value; None: no longer."""
+        self._given.pop(name, None)
         if self._values.get(name) == value:
             return
         if value is None:

@@ -9,8 +9,7 @@ def quoted(word: str) -> str:
     if word.isprintable():
         return shlex.quote(word)
     told = "".join(
-        one if one.isprintable() and one not in "'\\" else f"\\{one}" if one in "'\\" else _escaped(one)
-        for one in word
+        one if one.isprintable() and one not in "'\\" else f"\\{one}" if one in "'\\" else _escaped(one) for one in word
     )
     return f"$'{told}'"
 

@@ -5,7 +5,7 @@ that, and knows rows by identity: the cursor stays with its row while the order 
 view nothing else takes its place.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -82,12 +82,13 @@ class Table(ScrollView, can_focus=True):
 
         column: Column
 
-    def __init__(self, columns: Sequence[Column], identity: Sequence[str], *, id: str | None = None) -> None:
+    def __init__(self, columns: Sequence[Column], identity: Sequence[str], *, key: str | None = None) -> None:
         """``identity``: the columns that say which row it is."""
-        super().__init__(id=id)
+        super().__init__(id=key)
         self.columns = list(columns)
         self.sorted_by: tuple[str | None, bool] = (None, True)
-        self.marked: set[Identity] = set()
+        self.marked: dict[Identity, Row] = {}
+        """Those out of sight too, as they were when they were marked."""
         self.pointed: Row | None = None
         self.count = 0
         self.empty = ""
@@ -113,9 +114,9 @@ class Table(ScrollView, can_focus=True):
         """The cursor goes with its row, or keeps to it where the row is out of sight."""
         if self.pointed is not None:
             wanted = self.identity(self.pointed)
-            for at, row in enumerate(self._rows):
-                if self.identity(row) == wanted:
-                    self._cursor, self.pointed = self._offset + at, row
+            for at, each in enumerate(self._rows):
+                if self.identity(each) == wanted:
+                    self._cursor, self.pointed = self._offset + at, each
                     return
             if self.count and not (self.covers(self._cursor) and self._is_whole()):
                 return
@@ -149,9 +150,8 @@ class Table(ScrollView, can_focus=True):
 
     @property
     def chosen(self) -> list[Row]:
-        """The marked rows that are here; the one that is pointed at where none is marked."""
-        marked = [row for row in self._rows if self.identity(row) in self.marked]
-        return marked or ([self.pointed] if self.pointed is not None else [])
+        """The marked rows; the one that is pointed at where none is marked."""
+        return list(self.marked.values()) or ([self.pointed] if self.pointed is not None else [])
 
     def wanted(self) -> tuple[int, int]:
         """Offset and number of the rows to ask for."""
@@ -168,7 +168,9 @@ class Table(ScrollView, can_focus=True):
 
     def action_move(self, by: int) -> None:
         """The next row, or the one before."""
-        start = self._cursor if self.cursor_in_view else self.scroll_offset.y + (0 if by > 0 else self._height() - 1) - by
+        start = (
+            self._cursor if self.cursor_in_view else self.scroll_offset.y + (0 if by > 0 else self._height() - 1) - by
+        )
         self.point(start + by)
 
     def action_page(self, by: int) -> None:
@@ -187,7 +189,9 @@ class Table(ScrollView, can_focus=True):
     def action_mark(self) -> None:
         """Mark the row, or no longer, and go on to the next."""
         if self.pointed is not None:
-            self.marked ^= {self.identity(self.pointed)}
+            mine = self.identity(self.pointed)
+            if self.marked.pop(mine, None) is None:
+                self.marked[mine] = self.pointed
             self.action_move(1)
 
     def point(self, index: int) -> None:
@@ -262,7 +266,7 @@ class Table(ScrollView, can_focus=True):
             return Strip([Segment(" ·", self.get_component_rich_style("table--dim"))]).adjust_cell_length(
                 width, self.rich_style
             )
-        return self._row(index, row).adjust_cell_length(width, self._base(index, row))
+        return self._row(index, row).adjust_cell_length(width, self._base(index))
 
     def _heading(self) -> Strip:
         plain, hot = (self.get_component_rich_style(f"table--{name}") for name in ("heading", "sorted"))
@@ -275,26 +279,27 @@ class Table(ScrollView, can_focus=True):
             segments += [Segment(fitted, hot if is_sorted else plain), Segment(" ", plain)]
         return Strip(segments)
 
-    def _base(self, index: int, row: Row) -> Style:
+    def _base(self, index: int) -> Style:
         if index == self._cursor and self.cursor_in_view:
-            base = self.get_component_rich_style("table--cursor" if self.has_focus else "table--blurred", partial=True)
-            return self.rich_style + base
+            return self.get_component_rich_style("table--cursor" if self.has_focus else "table--blurred")
         return self.rich_style
 
     def _row(self, index: int, row: Row) -> Strip:
+        base = self._base(index)
         is_here = index == self._cursor and self.cursor_in_view
-        base = self._base(index, row)
+        is_hot = is_here and self.has_focus
+        behind = Style(bgcolor=base.bgcolor)
         is_marked = self.identity(row) in self.marked
-        segments = [Segment(">" if is_here else "●" if is_marked else " ", base)]
-        marked = self.get_component_rich_style("table--marked", partial=True)
+        segments = [Segment(">" if is_hot else "●" if is_marked else " ", base)]
         looks: dict[str, Style] = {}
         for column, width in self.laid_out:
             text, look = KINDS[column.kind](row.get(column.key), dict(row), width)
+            if is_marked:
+                look = "marked"
             if look not in looks:
-                mine = self.get_component_rich_style(f"table--{look or 'plain'}", partial=True)
-                looks[look] = base if is_here and self.has_focus else base + mine
-            style = base + marked if is_marked and not is_here else looks[look]
-            segments += [Segment(_fitted(text, width, column.kind in TO_THE_RIGHT), style), Segment(" ", base)]
+                mine = self.get_component_rich_style(f"table--{look or 'plain'}")
+                looks[look] = base if is_hot else mine + behind
+            segments += [Segment(_fitted(text, width, column.kind in TO_THE_RIGHT), looks[look]), Segment(" ", base)]
         return Strip(segments)
 
     def refresh_row(self, index: int) -> None:
@@ -309,5 +314,3 @@ def _fitted(text: str, width: int, right: bool) -> str:
     if len(text) > width:
         return text[: width - 1] + "…"
     return text.rjust(width) if right else text.ljust(width)
-
-
