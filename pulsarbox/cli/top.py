@@ -126,10 +126,9 @@ def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
     from pulsarbox.tui import once
     from pulsarbox.tui.feed import Trouble
 
-    if output == "svg":
-        width, _, height = options["size"].partition("x")
-        if not (width.isdigit() and height.isdigit() and 40 <= int(width) <= 1000 and 10 <= int(height) <= 500):
-            raise Misused(f"--size {options['size']}: columns and lines, such as 160x50")
+    width, _, height = options["size"].partition("x")
+    if not (width.isdigit() and height.isdigit() and 40 <= int(width) <= 1000 and 10 <= int(height) <= 500):
+        raise Misused(f"--size {options['size']}: columns and lines, such as 160x50")
     try:
         if output == "svg":
             click.echo(once.picture(_app(feed, target, **options), int(width), int(height)))

@@ -67,7 +67,8 @@ class TopScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings()
     DEFAULT_CSS = """
     TopScreen { background: $background; }
-    TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 25%; color: $text-error; display: none; }
+    TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 25%; color: $text-error; }
+    TopScreen #trouble { display: none; }
     TopScreen #trouble.-shown { display: block; }
     TopScreen #body { height: 1fr; }
     """
