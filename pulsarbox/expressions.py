@@ -98,8 +98,8 @@ class Language:
         searched: Callable[[Any], Iterable[str]] | None = None,
         compiled: Callable[[str], Pattern] = compiled,
     ) -> None:
-        """``known`` lists the names, for errors. ``member`` is given a name and the path behind it; ``searched`` has the
-        texts of a thing that ``/pattern`` is looked for in; ``compiled`` raises ValueError, in words."""
+        """``known`` lists the names, for errors. ``member`` is given a name and the path behind it; ``searched`` has
+        the texts of a thing that ``/pattern`` is looked for in; ``compiled`` raises ValueError, in words."""
         self._names = names
         self._member_of = member
         self._known = known

@@ -125,7 +125,7 @@ class Serving:
             endpoints = endpoints_of(settings, _reachable(settings.bindAddress), ports)
             recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
-            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins_of(settings))
+            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins_of(settings, self._data))
         except BaseException:
             for each in self.sockets:
                 each.close()

@@ -1,5 +1,6 @@
 """The language of filters, about things of any kind."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -60,9 +61,8 @@ def test_what_holds(text: str, holds: bool) -> None:
     ],
 )
 def test_what_is_refused_says_why(text: str, words: str) -> None:
-    with pytest.raises(ValueError) as raised:
+    with pytest.raises(ValueError, match=re.escape(words)):
         ROWS.parse(text, NOW)
-    assert words in str(raised.value)
 
 
 def test_things_without_texts_cannot_be_searched() -> None:
@@ -90,7 +90,7 @@ def test_regular_expressions_may_be_those_of_another_library() -> None:
     assert asked == [ROW["topic"]] * 2
 
 
-@given(st.text(alphabet="backlogtopic. /!()[]<>=\"andornt_01,;:+-*", max_size=40))
+@given(st.text(alphabet='backlogtopic. /!()[]<>="andornt_01,;:+-*', max_size=40))
 def test_any_text_is_a_filter_or_refused(text: str) -> None:
     try:
         wanted = ROWS.parse(text, NOW)

@@ -21,7 +21,7 @@ from pulsarbox.server.http.audit import Audit, printable
 from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
 from pulsarbox.server.http.http_connections import HttpConnection, Server
 from pulsarbox.server.http.permitting import permit
-from pulsarbox.server.http.routes import Match, Permission, split_path
+from pulsarbox.server.http.routes import Match, split_path
 from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
 from pulsarbox.server.http.who import who_asks
@@ -59,7 +59,7 @@ class HttpServer:
         """How long a body may take to come."""
         self._body_max = 0
         self._sampling = Sampling(shell)
-        self._audit = Audit(shell.broker.refusals)
+        self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
 
     async def start(
         self,
@@ -97,14 +97,15 @@ class HttpServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
+        match = self._match(request)
         # Before its body is read: who may not ask anything does not get to send one.
-        who = who_asks(request, self._shell, self._permission(request))
+        who = who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
         if isinstance(who, Answer):
             return self._unread(request, who, None)
         body = await self._body(request)
         if isinstance(body, Answer):
             return self._unread(request, body, who)
-        found = self._given(request, body, who)
+        found = self._given(request, match, body, who)
         if isinstance(found, Pieces):
             return await stream(request, found, SERVER)
         given = await self._durable(await self._there(found))
@@ -141,20 +142,13 @@ class HttpServer:
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
             return refusal(400, f"The body cannot be read: {error}")
 
-    def _permission(self, request: web.BaseRequest) -> Permission | None:
-        """What the route of a request asks for, None where there is no route."""
-        try:
-            match = self._match(request.method, request.rel_url.raw_path)
-        except PulsarBoxError:
-            return None
-        return match.route.permission if isinstance(match, Match) else None
-
-    def _given(self, request: web.BaseRequest, body: bytes, who: Principal | None) -> Answer | Later | Pieces:
+    def _given(
+        self, request: web.BaseRequest, match: Match | Answer, body: bytes, who: Principal | None
+    ) -> Answer | Later | Pieces:
         """The handler's answer, there or not yet, or what its failure means to the client."""
+        if isinstance(match, Answer):
+            return match
         try:
-            match = self._match(request.method, request.rel_url.raw_path)
-            if isinstance(match, Answer):
-                return match
             assert isinstance(request.protocol, HttpConnection)
             call = Call(
                 self._shell.broker,
@@ -177,8 +171,15 @@ class HttpServer:
         finally:
             self._shell.kick()
 
-    def _match(self, method: str, raw_path: str) -> Match | Answer:
+    def _match(self, request: web.BaseRequest) -> Match | Answer:
         """The route of a request; the answer where there is none, and to OPTIONS."""
+        try:
+            return self._found(request.method, request.rel_url.raw_path)
+        except PulsarBoxError as error:
+            return refusal(error.http_status, str(error))
+
+    def _found(self, method: str, raw_path: str) -> Match | Answer:
+        """What ``_match`` says. Raises NotFound, BadRequest."""
         segments = split_path(raw_path)
         match = self._routes.find("GET" if method == "HEAD" else method, segments)
         if match is not None:

@@ -17,11 +17,13 @@ from pulsarbox.server.http import (
     partitions,
     permissions,
     plugins,
+    producing,
     schemas,
     stats,
     subscriptions,
     tenants,
     termination,
+    top,
     topics,
     unserved,
 )
@@ -39,6 +41,7 @@ ROOMS = (
     topics,
     partitions,
     plugins,
+    producing,
     stats,
     subscriptions,
     messages,
@@ -56,6 +59,7 @@ ROOMS = (
     dead_letters,
     faults,
     metrics,
+    top,
 )
 """Where the routes are that it serves."""
 
