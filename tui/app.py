@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -69,8 +70,8 @@ class Actions(Provider):
         screen.act(name)
 
 
-def _shown(title: str, keys: str) -> str:
-    return f"{title}  [{keys}]" if keys else title
+def _shown(title: str, keys: str) -> Text:
+    return Text(f"{title}  [{keys}]" if keys else title)
 
 
 class Top(App[None]):

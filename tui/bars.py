@@ -1,6 +1,6 @@
 """The lines at the edges of a screen: where one is, how the box is, what is wrong, and what the keys do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from rich.cells import cell_len
@@ -118,7 +118,7 @@ def vitals(label: str, totals: Mapping[str, Any], width: int) -> list[Part]:
     """How the box is, in one line."""
     name = str(totals.get("clusterName") or label or "pulsarbox")
     parts: list[Part] = [(" pulsarbox ", "name", "overview"), (f"{name}  ", "plain", "overview")]
-    told = [
+    told: list[tuple[str, Any, Callable[[Any], str]]] = [
         ("in", totals.get("publishRate"), lambda value: f"{figures.rate(value)}/s"),
         ("out", totals.get("deliverRate"), lambda value: f"{figures.rate(value)}/s"),
         ("backlog", totals.get("backlog"), figures.count),

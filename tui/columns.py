@@ -66,6 +66,7 @@ _GRAVE: Final = {
     "throttled": "warn",
     "slow-connection": "warn",
     "no-permits": "warn",
+    "unacknowledged": "warn",
     "draining": "warn",
     "delayed": "cool",
 }

@@ -145,4 +145,6 @@ def drain(row: dict[str, Any]) -> str:
     if not row.get("backlog"):
         return NOTHING
     value = row.get("drain")
+    if value is None and (row.get("delayed") or 0) >= row["backlog"]:
+        return "when due"
     return "never" if value is None else f"~{seconds(value)}"
