@@ -278,8 +278,9 @@ class Backlog:
             events.tell("quota-released", name, "producers may come again", now, used=self.used)
         else:
             what = "wait" if quota.follows is Follows.HOLD else "are refused"
-            fields = {"policy": "age" if quota is self.age else "size", "limit": quota.limit, "used": self.used}
-            events.tell("quota-hit", name, f"{self._reason(quota)}: producers {what}", now, **fields)
+            text = f"{self._reason(quota)}: producers {what}"
+            policy = "age" if quota is self.age else "size"
+            events.tell("quota-hit", name, text, now, policy=policy, limit=quota.limit, used=self.used)
 
     def _evict(self, now: Now) -> None:
         """Let the oldest go for everybody who still has them, until nine tenths of the limit are left."""

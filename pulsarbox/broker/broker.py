@@ -9,7 +9,8 @@ again), and ``full``, the open batch (the shell stops reading).
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker import key_hashes
 from pulsarbox.broker.cnx import ServerCnx
@@ -43,6 +44,9 @@ from pulsarbox.storage.recovery import Store
 
 if TYPE_CHECKING:
     from pulsarbox.broker.faults.faults import Faults
+
+Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
+"""A name, the work, and who is told in the loop what it has given or raised."""
 
 _ROUNDS_MAX = 100
 """What is due behind so many rounds of deadlines comes with the next turns, at once as well."""
@@ -98,17 +102,24 @@ class Broker:
         """Rules of faults to inject; None where the box was not made for it."""
         self.on_shutdown: Callable[[str], None] | None = None
         """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
+        self.folder: Path | None = None
+        """The data directory; None where there is none."""
+        self.beside: Beside = _at_once
+        """Has work done that is no turn's: reading files, taking apart what clients have packed."""
         self._outbox_of: type[Outbox] = Outbox
         self._cnx_of: type[ServerCnx] = ServerCnx
         if settings.faultInjectionEnabled:
-            from pulsarbox.broker.faults.faults import Faults
-            from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
-
-            self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
+            self._take_faults()
         self.cnxs: dict[ServerCnx, None] = {}
         self.connections_made = 0
         """By clients since the start."""
         self._waiting: list[Outbox] = []
+
+    def _take_faults(self) -> None:
+        from pulsarbox.broker.faults.faults import Faults
+        from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
+
+        self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
 
     def _tell_start(self, store: Store, wall: int, now: Now) -> None:
         if store.replayed_bytes:
@@ -255,3 +266,13 @@ class Broker:
         for topic in self.topics:
             topic.close(now)
         self.core.commits.ask_checkpoint()
+
+
+def _at_once(name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+    """Where there is no shell with threads."""
+    try:
+        result = work()
+    except Exception as error:
+        done(None, error)
+    else:
+        done(result, None)

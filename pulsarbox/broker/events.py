@@ -1,4 +1,4 @@
-"""What happens in a box that people want to hear of: one value an event, the last of them kept, a storm told as a number.
+"""What happens in a box that people want to hear of: one value an event, the last of them kept, a storm a number.
 
 Pure: nothing is written here. ``tell`` is the one way in, for every room that is handed the core; the shell takes what
 there is from ``listeners`` and calls ``settle`` once a second, which tells how much of each kind was not told.
@@ -6,6 +6,7 @@ there is from ``listeners`` and calls ``settle`` once a second, which tells how 
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -66,7 +67,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 """All kinds of events: a kind that is not here cannot be told."""
 
 
-class Event(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Event:
     """One event."""
 
     sequence: int
@@ -88,7 +90,10 @@ class Event(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """As it is kept and answered."""
-        return self._asdict() | {"fields": dict(self.fields)}
+        return {name: getattr(self, name) for name in FIELDS} | {"fields": dict(self.fields)}
+
+
+FIELDS: Final = tuple(each.name for each in fields(Event))
 
 
 class _Period:
@@ -137,7 +142,7 @@ class Events:
         at = max(sequence + 1 - self.first, 0)  # in memory there are no gaps
         return list(islice(self._ring, at, at + limit))
 
-    def tell(self, kind: str, subject: str, text: str, now: Now, *, count: int = 1, **fields: Any) -> None:
+    def tell(self, kind: str, subject: str, text: str, now: Now, *, count: int = 1, **about: Any) -> None:
         """Something has happened ``count`` times. Of many alike only the first of a period is an event of its own."""
         period = self._periods.get(kind)
         if period is not None and now.monotonic >= period.ends:
@@ -151,17 +156,17 @@ class Events:
             period.more += count
         else:
             period.subjects[subject] = 0
-            self._add(kind, subject, text, count, fields, now)
+            self._add(kind, subject, text, count, about, now)
 
-    def tell_undated(self, kind: str, subject: str, text: str, **fields: Any) -> None:
+    def tell_undated(self, kind: str, subject: str, text: str, **about: Any) -> None:
         """Something has happened where it is not known what time it is; ``settle`` tells it."""
-        self._undated.append((kind, subject, text, fields))
+        self._undated.append((kind, subject, text, about))
 
     def settle(self, now: Now) -> None:
         """Tell what was held back: of periods that are over, how often things happened that were not told."""
         while self._undated:
-            kind, subject, text, fields = self._undated.popleft()
-            self.tell(kind, subject, text, now, **fields)
+            kind, subject, text, about = self._undated.popleft()
+            self.tell(kind, subject, text, now, **about)
         over = [kind for kind, period in self._periods.items() if now.monotonic >= period.ends]
         for kind in over:
             self._end(kind, self._periods.pop(kind), now)

@@ -20,6 +20,7 @@ from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.plugins import Key
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
+from pulsarbox.server.beside import in_thread
 from pulsarbox.server.connection import Connection
 from pulsarbox.server.gate import Gate
 from pulsarbox.server.plugins import bring
@@ -52,6 +53,7 @@ class LoopShell:
         self._timer_at = 0.0
         commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis, slow=self._slow_commit)
         self.gate.told = self._refused
+        broker.beside = partial(in_thread, loop)
         self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)

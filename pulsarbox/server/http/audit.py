@@ -45,10 +45,11 @@ class Audit:
             _write(request, given, principal, end)
 
     def _event(self, kind: str, request: web.BaseRequest, given: Answer, principal: Principal | None, now: Now) -> None:
-        path = printable(request.raw_path)
+        what = f"{request.method} {printable(request.raw_path)}"
         who, outcome = _who_and_outcome(request, given, principal)
-        text = f"{who}: {request.method} {path}: {outcome}"
-        self._events.tell(kind, path if kind == "changed" else who, text, now, status=given.status)
+        self._events.tell(
+            kind, what if kind == "changed" else who, f"{who}: {what}: {outcome}", now, status=given.status
+        )
 
 
 def _who_and_outcome(request: web.BaseRequest, given: Answer, principal: Principal | None) -> tuple[str, str]:

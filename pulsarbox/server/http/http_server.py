@@ -18,8 +18,9 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.audit import Audit, printable
-from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
+from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Live, Pieces, refusal
 from pulsarbox.server.http.http_connections import HttpConnection, Server
+from pulsarbox.server.http.live import LiveAnswers
 from pulsarbox.server.http.permitting import permit
 from pulsarbox.server.http.routes import Match, split_path
 from pulsarbox.server.http.streaming import stream
@@ -59,6 +60,7 @@ class HttpServer:
         """How long a body may take to come."""
         self._body_max = 0
         self._sampling = Sampling(shell)
+        self._live = LiveAnswers()
         self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
 
     async def start(
@@ -89,6 +91,7 @@ class HttpServer:
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
         self._sampling.stop()
+        self._live.end()
         if self._tls is not None:
             self._tls.stop()
         if self._runner is not None:
@@ -108,6 +111,8 @@ class HttpServer:
         found = self._given(request, match, body, who)
         if isinstance(found, Pieces):
             return await stream(request, found, SERVER)
+        if isinstance(found, Live):
+            return await self._live.give(request, found, SERVER, lambda: self._may_still(request, who))
         given = await self._durable(await self._there(found))
         self._audit.tell(request, given, who, self._shell.now())
         # 204 has no body, and so no type of one.
@@ -144,23 +149,12 @@ class HttpServer:
 
     def _given(
         self, request: web.BaseRequest, match: Match | Answer, body: bytes, who: Principal | None
-    ) -> Answer | Later | Pieces:
+    ) -> Answer | Later | Pieces | Live:
         """The handler's answer, there or not yet, or what its failure means to the client."""
         if isinstance(match, Answer):
             return match
         try:
-            assert isinstance(request.protocol, HttpConnection)
-            call = Call(
-                self._shell.broker,
-                self._shell.now(),
-                match.path,
-                request.query,
-                body,
-                request.headers.get("Host", ""),
-                request.headers.get("X-Pulsar-ListenerName", "").strip(),
-                who,
-                request.protocol.secure,
-            )
+            call = self._call(request, match, body, who)
             permit(call, match.route.permission)
             return match.route.handler(call)
         except PulsarBoxError as error:
@@ -170,6 +164,34 @@ class HttpServer:
             return refusal(500, FAILED)
         finally:
             self._shell.kick()
+
+    def _call(self, request: web.BaseRequest, match: Match, body: bytes, who: Principal | None) -> Call:
+        assert isinstance(request.protocol, HttpConnection)
+        return Call(
+            self._shell.broker,
+            self._shell.now(),
+            match.path,
+            request.query,
+            body,
+            request.headers.get("Host", ""),
+            request.headers.get("X-Pulsar-ListenerName", "").strip(),
+            who,
+            request.protocol.secure,
+        )
+
+    def _may_still(self, request: web.BaseRequest, before: Principal | None) -> bool:
+        """Whether who has a live answer would get it now."""
+        match = self._match(request)
+        if isinstance(match, Answer):
+            return False
+        who = who_asks(request, self._shell, match.route.permission)
+        if isinstance(who, Answer) or who != before:
+            return False
+        try:
+            permit(self._call(request, match, b"", who), match.route.permission)
+        except PulsarBoxError:
+            return False
+        return True
 
     def _match(self, request: web.BaseRequest) -> Match | Answer:
         """The route of a request; the answer where there is none, and to OPTIONS."""

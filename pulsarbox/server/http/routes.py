@@ -14,9 +14,9 @@ from urllib.parse import unquote, unquote_plus
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import DOMAINS
-from pulsarbox.server.http.call import Answer, Call, Later, Pieces
+from pulsarbox.server.http.call import Answer, Call, Later, Live, Pieces
 
-Handler = Callable[[Call], Answer | Later | Pieces]
+Handler = Callable[[Call], Answer | Later | Pieces | Live]
 
 
 class Permission(enum.Enum):

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.clock import Now
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import BadRequest
-from pulsarbox.expressions import Language, Pattern
-from pulsarbox.protocol.topics_pattern import PatternError, compiled
+from pulsarbox.expressions import Language
+from pulsarbox.server.http.filters import at_path, compiled
 from pulsarbox.server.live.choosing import Order
 from pulsarbox.server.live.view import Column, Scope, View
 
@@ -119,30 +119,10 @@ def wanted_of(question: Asked, now: Now) -> tuple[Callable[[Any], bool] | None, 
 
     def member(name: str, path: list[str]) -> Callable[[Any], Any] | None:
         value = named(name)
-        return None if value is None else (lambda thing: _inside(value(thing), path))
+        return None if value is None else (lambda thing: at_path(value(thing), path))
 
-    language = Language(named, member, ", ".join(view.columns), searched=view.searched, compiled=_linear)
+    language = Language(named, member, ", ".join(view.columns), searched=view.searched, compiled=compiled)
     try:
         return language.parse(question.filter, now.wall), dear
     except ValueError as error:
         raise BadRequest(f"filter: {error}") from None
-
-
-def _inside(value: Any, path: list[str]) -> Any:
-    for name in path:
-        if isinstance(value, Mapping):
-            value = value.get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
-    return value
-
-
-def _linear(text: str) -> Pattern:
-    """A regular expression that takes no longer than a text is long, whoever has sent it. Raises ValueError."""
-    try:
-        found: Pattern = compiled(text)
-    except PatternError as error:
-        raise ValueError(f"'{text}' is no regular expression of RE2: {error}") from None
-    return found

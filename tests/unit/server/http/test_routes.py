@@ -90,6 +90,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/clock": "NAMED",
     "GET /pulsarbox/v1/plugins": "SUPERUSER",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
+    "GET /pulsarbox/v1/events": "SUPERUSER",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",
     "GET /pulsarbox/v1/faults": "SUPERUSER",
