@@ -7,7 +7,8 @@ the box: then ``deeds`` has what is asked of the box, and the command line that 
 from dataclasses import dataclass
 from typing import Final
 
-from pulsarbox.tui.deeds import DEEDS, Deed
+from pulsarbox.tui.deed import Deed
+from pulsarbox.tui.deeds import DEEDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import lines
-from pulsarbox.tui.deeds import Deed, Field, Request, Row, Values, Wrong
+from pulsarbox.tui.deed import Deed, Field, Request, Row, Values, Wrong
 
 _CSS: Final = """
 %(name)s { align: center middle; background: $background 60%%; }

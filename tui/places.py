@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pulsarbox.client.admin import EARLIEST, LATEST
 from pulsarbox.times import duration, moment
-from pulsarbox.tui.deeds import Wrong
+from pulsarbox.tui.deed import Wrong
 
 _ID: Final = re.compile(r"(\d{1,18}):(\d{1,18})")
 

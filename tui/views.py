@@ -132,4 +132,117 @@ CLIENTS: Final = View(
     "Nobody is connected.",
 )
 
-VIEWS: Final = {view.name: view for view in (TOPICS, SUBSCRIPTIONS, QUOTAS, DEAD_LETTERS, CLIENTS)}
+
+PLUGINS: Final = View(
+    "plugins",
+    (
+        Column("kind", "KIND", 12, "text", 1, meaning="routing, hashing, compression"),
+        Column("name", "NAME", 16, "text", 0, grow=True, meaning="name"),
+        Column("state", "STATE", 16, "state", 0, meaning="in use, idle, disabled, missing, not asked any more"),
+        Column("calls", "CALLS", 11, "count", 1, meaning="how often it was asked"),
+        Column("p50Nanos", "p50", 8, "ns", 2, meaning="half of the calls are quicker"),
+        Column("p99Nanos", "p99", 8, "ns", 2, meaning="one call in a hundred takes longer"),
+        Column("errors", "ERRORS", 8, "count", 1, meaning="calls that failed"),
+        Column("users", "USED BY", 8, "count", 3, meaning="subscriptions that go by it"),
+        Column("lastError", "LAST ERROR", 20, "text", 4, grow=True, meaning="what went wrong last"),
+    ),
+    ("kind", "name"),
+    "calls",
+    ("kind", "name", "state", "lastError"),
+    "No plugin was asked for. What there is: pulsarbox plugins list",
+)
+
+JOBS: Final = View(
+    "jobs",
+    (
+        Column("id", "JOB", 6, "text", 0, meaning="number"),
+        Column("kind", "DOES", 10, "text", 1, meaning="dlq-replay, dlq-drop"),
+        Column("state", "STATE", 10, "state", 0, meaning="running, paused, done, cancelled, failed, tripped"),
+        Column("topic", "TOPIC", 16, "topic", 0, grow=True, meaning="whose messages"),
+        Column("share", "DONE", 14, "share", 1, meaning="looked at, of all"),
+        Column("done", "PUT", 8, "count", 2, meaning="put back, or dropped"),
+        Column("skipped", "LEFT", 8, "count", 3, meaning="that the filter leaves out"),
+        Column("failed", "FAILED", 7, "count", 2, meaning="that could not be put back; they are kept"),
+        Column("returned", "BACK", 6, "count", 1, meaning="that have come back as dead letters"),
+        Column("started", "STARTED", 11, "moment", 3, meaning="when"),
+        Column("by", "BY", 8, "text", 5, meaning="who asked for it"),
+        Column("error", "WHY", 16, "text", 2, grow=True, meaning="why it is not running"),
+    ),
+    ("id",),
+    "id",
+    ("kind", "state", "topic", "error", "by"),
+    "No job was started. Dead letters (4), then x: put them back.",
+)
+
+EVENTS: Final = View(
+    "events",
+    (
+        Column("time", "TIME", 12, "moment", 0, meaning="when"),
+        Column("severity", "SEVERITY", 8, "state", 1, meaning="info, warning, error"),
+        Column("kind", "KIND", 18, "text", 1, meaning="what kind of thing"),
+        Column("subject", "ABOUT", 18, "topic", 2, grow=True, meaning="what it is about"),
+        Column("text", "WHAT", 24, "text", 0, grow=True, meaning="in words"),
+        Column("count", "TIMES", 6, "count", 3, meaning="how often, where it stands for several"),
+    ),
+    ("sequence",),
+    "sequence",
+    ("kind", "subject", "text", "severity"),
+    "Nothing has happened that is worth a line.",
+)
+
+STORAGE: Final = View(
+    "storage",
+    (
+        Column("kind", "KIND", 10, "text", 1, meaning="what it is"),
+        Column("name", "NAME", 18, "text", 0, grow=True, meaning="the file, or the ledger"),
+        Column("state", "STATE", 10, "state", 0, meaning="what happens with it"),
+        Column("size", "SIZE", 10, "size", 0, meaning="bytes on disk"),
+        Column("alive", "ALIVE", 10, "size", 2, meaning="bytes that are still needed"),
+        Column("share", "SHARE", 14, "share", 1, meaning="alive, of all"),
+        Column("entries", "ENTRIES", 10, "count", 2, meaning="how many"),
+        Column("ratio", "RATIO", 7, "rate", 4, meaning="how much smaller compression makes it"),
+        Column("since", "SINCE", 11, "moment", 3, meaning="when it was begun"),
+    ),
+    ("kind", "name"),
+    "size",
+    ("kind", "name", "state"),
+    "Nothing lies on the disk: the box keeps everything in memory.",
+)
+
+GROUPS: Final = View(
+    "groups",
+    (
+        Column("count", "MESSAGES", 9, "count", 0, meaning="how many failed like this"),
+        Column("reason", "REASON", 30, "text", 0, grow=True, meaning="what their properties say, without numbers and ids"),
+        Column("origin", "CAME FROM", 14, "topic", 3, grow=True, meaning="the topic that they were published to"),
+        Column("subscription", "SUBSCRIPTION", 12, "text", 2, meaning="whose consumer gave them up"),
+        Column("shape", "LOOKS LIKE", 14, "text", 4, grow=True, meaning="the shape of the payload"),
+        Column("first", "FIRST", 11, "moment", 3, meaning="when the oldest was published"),
+        Column("last", "LAST", 11, "moment", 1, meaning="when the newest was published"),
+        Column("fingerprint", "FINGERPRINT", 12, "text", 5, meaning="stands for all of this"),
+    ),
+    ("fingerprint",),
+    "count",
+    ("reason", "origin", "subscription", "shape"),
+    "There are no dead letters in this topic.",
+)
+
+MESSAGES: Final = View(
+    "messages",
+    (
+        Column("id", "ID", 12, "text", 0, sort=None, meaning="ledger:entry, of batches :partition:index as well"),
+        Column("publishTime", "PUBLISHED", 12, "moment", 0, sort=None, meaning="when the producer sent it"),
+        Column("key", "KEY", 12, "text", 1, sort=None, meaning="key"),
+        Column("size", "SIZE", 9, "size", 2, sort=None, meaning="bytes of the payload"),
+        Column("acknowledged", "ACKED", 5, "text", 3, sort=None, meaning="whether the subscription has acknowledged it"),
+        Column("redelivery", "TRIES", 5, "count", 6, sort=None, meaning="how often it was sent again"),
+        Column("shown", "CONTENT", 30, "text", 0, grow=True, sort=None, meaning="the payload, by its schema where it has one"),
+        Column("told", "PROPERTIES", 20, "text", 4, grow=True, sort=None, meaning="properties"),
+    ),
+    ("id",),
+    None,
+    ("id", "key", "shown", "told"),
+    "There is no message here.",
+)
+
+VIEWS: Final = {view.name: view for view in (TOPICS, SUBSCRIPTIONS, QUOTAS, DEAD_LETTERS, CLIENTS, PLUGINS, JOBS, EVENTS, STORAGE)}

@@ -21,7 +21,7 @@ from pulsarbox.tui.feed import Snapshot, Trouble, aside
 
 if TYPE_CHECKING:
     from pulsarbox.tui.app import Top
-    from pulsarbox.tui.deeds import Deed, Request, Row
+    from pulsarbox.tui.deed import Deed, Request, Row
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from pulsarbox.tui import figures, views
 from pulsarbox.tui.columns import short_topic
-from pulsarbox.tui.deeds import short
+from pulsarbox.tui.deed import short
 from pulsarbox.tui.feed import Query, Snapshot, Trouble, real
 from pulsarbox.tui.graph import Graph
 from pulsarbox.tui.screens.topics import quoted

@@ -4,7 +4,7 @@ import json
 from typing import ClassVar
 
 from pulsarbox.tui import views
-from pulsarbox.tui.deeds import short
+from pulsarbox.tui.deed import short
 from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.table import Row

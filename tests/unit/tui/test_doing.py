@@ -10,7 +10,8 @@ from pulsarbox.cli.main import main
 from pulsarbox.tui import lines
 from pulsarbox.tui.actions import REGISTRY, named
 from pulsarbox.tui.app import help_text
-from pulsarbox.tui.deeds import DEEDS, Wrong
+from pulsarbox.tui.deed import Wrong
+from pulsarbox.tui.deeds import DEEDS
 from pulsarbox.tui.places import instant, place, span
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
 from tests.unit.tui.fake import FakeBox, client, dead_letters, quota, subscription, topic
