@@ -75,9 +75,9 @@ _VIEW: Final = (
     Action("sort", "Choose what the rows are sorted by", "s", "sort"),
     Action("reverse", "Turn the order round", "S"),
     Action("columns", "Choose and order the columns", "c", "columns"),
-    Action("menu", "What can be done with the row, or with the marked ones", "x", "actions"),
-    Action("copy", "Copy the pulsarbox command that shows or does the same", "y", "copy"),
-    Action("time travel", "Go back in recorded history: -8h, 03:12; empty: now", "t", "time"),
+    Action("menu", "What can be done with the row, or the marked ones", "x", "actions"),
+    Action("copy", "Copy the pulsarbox command that does the same", "y", "copy"),
+    Action("time travel", "Go back in recorded history", "t", "time"),
     Action("earlier", "In history: a step back", "left"),
     Action("later", "In history: a step on, towards now", "right"),
     Action("much earlier", "In history: ten steps back", "shift+left"),
@@ -93,7 +93,7 @@ _VIEW: Final = (
 )
 
 _PROGRAM: Final = (
-    Action("back", "Back to where this was opened from; away with the filter", "escape", group="Program"),
+    Action("back", "Back; before that, away with the filter", "escape", group="Program"),
     Action("command", "Type what to do, with completion", "colon", "command", group="Program"),
     Action("theme", "The next theme", "T", group="Program"),
     Action("help", "What the keys do here", "question_mark,f1", "help", group="Program"),
@@ -102,11 +102,20 @@ _PROGRAM: Final = (
 
 _WALKS: Final = (
     Action(
-        "messages", "Browse the messages; nothing is acknowledged", "b", on=("topic", "subscription", "deadletters")
+        "messages",
+        "Browse the messages; nothing is acknowledged",
+        "b",
+        "messages",
+        on=("topic", "subscription", "deadletters"),
     ),
-    Action("cursor map", "What of the ledgers is acknowledged, in flight, delayed", "m", on=("subscription",)),
-    Action("key map", "Keys and consumers of a Key_Shared subscription", "K", on=("subscription",)),
-    Action("groups", "Dead letters by what went wrong", "f", on=("deadletters",)),
+    Action("cursor map", "What is acknowledged, in flight, delayed", "m", "cursor map", on=("subscription",)),
+    Action("key map", "Keys and consumers of a Key_Shared subscription", "K", "key map", on=("subscription",)),
+    Action("go to", "Messages: go to a position, a time, an id", "o", "go to", on=("message",)),
+    Action("follow", "Messages: follow what comes", "F", "follow", on=("message",)),
+    Action("form", "Messages: by schema or JSON, as text, as bytes", "v", "form", on=("message",)),
+    Action("difference", "Messages: what differs between the two marked ones", "D", on=("message",)),
+    Action("edit", "Messages: change a dead letter and put it back", "E", "edit", on=("message",)),
+    Action("groups", "Dead letters by what went wrong", "f", "groups", on=("deadletters",)),
 )
 
 _DEEDS: Final = tuple(Action(deed.name, deed.title, deed.keys, on=deed.on, group="Box", deed=deed) for deed in DEEDS)

@@ -269,16 +269,16 @@ def help_text(kind: str, meanings: str) -> str:
     ]
     parts.append(
         "In tables\n"
-        "  ↑ ↓ j k         up, down              page up, page down, home, end, g, G\n"
-        "  enter           open the row          space           mark it\n"
-        "  mouse           click: point; twice: open; a heading: sort; the wheel: scroll\n"
+        "  ↑ ↓ j k     up, down; page up, page down, home, end, g, G\n"
+        "  enter       open the row; space: mark it\n"
+        "  mouse       click: point; twice: open; a heading: sort; the wheel: scroll\n"
         "Keys can be others: top.json in the configuration directory, docs/tui.md"
     )
     return "\n\n".join(parts)
 
 
 def _listed(actions: Sequence[Any]) -> str:
-    return "\n".join(f"  {each.shown_keys:<15} {each.title}  (:{each.name})" for each in actions)
+    return "\n".join(f"  {each.shown_keys:<8} :{each.name:<14} {each.title}" for each in actions)
 
 
 assert {name for name, _, _, _ in PLACES} == set(SCREENS)

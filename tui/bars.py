@@ -68,9 +68,11 @@ class Line(Widget):
         for text, look, action in self._left:
             length = cell_len(text)
             if length > room:
-                if room > 8 and not action:
+                if room > 8 and length > 20:
                     out.append((text[: room - 1] + "…", look, action))
                     room = 0
+                elif out and out[-1][1] == "key":  # a key without its word says nothing
+                    room += cell_len(out.pop()[0])
                 break
             out.append((text, look, action))
             room -= length
@@ -138,5 +140,5 @@ def hints(names: Sequence[str]) -> list[Part]:
     for name in names:
         action = BY_NAME[name]
         key = action.shown_keys.split(" ")[0]
-        parts += [(key, "key", name), (f" {action.hint or action.name}  ", "dim", name)]
+        parts += [(key, "key", name), (f" {action.hint or action.name.rpartition(' ')[2]}  ", "dim", name)]
     return parts

@@ -45,6 +45,17 @@ def _text(value: Any, row: dict[str, Any], width: int) -> Cell:
     return shortened(str(value), width), PLAIN
 
 
+def _line(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """A sentence, of which the beginning says most."""
+    text, look = _text(value, row, 10_000)
+    return (text if len(text) <= width else f"{text[: width - 1]}…"), look
+
+
+def _progress(value: Any, row: dict[str, Any], width: int) -> Cell:
+    text, look = _share(value, row, width)
+    return text, look if value is None else PLAIN
+
+
 def _topic(value: Any, row: dict[str, Any], width: int) -> Cell:
     return shortened(short_topic(str(value or "")), width), PLAIN
 
@@ -133,7 +144,9 @@ IN_UNIT: Final[dict[str, Callable[[Any], str]]] = {
 
 KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
     "text": _text,
+    "line": _line,
     "topic": _topic,
+    "progress": _progress,
     "count": _plain(figures.count),
     "rate": _plain(figures.rate),
     "size": _plain(figures.size),

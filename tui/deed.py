@@ -25,6 +25,16 @@ class Request(NamedTuple):
     body: object = None
 
 
+def default_of(field: "Field", row: Row) -> str:
+    """What stands in a field at first."""
+    if callable(field.default):
+        return field.default(row)
+    if field.default.startswith("="):
+        found = row.get(field.default[1:])
+        return str(found) if found is not None else ""
+    return field.default
+
+
 class Wrong(ValueError):
     """What was typed in cannot be used. The text says why."""
 
@@ -35,7 +45,8 @@ class Field:
 
     name: str
     title: str
-    default: str = ""
+    default: str | Callable[[Row], str] = ""
+    """What stands there at first; of a row, where it begins with ``=`` its value of that name."""
     hint: str = ""
     choices: tuple[str, ...] = ()
     """Where there are few: the only ones that are taken."""
@@ -105,7 +116,9 @@ def with_words(*words: str) -> Callable[[Row, Values], Sequence[str]]:
     return filled
 
 
-def one_request(method: str, *more: str, of: Callable[..., str] = of_subscription) -> Callable[[Row, Values], list[Request]]:
+def one_request(
+    method: str, *more: str, of: Callable[..., str] = of_subscription
+) -> Callable[[Row, Values], list[Request]]:
     return lambda row, values: [Request(method, of(row, *more))]
 
 

@@ -21,6 +21,7 @@ from pulsarbox.tui.feed import real
 from pulsarbox.tui.limits import LIMITS
 from pulsarbox.tui.replays import REPLAYS
 
+
 def _subscription(row: Row) -> str:
     return real(row, "subscription")
 
@@ -115,7 +116,7 @@ _SUBSCRIPTIONS: Final = (
 _TOPICS: Final = (
     Deed(
         "topic unload",
-        "Let the topic out of memory; clients come back by themselves",
+        "Let the topic out of memory; clients come back",
         ("topic", "subscription"),
         with_words("topic", "unload", "{topic}"),
         one_request("PUT", "unload", of=of_topic),

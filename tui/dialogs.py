@@ -17,14 +17,16 @@ from textual.widgets.option_list import Option
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import lines
-from pulsarbox.tui.deed import Deed, Field, Request, Row, Values, Wrong
+from pulsarbox.tui.deed import Deed, Field, Request, Row, Values, Wrong, default_of
 
 _CSS: Final = """
 %(name)s { align: center middle; background: $background 60%%; }
 %(name)s > #box { width: %(width)s; max-width: 96%%; height: auto; max-height: 90%%; padding: 1 2;
   background: $surface; border: round $primary; border-title-color: $accent; border-title-style: bold; }
-%(name)s Input { border: tall $panel-lighten-2; height: 3; }
-%(name)s Input:focus { border: tall $accent; }
+%(name)s Input { border: none; height: 1; padding: 0 1; background: $panel; width: 1fr; }
+%(name)s Input:focus { border: none; background: $block-cursor-background; }
+%(name)s .field { height: 1; width: 100%%; }
+%(name)s .field Label { width: 24; }
 %(name)s Static, %(name)s Label { height: auto; width: 100%%; }
 %(name)s .dim { color: $text-muted; }
 %(name)s .line { color: $text-secondary; }
@@ -32,8 +34,10 @@ _CSS: Final = """
 %(name)s .danger { color: $text-error; text-style: bold; }
 %(name)s OptionList { height: auto; max-height: 20; background: $surface; border: none; padding: 0; }
 %(name)s OptionList:focus { border: none; }
-%(name)s #buttons { height: auto; align-horizontal: right; margin-top: 1; }
-%(name)s Button { margin-left: 2; min-width: 12; }
+%(name)s #hint { height: 1; margin-bottom: 1; }
+%(name)s #target { margin-bottom: 1; text-style: bold; }
+%(name)s #buttons { height: 1; align-horizontal: right; }
+%(name)s Button { margin-left: 2; min-width: 10; }
 """
 
 
@@ -172,20 +176,24 @@ class Asked(ModalScreen[list[Request] | None]):
             if self.deed.explained:
                 yield Static(self.deed.explained, classes="dim", markup=False)
             for field in self.deed.fields:
-                yield Label(_labelled(field), markup=False)
-                yield Input(_default(field, self._rows[0]), id=f"field-{field.name}", select_on_focus=True)
+                with Horizontal(classes="field"):
+                    yield Label(field.title, markup=False)
+                    yield Input(default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=hint_of(field))
+            yield Static("", classes="dim", id="hint", markup=False)
             yield Static("", classes="line", id="line", markup=False)
             if self.deed.danger:
                 what = "the name" if len(self._rows) == 1 else "the number of targets"
                 yield Static(
                     f"This cannot be taken back. Type {what} to do it: {self._typed}", classes="danger", markup=False
                 )
-                yield Input("", id="typed", placeholder=self._typed)
+                with Horizontal(classes="field"):
+                    yield Label(what[:1].upper() + what[1:], markup=False)
+                    yield Input("", id="typed", placeholder=self._typed)
             yield Static("", classes="wrong", id="wrong", markup=False)
             with Horizontal(id="buttons"):
                 yield Static("ctrl+y copies the line", classes="dim", markup=False)
-                yield Button("Back", id="leave")
-                yield Button("Do it", id="do", variant="error" if self.deed.danger else "primary")
+                yield Button("Back", id="leave", compact=True)
+                yield Button("Do it", id="do", variant="error" if self.deed.danger else "primary", compact=True)
 
     def on_mount(self) -> None:
         """The first thing to type in has the keys."""
@@ -193,6 +201,12 @@ class Asked(ModalScreen[list[Request] | None]):
         fields = self.query(Input)
         (fields.first() if fields else self.query_one("#do", Button)).focus()
         self._retell()
+
+    def on_descendant_focus(self) -> None:
+        """What may stand in the field that has the keys."""
+        name = (self.focused.id or "") if self.focused is not None else ""
+        hints = {f"field-{field.name}": hint_of(field) for field in self.deed.fields}
+        self.query_one("#hint", Static).update(hints.get(name, ""))
 
     @on(Input.Changed)
     def _retell(self) -> None:
@@ -301,10 +315,6 @@ def whole(row: Row, deed: Deed) -> str:
     return name
 
 
-def _labelled(field: Field) -> str:
-    more = " | ".join(field.choices) or field.hint
-    return f"{field.title}" + (f"  ({more})" if more else "")
-
-
-def _default(field: Field, row: Row) -> str:
-    return str(row.get(field.default[1:]) or "") if field.default.startswith("=") else field.default
+def hint_of(field: Field) -> str:
+    """What may stand there."""
+    return " | ".join(field.choices) or field.hint

@@ -75,7 +75,7 @@ def _words(verb: str, row: Row, values: Values) -> list[str]:
 
 
 _FILTER: Final = Field("filter", "Only", "=filter", 'a filter: reason == "...", contains(payload, "x"); empty: all')
-_DRY: Final = Field("dry_run", "Only look what would be done", "yes", choices=("yes", "no"))
+_DRY: Final = Field("dry_run", "Dry run: only look", lambda row: str(row.get("dry") or "yes"), choices=("yes", "no"))
 
 
 def _job_deed(verb: str, title: str, states: tuple[str, ...], *, danger: bool = False) -> Deed:
@@ -98,13 +98,13 @@ REPLAYS: Final = (
         ("deadletters", "group", "message"),
         lambda row, values: _words("replay", row, values),
         lambda row, values: _job("dlq-replay", row, values),
-        lambda row: short(row),
-        "A job in the box: published again and acknowledged here as one. It stops by itself where they come straight back.",
+        short,
+        "A job in the box: published again and acknowledged here as one. It stops where they come straight back.",
         (
             _FILTER,
             Field("rate", "Messages a second", "100", "0: as fast as it goes"),
             Field("to", "To", "", "another topic; empty: where each came from"),
-            Field("edit", "Change", "", '{"setProperties": {"fixed": "yes"}, "payload": "..."}; empty: nothing'),
+            Field("edit", "Change", "=edit", '{"setProperties": {"fixed": "yes"}, "payload": "..."}; empty: nothing'),
             _DRY,
         ),
         keys="R",
@@ -115,7 +115,7 @@ REPLAYS: Final = (
         ("deadletters", "group", "message"),
         lambda row, values: _words("drop", row, values),
         lambda row, values: _job("dlq-drop", row, values),
-        lambda row: short(row),
+        short,
         "A job in the box: they are acknowledged, and nobody gets them.",
         (_FILTER, _DRY),
         danger=True,

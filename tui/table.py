@@ -148,6 +148,10 @@ class Table(ScrollView, can_focus=True):
         row = self.row_at(self._cursor)
         return row is not None and self.pointed is not None and self.identity(row) == self.identity(self.pointed)
 
+    def at_edge(self, end: int) -> bool:
+        """Whether the cursor stands on the first row (-1), or on the last (1)."""
+        return self._cursor == (0 if end < 0 else self.count - 1)
+
     @property
     def chosen(self) -> list[Row]:
         """The marked rows; the one that is pointed at where none is marked."""
@@ -199,14 +203,17 @@ class Table(ScrollView, can_focus=True):
         if not self.count:
             return
         self._cursor = min(max(index, 0), self.count - 1)
-        top, height = self.scroll_offset.y, self._height()
-        if self._cursor < top:
-            self.scroll_to(y=self._cursor, animate=False)
-        elif self._cursor >= top + height:
-            self.scroll_to(y=self._cursor - height + 1, animate=False)
+        self._into_view()
         self.pointed = self.row_at(self._cursor)
         self.refresh()
         self.post_message(self.Moved() if self.pointed is not None else self.Wanted())
+
+    def _into_view(self) -> None:
+        top, height = self.scroll_offset.y, self._height()
+        if self._cursor < top:
+            self.scroll_to(y=self._cursor, animate=False, immediate=True, force=True)
+        elif self._cursor >= top + height:
+            self.scroll_to(y=self._cursor - height + 1, animate=False, immediate=True, force=True)
 
     def _height(self) -> int:
         return max(self.size.height - 1, 1)
@@ -222,6 +229,8 @@ class Table(ScrollView, can_focus=True):
         """More rows may be in view."""
         self._layout = None
         self.virtual_size = Size(event.size.width, self.count + 1)
+        if self.cursor_in_view:
+            self._into_view()
         self.post_message(self.Wanted())
 
     def on_click(self, event: events.Click) -> None:

@@ -210,7 +210,7 @@ class TopScreen(Screen[None]):
             return
         width = self.size.width
         self.query_one("#vitals", Line).put(vitals(self.top.feed.label, self.top.vitals, width), self._badges())
-        self.query_one("#tabs", Line).put([(" ", "plain", ""), *tabs(self.place, width)])
+        self.query_one("#tabs", Line).put([(" ", "plain", ""), *tabs(self.app.current_mode, width)])
         self.query_one("#hints", Line).put(hints(self.hinted))
         self.query_one("#told", Line).put(self.told())
 

@@ -76,7 +76,12 @@ class Groups(ListScreen):
             told = told.get("groups")
         topic = real(self.topic, "topic")
         return [
-            {**row, "topic": topic, "filter": (only := f"fingerprint == {quoted(str(row.get('fingerprint')))}"), "only": only}
+            {
+                **row,
+                "topic": topic,
+                "filter": (only := f"fingerprint == {quoted(str(row.get('fingerprint')))}"),
+                "only": only,
+            }
             for row in super().rows_in(told)
         ]
 
@@ -105,5 +110,3 @@ class Groups(ListScreen):
     def command_line(self) -> str:
         """The same."""
         return self.line("dlq", "groups", short(self.topic))
-
-

@@ -26,7 +26,7 @@ class Events(ListScreen):
         super().__init__(passing)
         self._known: dict[int, Mapping[str, Any]] = {}
         self._next: int | None = None
-        self._of = ("", None)
+        self._of: tuple[str, int | None] = ("", None)
 
     def load(self) -> Callable[[], Any]:
         """Those that are new; all anew where the filter or the time is another one."""
@@ -36,7 +36,9 @@ class Events(ListScreen):
         passing = self.filter
         if at is not None:
             before = f"time <= {at}"
-            passing = f"({passing}) and {before}" if passing and not passing.startswith(("/", "!")) else passing or before
+            passing = (
+                f"({passing}) and {before}" if passing and not passing.startswith(("/", "!")) else passing or before
+            )
         asked = {"limit": str(_AT_ONCE)} | ({"filter": passing} if passing else {})
         if self._next is not None:
             asked["after"] = str(self._next)
@@ -67,5 +69,3 @@ class Events(ListScreen):
     def command_line(self) -> str:
         """The same, as lines."""
         return self.line("events", *(["--filter", self.filter] if self.filter else []))
-
-

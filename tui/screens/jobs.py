@@ -25,7 +25,7 @@ class Jobs(ListScreen):
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
         """With the share that is done."""
         rows = super().rows_in(told.get("jobs") if isinstance(told, dict) else told)
-        return [row | {"share": _share(row)} for row in rows]
+        return [{**row, "share": _share(row)} for row in rows]
 
     def opened(self, row: Row) -> None:
         """What was asked for, and how it went."""
@@ -51,7 +51,13 @@ class Jobs(ListScreen):
 _FACTS = (
     *(("kind", "does"), ("state", "state"), ("topic", "topic"), ("subscription", "subscription"), ("target", "to")),
     *(("filter", "only"), ("edit", "changes"), ("rate", "messages/s"), ("dryRun", "dry run"), ("total", "messages")),
-    *(("seen", "looked at"), ("done", "done"), ("skipped", "left out"), ("failed", "could not"), ("returned", "came back")),
+    *(
+        ("seen", "looked at"),
+        ("done", "done"),
+        ("skipped", "left out"),
+        ("failed", "could not"),
+        ("returned", "came back"),
+    ),
     *(("started", "began"), ("ended", "ended"), ("by", "asked for by")),
 )
 

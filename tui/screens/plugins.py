@@ -24,7 +24,7 @@ class Plugins(ListScreen):
 
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
         """With the number of subscriptions in place of their names."""
-        return [row | {"users": len(row.get("subscriptions") or ())} for row in super().rows_in(told)]
+        return [{**row, "users": len(row.get("subscriptions") or ())} for row in super().rows_in(told)]
 
     def opened(self, row: Row) -> None:
         """All about it."""
@@ -32,7 +32,9 @@ class Plugins(ListScreen):
         for name in ("kind", "name", "state", "version", "source"):
             if row.get(name):
                 text.append(f"{name:<14} {row[name]}\n")
-        text.append(f"{'calls':<14} {figures.count(row.get('calls'))}, {figures.count(row.get('errors'))} of them failed\n")
+        text.append(
+            f"{'calls':<14} {figures.count(row.get('calls'))}, {figures.count(row.get('errors'))} of them failed\n"
+        )
         text.append(
             f"{'a call':<14} {figures.nanoseconds(row.get('p50Nanos'))}, "
             f"one in a hundred {figures.nanoseconds(row.get('p99Nanos'))} or longer\n"

@@ -35,7 +35,9 @@ class Storage(ViewScreen):
 
 def facts(totals: Any, width: int) -> str:
     """Numbers by name, as many beside each other as there is room for."""
-    told = [(_spaced(name), _written(name, value)) for name, value in totals.items() if not isinstance(value, dict | list)]
+    told = [
+        (_spaced(name), _written(name, value)) for name, value in totals.items() if not isinstance(value, dict | list)
+    ]
     if not told:
         return ""
     broad = max(len(name) for name, _ in told) + max(len(value) for _, value in told) + 4

@@ -129,14 +129,6 @@ class SubscriptionDetails(ViewScreen):
         """Why it stands, in words."""
         return self.line("quota", "explain", short(self.row), real(self.row, "subscription"))
 
-    def do_messages(self) -> None:
-        """``b``"""
-        self.top.open("browser:Browser", real(self.row, "topic"), real(self.row, "subscription"))
-
-    def do_cursor_map(self) -> None:
-        """``m``"""
-        self.top.open("maps:CursorMap", self.row)
-
-    def do_key_map(self) -> None:
-        """``K``"""
-        self.top.open("maps:KeyMap", self.row)
+    def row_meant(self) -> Row | None:
+        """The subscription."""
+        return self.row

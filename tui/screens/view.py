@@ -17,6 +17,7 @@ from pulsarbox.tui import figures
 from pulsarbox.tui.actions import for_row
 from pulsarbox.tui.bars import Line
 from pulsarbox.tui.columns import Column
+from pulsarbox.tui.deed import default_of
 from pulsarbox.tui.dialogs import Choice, Question
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
 from pulsarbox.tui.places import now_ms
@@ -43,6 +44,8 @@ class ViewScreen(TopScreen):
     def __init__(self, passing: str = "") -> None:
         super().__init__()
         self.filter = passing
+        self._given = passing
+        """What this was opened with: to be without it is to go back."""
 
     def body(self) -> ComposeResult:
         """The table, and the filter where there is one."""
@@ -110,9 +113,10 @@ class ViewScreen(TopScreen):
         shown.set_class(bool(self.filter), "-shown")
         if self.filter:
             told = f"  {figures.count(answer.matching)} of {figures.count(answer.total)}"
+            back = "esc: back " if self.filter == self._given else "esc: without it "
             shown.put(
                 [(" filter ", "key", "filter"), (clean(self.filter), "plain", "filter"), (told, "dim", "")],
-                [("esc: without it ", "dim", "back")],
+                [(back, "dim", "back")],
             )
 
     @on(Table.Wanted)
@@ -169,8 +173,8 @@ class ViewScreen(TopScreen):
 
     def do_back(self) -> None:
         """Away with the filter, then back."""
-        if self.filter:
-            self.filtered("")
+        if self.filter != self._given:
+            self.filtered(self._given)
         else:
             super().do_back()
 
@@ -184,7 +188,7 @@ class ViewScreen(TopScreen):
             return
         table = self.table
         was, descending = table.sorted_by
-        is_text = column.kind in ("text", "topic", "state")
+        is_text = column.kind in ("text", "topic", "state", "line")
         table.sorted_by = (key, not descending if was == key else not is_text)
         self.top.kept.set(f"sort.{self.view.name}", list(table.sorted_by))
         table.refresh()
@@ -241,7 +245,7 @@ class ViewScreen(TopScreen):
             deed = action.deed
             told = ""
             if deed is not None:
-                defaults = {field.name: field.default.removeprefix("=") for field in deed.fields}
+                defaults = {field.name: default_of(field, rows[0]) for field in deed.fields}
                 told = self.line(*deed.words(rows[0], defaults))
             mark = "! " if deed is not None and deed.danger else "  "
             options.append((action.name, f"{mark}{action.title}", told))
@@ -263,6 +267,31 @@ class ViewScreen(TopScreen):
     def title_of(self, row: TableRow) -> str:
         """What a row is about, in a title."""
         return "  ".join(str(row.get(key) or "") for key in self.view.identity)
+
+    def do_messages(self) -> None:
+        """``b``"""
+        row = self.row_meant()
+        if row is not None and row.get("topic"):
+            self.top.open("browser:Browser", real(row, "topic"), real(row, "subscription"))
+
+    def do_cursor_map(self) -> None:
+        """``m``"""
+        self._open_map("CursorMap")
+
+    def do_key_map(self) -> None:
+        """``K``"""
+        self._open_map("KeyMap")
+
+    def _open_map(self, name: str) -> None:
+        row = self.row_meant()
+        if row is None or self.kind != "subscription":
+            self.top.notify("That is about a subscription: 3 lists them", severity="warning")
+        else:
+            self.top.open(f"maps:{name}", row)
+
+    def row_meant(self) -> TableRow | None:
+        """What this is about: the row that is pointed at."""
+        return self.table.pointed
 
     def do_clear_marks(self) -> None:
         """``u``"""

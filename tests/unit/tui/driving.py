@@ -67,7 +67,7 @@ class Driver:
                     return
             except (LookupError, AttributeError):
                 pass
-            assert loop.time() < end, f"never came: {self.text()}"
+            assert loop.time() < end, "never came:\n" + "\n".join(self.text().split("\n")[:30])
             await self.pilot.pause(0.01)
 
     async def at(self, name: str, answered: bool = True) -> None:
@@ -78,10 +78,7 @@ class Driver:
     def lines(self) -> list[str]:
         """What is on the screen."""
         width, height = self.app.size
-        found = []
-        for strip in self.app.screen._compositor.render_strips():
-            found.append(strip.text[:width])
-        return found[:height]
+        return [strip.text[:width] for strip in self.app.screen._compositor.render_strips()][:height]
 
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.lines())
