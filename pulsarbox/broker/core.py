@@ -25,6 +25,7 @@ from pulsarbox.storage.recovery import Store
 
 if TYPE_CHECKING:
     from pulsarbox.broker.dead_letter_office import DeadLetterOffice
+    from pulsarbox.broker.jobs.jobs import Jobs
     from pulsarbox.broker.topic import Topic
 
 
@@ -62,6 +63,8 @@ class Core:
         """Deletes a topic because nobody has used it for too long."""
         self.office: DeadLetterOffice
         """Where dead letters go; the broker sets it once there are topics."""
+        self.jobs: Jobs
+        """What operators have asked for; set as the office is."""
         self._producer_names = 0
 
     def apply(self, settings: Settings, now: Now | None = None) -> None:

@@ -32,7 +32,7 @@ Chore = Checkpoint | Reclaim | CheckRoom
 
 FULL_SECONDS = 1.0
 """How often it is looked whether a full disk has room again."""
-ROWS_MAX = 20_000
+ROWS_MAX = 10_000
 """Rows that a checkpoint waits for at most: they are in memory until then, and a start has to read them again."""
 DROPPED_SECONDS = 2.0
 """How long after a ledger was dropped a checkpoint is made for its sake: only then its disk comes back."""

@@ -27,6 +27,16 @@ class Pace:
         self._b = self._before_b = b
         self.first = self.second = 0.0
 
+    @property
+    def looked_at(self) -> float:
+        """When it was looked last, or up to a window before that."""
+        return self._at
+
+    @property
+    def speaks(self) -> bool:
+        """Whether enough time has passed for a rate."""
+        return self._at > self._before_at
+
     def look(self, at: float, a: int, b: int) -> bool:
         """The counters have these values now. False where nothing has changed for a while."""
         if a == self._a and b == self._b and a == self._before_a and b == self._before_b:

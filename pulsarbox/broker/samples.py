@@ -6,15 +6,17 @@ are looked at once more when they are made.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from pulsarbox.broker.series import Series, Waits
 from pulsarbox.broker.stored_samples import StoredSamples
 from pulsarbox.broker.topic_samples import TopicSample
+from pulsarbox.broker.totals import Totals
 from pulsarbox.clock import Now
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.commit_times import CommitTimes
     from pulsarbox.broker.topic import Topic
     from pulsarbox.broker.topics import Topics
     from pulsarbox.storage.recovery import Store
@@ -28,42 +30,10 @@ PERIOD_SECONDS: Final = 1.0
 """How often a pass begins at most."""
 
 
-@dataclass(slots=True)
-class Totals:
-    """Of many topics together. Rates are a second."""
-
-    topics: int = 0
-    subscriptions: int = 0
-    producers: int = 0
-    consumers: int = 0
-    backlog: int = 0
-    unacked: int = 0
-    size: int = 0
-    publish_rate: float = 0.0
-    publish_bytes: float = 0.0
-    deliver_rate: float = 0.0
-    deliver_bytes: float = 0.0
-
-    def add(self, topic: TopicSample) -> None:
-        """One topic more."""
-        self.topics += 1
-        self.subscriptions += len(topic.subscriptions)
-        self.producers += topic.producers
-        self.backlog += topic.backlog
-        self.size += topic.size
-        self.publish_rate += topic.in_rate
-        self.publish_bytes += topic.bytes_in_rate
-        self.deliver_rate += topic.out_rate
-        for each in topic.subscriptions.values():
-            self.unacked += each.unacked
-            if each.subscription is not None:
-                self.consumers += len(each.subscription.consumers)
-
-
 class Samples:
     """All topics, as they were seen last."""
 
-    def __init__(self, topics: "Topics", store: "Store") -> None:
+    def __init__(self, topics: "Topics", store: "Store", times: "CommitTimes") -> None:
         self._all = topics
         self.stored = StoredSamples(topics, store)
         """Those that are not in memory."""
@@ -82,12 +52,23 @@ class Samples:
         self._passing = Totals()
         self._passing_bytes = 0
         self._now = self.passed_at
+        self.series = Series(("publishRate", "deliverRate", "backlog", "p99"))
+        self._waits = Waits()
+        self._times = times
         topics.left = self._has_left
 
     def every(self) -> Iterator[TopicSample]:
         """All topics that are known, those that are not in memory too."""
         yield from list(self.topics.values())
         yield from list(self.stored.topics.values())
+
+    def tick(self, now: Now) -> None:
+        """A second has passed: keep what graphs are drawn of. ``step`` is to be called behind it."""
+        totals = self.totals
+        p99 = self._waits.quantile(self._times.by_entry, 0.99)
+        backlog = totals.backlog + self.stored.totals.backlog
+        self.series.add(totals.publish_rate, totals.deliver_rate, float(backlog), p99)
+        self.stored.tidy(now)
 
     def watch(self, now: Now) -> None:
         """Somebody is watching."""

@@ -3,12 +3,14 @@
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.pace import Pace, Trend
+from pulsarbox.broker.unacked import expiring
 
 if TYPE_CHECKING:
     from pulsarbox.broker.any_subscription import AnySubscription
     from pulsarbox.broker.topic import Topic
     from pulsarbox.storage.cursor import ManagedCursor
     from pulsarbox.storage.ledger import ManagedLedger
+    from pulsarbox.storage.recovery import StoredTopic
 
 MANY_YEARS: Final = 3e9
 """Seconds; a backlog that takes longer will not be gone."""
@@ -126,8 +128,8 @@ class TopicSample:
     """One topic, as it was seen last. Without ``topic``: one that is not in memory."""
 
     __slots__ = (
-        "_ledger", "_ledgers", "_pace", "_published", "_trend", "backlog", "letters", "name", "namespace", "out_rate",
-        "producers", "size", "subscriptions", "topic",
+        "_ledger", "_ledgers", "_pace", "_published", "_trend", "backlog", "name", "namespace", "out_rate", "producers",
+        "size", "stored_letters", "subscriptions", "topic",
     )  # fmt: skip
 
     def __init__(self, name: str, namespace: str, at: float, topic: "Topic | None" = None) -> None:
@@ -137,7 +139,7 @@ class TopicSample:
         self._ledger: ManagedLedger | None = getattr(topic, "ledger", None)
         self._ledgers = 0
         self.subscriptions: dict[str, SubscriptionSample] = {}
-        self.letters: Letters | None = None
+        self.stored_letters: Letters | None = None
         """Of one that is not in memory and is for dead letters."""
         self.backlog = 0
         """Messages, of all subscriptions."""
@@ -200,6 +202,15 @@ class TopicSample:
         return more
 
     @property
+    def letters(self) -> Letters | None:
+        """What it holds where it is for dead letters, None where it is not."""
+        topic = self.topic
+        if topic is None:
+            return self.stored_letters
+        stored = getattr(topic, "stored", None)
+        return letters_of(stored) if stored is not None and topic.for_dead_letters else None  # type: ignore[attr-defined]
+
+    @property
     def in_rate(self) -> float:
         """Messages that were published, a second."""
         return self._pace.first
@@ -213,3 +224,12 @@ class TopicSample:
     def trend(self) -> list[float]:
         """Messages published a second, of the last minute or more."""
         return self._trend.values()
+
+
+def letters_of(stored: "StoredTopic") -> Letters:
+    """What a topic for dead letters holds."""
+    ledger = stored.ledger
+    first = next(iter(ledger.ledgers.values()), None)
+    messages = ledger.confirmed_messages - (first.messages_before if first is not None else 0)
+    kept = any(True for _ in expiring(stored))
+    return Letters(messages, first.created if messages and first else 0, ledger.last_publish_time, kept)

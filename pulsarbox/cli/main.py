@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "ns": LazyCommand("pulsarbox.cli.ns:ns", "Create, delete, list and look at namespaces."),
     "quota": LazyCommand("pulsarbox.cli.quota:quota", "Limits of topics: shown, explained; backlogs limited."),
     "tenant": LazyCommand("pulsarbox.cli.tenant:tenant", "Create, delete, list and look at tenants."),
+    "client": LazyCommand("pulsarbox.cli.client:client", "Who is connected: list them, let them go."),
     "schema": LazyCommand("pulsarbox.cli.schema:schema", "Show, add, check and delete the schemas of topics."),
     "start": LazyCommand("pulsarbox.cli.start:start", "Start the broker, in the foreground or in the background."),
     "completion": LazyCommand("pulsarbox.cli.completion:completion", "Print what makes a shell complete our commands."),

@@ -121,15 +121,9 @@ class _Unknown(Exception):
 def _field(row: Row, path: list[str]) -> Any:
     if path[0] not in row:
         raise _Unknown(path[0])
-    value: Any = row
-    for name in path:
-        if isinstance(value, dict):
-            value = value.get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
-    return value
+    from pulsarbox.expressions import inside
+
+    return inside(row, path)
 
 
 def _filtered(found: Found, output: Output) -> Found:

@@ -11,7 +11,7 @@ import click
 from pulsarbox.cli import completing
 from pulsarbox.cli.exits import InTheWay, Misused, NotThere
 from pulsarbox.cli.lazy import Group
-from pulsarbox.cli.plugin_options import PLUGINS_DIR
+from pulsarbox.cli.plugin_options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.target import Target, admin_options, late_admin_options
 from pulsarbox.cli.text import OUTPUT, clean, coloured, say
 from pulsarbox.plugins.contracts import KINDS
@@ -47,7 +47,7 @@ def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | Non
     """
     from pulsarbox.cli.plugins_known import known
 
-    found = [each for each in known(plugins_dir, admin) if kind in (None, each["kind"])]
+    found = [each for each in known(plugins_directory(plugins_dir), admin) if kind in (None, each["kind"])]
     if output == "json":
         click.echo(json.dumps(found, indent=2))
         return
@@ -74,7 +74,11 @@ def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: 
     """
     from pulsarbox.cli.plugins_known import known
 
-    found = [each for each in known(plugins_dir, admin) if each["name"] == name and kind in (None, each["kind"])]
+    found = [
+        each
+        for each in known(plugins_directory(plugins_dir), admin)
+        if each["name"] == name and kind in (None, each["kind"])
+    ]
     if not found:
         raise NotThere(f"there is no plugin '{name}': `pulsarbox plugins list` shows those that there are")
     if output == "json":
@@ -111,7 +115,7 @@ def doctor(names: tuple[str, ...], everything: bool, plugins_dir: Path | None, o
     from pulsarbox.cli.plugins_known import diagnosed
     from pulsarbox.plugins.registry import find
 
-    there = find(plugins_dir)
+    there = find(plugins_directory(plugins_dir))
     wanted = [each for each in there if (each.name in names if names else everything or each.source != "built-in")]
     for name in names:
         if all(each.name != name for each in wanted):
@@ -148,7 +152,7 @@ def test(plugin: str, plugins_dir: Path | None, output: str) -> None:
     """
     from pulsarbox.cli.plugins_known import diagnosed, respects, the_one
 
-    found = diagnosed(the_one(plugin, plugins_dir))
+    found = diagnosed(the_one(plugin, plugins_directory(plugins_dir)))
     if output == "json":
         click.echo(json.dumps(found, indent=2))
         sys.exit(1 if found["problems"] else 0)
@@ -180,7 +184,7 @@ def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: str) ->
     from pulsarbox.plugins.registry import PluginError
 
     try:
-        rows = measured(the_one(plugin, plugins_dir), seconds)
+        rows = measured(the_one(plugin, plugins_directory(plugins_dir)), seconds)
     except PluginError as error:
         raise Misused(str(error)) from None
     if output == "json":
@@ -236,7 +240,7 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
     """
     from pulsarbox.cli.plugins_known import switched
 
-    switched(admin, name, kind, plugins_dir, on=True)
+    switched(admin, name, kind, plugins_directory(plugins_dir), on=True)
 
 
 @plugins.command()
@@ -262,7 +266,7 @@ def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None
     """
     from pulsarbox.cli.plugins_known import switched
 
-    switched(admin, name, kind, plugins_dir, on=False)
+    switched(admin, name, kind, plugins_directory(plugins_dir), on=False)
 
 
 def _say_of(found: dict[str, Any]) -> None:

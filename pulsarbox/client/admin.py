@@ -15,6 +15,8 @@ from pulsarbox.client.web import Refusal, TooSlow, Unanswered, Web
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName
 
+ROWS_AT_ONCE: Final = 1000
+"""Of a live view, as many as a box gives in one answer."""
 EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 _EVENTS: Final = "/pulsarbox/v1/events"
@@ -175,6 +177,26 @@ class Admin:
             raise NoAnswer(f"GET {_EVENTS}: {error}") from error
         except (Unanswered, ValueError) as error:
             raise NotConnected(str(error)) from error
+
+    # Live views: of a box only
+
+    def top(self, view: str, **query: str) -> dict[str, Any]:
+        """What a live view answers: see docs/admin.md."""
+        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/top/{quoted(view)}?{urlencode(query)}")
+        return found
+
+    def top_rows(self, view: str, **query: str) -> list[dict[str, Any]]:
+        """All rows of a live view that pass the filter, page by page."""
+        rows: list[dict[str, Any]] = []
+        while True:
+            found = self.top(view, **query | {"offset": str(len(rows)), "limit": str(ROWS_AT_ONCE)})
+            rows += found["rows"]
+            if len(found["rows"]) < ROWS_AT_ONCE:
+                return rows
+
+    def kick(self, client: str) -> None:
+        """Let a client go, by its id in the view of clients."""
+        self._ask("POST", f"/pulsarbox/v1/clients/{quoted(client)}/kick")
 
     # Statistics
 

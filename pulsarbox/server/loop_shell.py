@@ -10,9 +10,10 @@ the committer does not stand idle as long, a turn also ends after a read when th
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.housekeeping import Chore, carry_out
@@ -53,7 +54,7 @@ class LoopShell:
         self._timer_at = 0.0
         commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis, slow=self._slow_commit)
         self.gate.told = self._refused
-        broker.beside = partial(in_thread, loop)
+        broker.beside = self._beside
         self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
@@ -214,7 +215,14 @@ class LoopShell:
         self.broker.plugin_brought(key, plugin, self.now())
         self._end_turn()
 
-    # What the core does not see
+    # What the core does not see, and has done beside it
+
+    def _beside(self, name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+        def told(result: object, error: Exception | None) -> None:
+            done(result, error)
+            self.kick()  # it may have asked for more
+
+        in_thread(self._loop, name, work, told)
 
     def _refused(self, text: str) -> None:
         self.broker.core.events.tell("client-refused", "", text, self.now())

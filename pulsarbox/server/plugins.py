@@ -113,7 +113,7 @@ def bring(load: Load, key: Key, brought: Callable[[object], None]) -> None:
             told(load(*key))
         except PluginError as error:
             told(error)
-        except Exception as error:
+        except BaseException as error:  # the thread ends here in any case, and somebody waits
             log.exception("the %s plugin %r could not be loaded", *key)
             told(PluginError(f"{type(error).__name__}: {error}"))
 

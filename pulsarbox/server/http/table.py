@@ -3,6 +3,8 @@
 from pulsarbox.server.http import (
     broker_stats,
     brokers,
+    browse,
+    clients,
     clock,
     compaction,
     dead_letters,
@@ -10,6 +12,7 @@ from pulsarbox.server.http import (
     faults,
     lookup,
     maintenance,
+    maps,
     messages,
     metrics,
     namespace_properties,
@@ -57,11 +60,14 @@ ROOMS = (
     schemas,
     lookup,
     clock,
+    browse,
     dead_letters,
     events,
     faults,
+    maps,
     metrics,
     top,
+    clients,
 )
 """Where the routes are that it serves."""
 

@@ -35,6 +35,6 @@ MEMORY: Final = "kept = []\n" + HASH.format("kept.append(b'x' * (1 << 28)); retu
 BOMB: Final = CODEC.format(compress="zlib.compress(data)", decompress="zlib.decompress(data)")
 LIES: Final = CODEC.format(compress="data[: len(data) // 2]", decompress="data + bytes(size - len(data))")
 THREADS: Final = "import time, zlib\n" + HASH.format(
-    "self.key = key; time.sleep(0); return zlib.crc32(self.key) & 0x7FFFFFFF"
+    "self.key = key; key[-1:] == b'7' and time.sleep(0); return zlib.crc32(self.key) & 0x7FFFFFFF"
 )
 CHANGES: Final = "count = [0]\n" + HASH.format("count[0] += 1; return hash(key + b'%d' % count[0]) & 0x7FFFFFFF")
