@@ -61,16 +61,28 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         flag_value=2,
         help="Again every S seconds (2), until Ctrl-C. Where stdout is no terminal: ndjson, each row with its time.",
     )
-    forms = click.option(
-        "-o",
-        "--output",
-        "form",
-        type=click.Choice(FORMS),
-        default="table",
-        show_default=True,
-        help="Columns for the eye, or data: names of fields stay.",
-    )
-    return forms(watching(filtering(called)))
+    return _forms(watching(filtering(called)))
+
+
+_forms: Final = click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(FORMS),
+    default="table",
+    show_default=True,
+    help="Columns for the eye, or data: names of fields stay.",
+)
+
+
+def form_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command -o alone; it is called with ``output``."""
+
+    @functools.wraps(command)
+    def called(*args: Any, form: str, **kwargs: Any) -> Any:
+        return command(*args, output=Output(form, None, None), **kwargs)
+
+    return _forms(called)
 
 
 def show(output: Output, look: Callable[[], Found]) -> None:

@@ -147,6 +147,35 @@ class Admin:
         found: list[dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/dead-letters/{quoted(*namespace.split('/'))}")
         return found
 
+    def dead_letter_groups(self, topic: TopicName, **query: str) -> dict[str, Any]:
+        """What the dead letters of a topic have in common."""
+        path = quoted(topic.tenant, topic.namespace_local, topic.local)
+        asked = f"?{urlencode(query)}" if query else ""
+        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/dlq/{path}/groups{asked}")
+        return found
+
+    # Jobs: of a box only
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs that may be seen, the newest first."""
+        found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/jobs")
+        return found
+
+    def job(self, number: int) -> dict[str, Any]:
+        """One job."""
+        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/jobs/{number}")
+        return found
+
+    def begin_job(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Begin a job; the job."""
+        found: dict[str, Any] = self._ask("POST", "/pulsarbox/v1/jobs", asked)
+        return found
+
+    def change_job(self, number: int, action: str) -> dict[str, Any]:
+        """Pause, resume or cancel a job; the job."""
+        found: dict[str, Any] = self._ask("POST", f"/pulsarbox/v1/jobs/{number}/{action}")
+        return found
+
     def cancel_compaction(self, topic: TopicName) -> None:
         """Stop the compaction of a topic that is not partitioned. Of a box only."""
         self._ask("DELETE", f"/pulsarbox/v1/compaction{path_of(topic)}")

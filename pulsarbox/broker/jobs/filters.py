@@ -1,7 +1,6 @@
 """Filters of stored messages, in the one language of filters: which of them a job is about.
 
-Names are those of ``consume --filter``, and what a dead letter has beside: origin, subscription, reason, fingerprint,
-replays, value.a.b (the payload by its schema).
+Names are those of ``consume --filter``; json is what a payload says by its schema, else as JSON.
 """
 
 from collections.abc import Callable
@@ -18,6 +17,7 @@ _Value = Callable[[Looked], Any]
 
 NAMES: Final[dict[str, _Value]] = {
     "topic": lambda message: message.source,
+    "partition": lambda message: message.partition,
     "id": lambda message: message.message_id,
     "key": lambda message: message.key,
     "payload": lambda message: None if message.payload is None else message.payload.decode("utf-8", "replace"),
@@ -42,17 +42,13 @@ def _named(name: str) -> _Value | None:
     if name == "props":
         return lambda message: message.properties
     if name == "json":
-        return lambda message: message.json
-    if name == "value":
-        return lambda message: message.value
+        return lambda message: message.said
     return NAMES.get(name)
 
 
 def _member(name: str, path: list[str]) -> _Value | None:
     if name == "json":
-        return lambda message: inside(message.json, path)
-    if name == "value":
-        return lambda message: inside(message.value, path)
+        return lambda message: inside(message.said, path)
     if name == "props" and len(path) == 1:
         return lambda message: message.properties.get(path[0])
     return None
@@ -67,7 +63,7 @@ def _searched(message: Looked) -> list[str]:
 _LANGUAGE: Final = Language(
     _named,
     _member,
-    ", ".join([*NAMES, "props.name", "json.path", "value.path"]),
+    ", ".join([*NAMES, "props.name", "json.path"]),
     searched=_searched,
     compiled=linear,
 )

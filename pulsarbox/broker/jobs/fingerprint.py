@@ -6,10 +6,7 @@ orders which fail in one way are one group. Pure; done where entries are read.
 
 import re
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
-
-from pulsarbox.broker.jobs.messages import Looked
-from pulsarbox.protocol.schema.types import spelling
+from typing import Any, Final, NamedTuple, Protocol
 
 _TELLING: Final = re.compile(r"exception|error|reason|cause|failure", re.IGNORECASE)
 _STACKS: Final = re.compile(r"stack|trace", re.IGNORECASE)
@@ -38,7 +35,39 @@ class Fingerprint(NamedTuple):
     shape: str
 
 
-def fingerprint(message: Looked) -> Fingerprint:
+class Failed(Protocol):
+    """What a fingerprint is taken of: see ``messages.Looked``."""
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Its properties."""
+
+    @property
+    def origin(self) -> str | None:
+        """The topic that it was published to first."""
+
+    @property
+    def subscription(self) -> str | None:
+        """The subscription that gave it up."""
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether nobody here can read it."""
+
+    @property
+    def tombstone(self) -> bool:
+        """Whether it was sent without a payload on purpose."""
+
+    @property
+    def payload(self) -> bytes | None:
+        """None where it cannot be opened."""
+
+    @property
+    def said(self) -> Any:
+        """What its payload says by its schema, else as JSON; None where it is neither."""
+
+
+def fingerprint(message: Failed) -> Fingerprint:
     """Of one message."""
     reason, shape = reason_of(message.properties), shape_of(message)
     origin, subscription = message.origin or "", message.subscription or ""
@@ -59,24 +88,20 @@ def _alike(text: str) -> str:
     return _OFTEN.sub("#", line).strip()[:_TEXT_MAX]
 
 
-def shape_of(message: Looked) -> str:
-    """What a payload looks like: its schema, the fields of a JSON object, or the kind of bytes."""
+def shape_of(message: Failed) -> str:
+    """What a payload looks like: the fields of what its schema, or JSON, makes of it, or the kind of bytes."""
     if message.encrypted:
         return "encrypted"
     if message.tombstone:
         return "none"
-    if message.payload is None:
-        return "closed"
-    schema = message.schema
-    if schema is not None:
-        value = message.value
-        return f"{spelling(schema.type)} {_outline(value, 0) if value is not None else 'that does not fit'}"
-    if not message.payload:
-        return "empty"
-    if message.json is not None:
-        return f"JSON {_outline(message.json, 0)}"
+    payload = message.payload
+    if not payload:
+        return "empty" if payload is not None else "closed"
+    value = message.said
+    if value is not None:
+        return _outline(value, 0)
     try:
-        message.payload[:1000].decode()
+        payload[:1000].decode()
     except UnicodeDecodeError as error:
         if error.start < 997:  # else a character that goes on behind the cut
             return "binary"

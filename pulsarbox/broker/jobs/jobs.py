@@ -95,9 +95,13 @@ class Jobs:
         self._run(job, now)
         return job
 
+    def find(self, number: int) -> Job | None:
+        """One job, None where there is none, or none any more."""
+        return self._jobs.get(number)
+
     def get(self, number: int) -> Job:
         """One job. Raises NotFound."""
-        job = self._jobs.get(number)
+        job = self.find(number)
         if job is None:
             raise NotFound(f"There is no job {number}")
         return job

@@ -16,6 +16,7 @@ from pulsarbox.broker.dead_letter import (
     REAL_TOPIC,
 )
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
 from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
 from pulsarbox.protocol.batch import iterate_batch
 from pulsarbox.protocol.metadata import key_values, parse_entry
@@ -74,9 +75,13 @@ class Looked:
 
     @property
     def message_id(self) -> str:
-        """``ledger:entry``, of a batch with ``:index``."""
-        at = f"{self.entry.ledger_id}:{self.entry.entry_id}"
-        return at if self.index < 0 else f"{at}:{self.index}"
+        """``ledger:entry:partition:index``, as our commands write it: -1 where there is no partition, or no batch."""
+        return f"{self.entry.ledger_id}:{self.entry.entry_id}:{self.partition}:{self.index}"
+
+    @property
+    def partition(self) -> int:
+        """The number of its partition; -1 where its topic is none."""
+        return parse_topic(self.source).partition_index
 
     @property
     def key(self) -> str | None:
@@ -112,6 +117,11 @@ class Looked:
         if self._value is _UNASKED:
             self._value = self._decoded()
         return self._value
+
+    @property
+    def said(self) -> Any:
+        """Its value, or its payload as JSON where it has no schema."""
+        return self.json if self.value is None else self.value
 
     def _decoded(self) -> Any:
         schema = self.schema
@@ -153,8 +163,13 @@ class Looked:
     @property
     def replays(self) -> int:
         """How often it was put back already."""
-        count = self.properties.get(REPLAY_COUNT, "")
-        return int(count) if count.isascii() and count.isdigit() and len(count) < 10 else 0
+        return replays_of(self.properties)
+
+
+def replays_of(properties: dict[str, str]) -> int:
+    """How often a message with these properties was put back already."""
+    count = properties.get(REPLAY_COUNT, "")
+    return int(count) if count.isascii() and count.isdigit() and len(count) < 10 else 0
 
 
 _UNASKED: Final = object()

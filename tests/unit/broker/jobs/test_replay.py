@@ -243,7 +243,12 @@ def test_what_is_encrypted_goes_as_it_is_or_not_at_all() -> None:
 def test_chunks_go_together() -> None:
     box = Box()
     client = dead_letter_topic(box)
-    more = {"uuid": "u", "num_chunks_from_msg": 3, "total_chunk_msg_size": 6, "properties": pairs(told())}
+    more: dict[str, Any] = {
+        "uuid": "u",
+        "num_chunks_from_msg": 3,
+        "total_chunk_msg_size": 6,
+        "properties": pairs(told()),
+    }
     for chunk in range(3):
         client.send(0, b"%d" % chunk, chunk_id=chunk, **more)
         client.send(1 + chunk, b"other", properties=pairs(told()))
@@ -256,7 +261,12 @@ def test_chunks_go_together() -> None:
 def test_the_last_chunks_follow_though_they_came_after_the_start() -> None:
     box = Box()
     client = dead_letter_topic(box)
-    more = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4, "properties": pairs(told())}
+    more: dict[str, Any] = {
+        "uuid": "u",
+        "num_chunks_from_msg": 2,
+        "total_chunk_msg_size": 4,
+        "properties": pairs(told()),
+    }
     client.send(0, b"a", chunk_id=0, **more)
     job = create(box, rate=1)
     client.send(9, b"new", properties=pairs(told()))
@@ -268,7 +278,12 @@ def test_the_last_chunks_follow_though_they_came_after_the_start() -> None:
 def test_chunks_without_their_beginning_are_refused_by_name() -> None:
     box = Box()
     client = dead_letter_topic(box)
-    more = {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 4, "properties": pairs(told())}
+    more: dict[str, Any] = {
+        "uuid": "u",
+        "num_chunks_from_msg": 2,
+        "total_chunk_msg_size": 4,
+        "properties": pairs(told()),
+    }
     client.send(0, b"b", chunk_id=1, **more)
     job = run(box)
     assert counted(job) == (1, 0, 0, 1)
