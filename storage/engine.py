@@ -71,12 +71,35 @@ class Reclaimed(NamedTuple):
     """One step of giving disk back."""
 
     what: str
-    """``sealed``, ``removed`` or ``packed``."""
+    """``sealed``, ``removed``, ``packed`` or ``compressed``, which is packing for that alone."""
     volumes: tuple[str, ...]
     """Which volumes, by their directories' names."""
     bytes_before: int
     bytes_after: int
     """What they took on the disk before the step, and what stands in their place after it."""
+
+
+class Choice(NamedTuple):
+    """How the entries of a ledger are to be compressed on the disk."""
+
+    topic_id: int
+    codec: str
+    """Its name, never that of none."""
+
+
+Choose = Callable[[int], Choice | None]
+"""What is wanted for the entries of a ledger; None for as they came."""
+
+
+class Compressing(NamedTuple):
+    """What is to be compressed on the disk, and at what cost. Used in the housekeeper's thread."""
+
+    chooser: Callable[[Rows], Choose]
+    """Makes the choices by the rows of the last checkpoint."""
+    cpu_percent: int
+    """Of one core, on average; 100 or more for as much as there is."""
+    generation: int
+    """Another number where choices may be other ones than before."""
 
 
 class Engine(Protocol):
@@ -108,11 +131,12 @@ class Engine(Protocol):
         come again with a later one.
         """
 
-    def reclaim(self) -> Reclaimed | None:
+    def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """Do one step of giving disk back: seal a volume, remove dead ones, pack mostly dead ones.
 
-        None where nothing is to be done. Nothing that is alive is lost by a crash at any point of it. Raises
-        PersistenceError where the step could not be done: it may be tried again.
+        Packing compresses what is to be; what stands in sealed volumes is packed once for that alone. None where
+        nothing is to be done. Nothing that is alive is lost by a crash at any point of it. Raises PersistenceError
+        where the step could not be done: it may be tried again.
         """
 
     def check_room(self) -> None:

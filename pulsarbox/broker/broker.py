@@ -9,7 +9,8 @@ again), and ``full``, the open batch (the shell stops reading).
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker import key_hashes
 from pulsarbox.broker.cnx import ServerCnx
@@ -21,10 +22,12 @@ from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.housekeeping import Chore
+from pulsarbox.broker.jobs.jobs import Jobs
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.plugins import Key, Plugins
 from pulsarbox.broker.routing import Routing
+from pulsarbox.broker.samples import Samples
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.configured import authentication_of
@@ -33,7 +36,7 @@ from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
-from pulsarbox.clock import Deadlines, Now
+from pulsarbox.clock import Deadlines, Now, in_words
 from pulsarbox.config import Settings
 from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
@@ -43,12 +46,24 @@ from pulsarbox.storage.recovery import Store
 if TYPE_CHECKING:
     from pulsarbox.broker.faults.faults import Faults
 
+Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
+"""A name, the work, and who is told in the loop what it has given or raised."""
+
 _ROUNDS_MAX = 100
 """What is due behind so many rounds of deadlines comes with the next turns, at once as well."""
 
 
 class Broker:
     """The pure core of the box."""
+
+    folder: Path | None = None
+    """The data directory, set by the shell; None where there is none."""
+    standing: Callable[[], dict[str, Any]] | None = None
+    """What the store takes and holds, for ``beside``; None where it is in memory."""
+    faults: "Faults | None" = None
+    """Rules of faults to inject; None where the box was not made for it."""
+    on_shutdown: Callable[[str], None] | None = None
+    """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
 
     def __init__(
         self,
@@ -72,6 +87,7 @@ class Broker:
         offset = offset_of(store, settings.brokerClock)
         self.core = Core(settings, store, now.wall + offset, plugins)
         self.clock = VirtualClock(self.core, offset)
+        self._tell_start(store, self.core.started, now)
         self.core.commits.times.begin(now)
         self.core.cache_use.begin(now)
         self.configuration = DynamicConfiguration(self.core)
@@ -83,29 +99,39 @@ class Broker:
         self.routing = Routing(self.core, self.topics)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
         self.core.plugins.prepare(settings)
+        self.samples = Samples(self.topics, store, self.core.commits.times)
+        self.core.jobs = Jobs(self.core, self.topics, self.schemas)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:
             look_again(self.authentication, self.core, now)
-        self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
+        box_now = Now(now.monotonic, now.wall + offset, offset)
+        self.core.walks.start(self.core.settings, box_now)
+        self.core.jobs.start(box_now)
         self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
-        self.refusals = Refusals()
+        self.refusals = Refusals(self.core.events)
         """What clients were refused, for the log."""
-        self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
-        """Rules of faults to inject; None where the box was not made for it."""
-        self.on_shutdown: Callable[[str], None] | None = None
-        """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
+        self.beside: Beside = _at_once
+        """Has work done that is no turn's: reading files, taking apart what clients have packed."""
         self._outbox_of: type[Outbox] = Outbox
         self._cnx_of: type[ServerCnx] = ServerCnx
         if settings.faultInjectionEnabled:
-            from pulsarbox.broker.faults.faults import Faults
-            from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
-
-            self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
+            self._take_faults()
         self.cnxs: dict[ServerCnx, None] = {}
         self.connections_made = 0
         """By clients since the start."""
         self._waiting: list[Outbox] = []
+
+    def _take_faults(self) -> None:
+        from pulsarbox.broker.faults.faults import Faults
+        from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
+
+        self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
+
+    def _tell_start(self, store: Store, wall: int, now: Now) -> None:
+        if store.replayed_bytes:
+            text = f"the box had not been stopped: {store.replayed_bytes:,} bytes of the log were read again"
+            self.core.events.tell("recovered", "", text, now._replace(wall=wall), bytes=store.replayed_bytes)
 
     # Inputs
 
@@ -128,10 +154,10 @@ class Broker:
 
         ``secure``: over TLS. ``certificate``: the common name of the certificate that it has shown, if one.
         """
+        self.connections_made += 1
         cnx = self._cnx_of(self, outbox, address, now)
         cnx.reached, cnx.listener = reached, listener
         cnx.secure, cnx.certificate = secure, certificate
-        self.connections_made += 1
         self.cnxs[cnx] = None
         return cnx
 
@@ -166,6 +192,8 @@ class Broker:
         Raises Conflict where the clock is not virtual, BadRequest where it cannot be moved so.
         """
         now = self.clock.advance(by, now)
+        text = f"the clock was moved forward by {in_words(by)}"
+        self.core.events.tell("clock-moved", "", text, now, by=by, offset=now.offset)
         for _ in range(_ROUNDS_MAX):  # what is done may set a deadline that has passed as well
             wall = self.next_timer().wall
             if wall is None or wall > now.wall:
@@ -241,6 +269,17 @@ class Broker:
 
     def drain(self, now: Now) -> None:
         """Prepare to stop: let clients go, write the checkpoint."""
+        self.core.events.tell("stopping", "", "the box stops: clients are let go, a checkpoint is written", now)
         for topic in self.topics:
             topic.close(now)
         self.core.commits.ask_checkpoint()
+
+
+def _at_once(name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+    """Where there is no shell with threads."""
+    try:
+        result = work()
+    except Exception as error:
+        done(None, error)
+    else:
+        done(result, None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.consumer_choice import CHOICES, Choose, round_robin
@@ -25,10 +25,13 @@ from pulsarbox.config import Settings
 from pulsarbox.errors import ConsumerAssignError
 from pulsarbox.plugins.contracts import Choose as Partition
 from pulsarbox.plugins.contracts import Producing
-from pulsarbox.plugins.guard import Guard, Tell, Trouble
+from pulsarbox.plugins.guard import Guard, Trouble
 from pulsarbox.plugins.opening import opened
 from pulsarbox.plugins.registry import PluginError, built_in, get
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.events import Events
 
 log = logging.getLogger(__name__)
 
@@ -66,10 +69,10 @@ class Plugins:
         """What was asked for and cannot be had, and why."""
         self.disabled: frozenset[Key] = frozenset()
         """What is not to be used from now on (``pluginsDisabled``)."""
+        self.events: Events | None = None
+        """Where troubles are told, besides the log; the core sets it."""
         self.guarded: Callable[[], None] = _nothing
         """Called when a plugin has come into use."""
-        self.told: Tell = _logged
-        """Called with each Trouble, where a plugin fails or cannot be had; see Guard for how often."""
         self.load = load
         self._clock = clock
         self._beside = beside
@@ -171,7 +174,7 @@ class Plugins:
         self._failed[key] = error, self._clock()
         if self.missing.get(key) != str(error):
             self.missing[key] = str(error)
-            self.told(Trouble(*key, str(error), error.trace, tripped=False, loading=True))
+            self._tell(Trouble(*key, str(error), error.trace, tripped=False, loading=True))
 
     def _guard(self, kind: str, name: str) -> Guard:
         guard = self.guards.get((kind, name))
@@ -181,7 +184,11 @@ class Plugins:
         return guard
 
     def _tell(self, trouble: Trouble) -> None:
-        self.told(trouble)
+        """A plugin fails or cannot be had; see Guard for how often."""
+        log.error("%s%s", trouble, f"\n{trouble.trace}" if trouble.trace else "")
+        if self.events is not None:
+            subject = f"{trouble.kind} {trouble.name}"
+            self.events.tell_undated("plugin-failed", subject, str(trouble), tripped=trouble.tripped)
 
     def _routing(self, name: str, form: str, what: str) -> Any:
         """A routing plugin of one form. Raises PluginError."""
@@ -308,7 +315,3 @@ def _nothing() -> None:
 
 def _no_matter(now: Now) -> None:
     """Nobody waits."""
-
-
-def _logged(trouble: Trouble) -> None:
-    log.error("%s%s", trouble, f"\n{trouble.trace}" if trouble.trace else "")

@@ -1,7 +1,7 @@
 """A subscription of a persistent topic: its cursor, its consumers, the dispatcher of its type."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
@@ -24,7 +24,7 @@ from pulsarbox.broker.key_hashes import key_hash_of
 from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
-from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
+from pulsarbox.errors import EntryDamaged, MetadataError, PersistenceError, ServiceNotReady
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row, cursor_key
@@ -71,9 +71,13 @@ class Subscription:
         """Since when it has no consumers (ms since 1970), where it is durable; 0: it has."""
         self.mark_moved = 0
         """When mark-delete moved last (ms since 1970), since it came into memory."""
+        self.job_moves = 0
+        """Entries of it that a job moves, and that are on their way to the disk."""
+        self.resets = 0
+        """How often its cursor was set elsewhere, since it came into memory."""
         self.clearing = Clearing(self)
         self.dead_letters = DeadLetters(self, row or {})
-        self.source = EntrySource(cursor, topic.core, self.dispatch)
+        self.source = EntrySource(cursor, topic.core, self.dispatch, self._set_aside)
         self._acks = Acknowledging(self)
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
@@ -131,6 +135,7 @@ class Subscription:
         """Take a consumer of a type. Raises ConsumerBusy where it does not fit to those that are here."""
         if self.fenced:
             raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
+        self.topic.core.jobs.check_consumer(self)
         if self.consumers:
             check_compatible(self.consumers[0], self.type, consumer, sub_type)
         if sub_type in ONE_ACTIVE and self.dead_letters.moving:
@@ -226,7 +231,9 @@ class Subscription:
             self.source.delayed = None
         if sub_type not in ONE_ACTIVE:
             delays = topic.stored.delays
-            self.source.delayed = Delayed(self.cursor, delays, topic.policies, topic.core, self.dispatch)
+            self.source.delayed = Delayed(
+                self.cursor, delays, topic.policies, topic.core, self.dispatch, self._set_aside
+            )
 
     def delayed(self, now: Now) -> int:
         """Entries that are held back because they are not due. Of one whose type nobody knows yet: that would be."""
@@ -267,15 +274,28 @@ class Subscription:
         dispatcher = self.dispatcher
         return dispatcher.life if isinstance(dispatcher, MultipleConsumersDispatcher) else None
 
+    @property
+    def moving(self) -> bool:
+        """Whether entries of it are on their way to another topic."""
+        return self.dead_letters.moving or self.job_moves > 0
+
     def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
         """Entries are acknowledged that no consumer holds: they are dead letters now, or too old; others go on."""
-        entries = list(entries)
-        self._acks.settle(now, entries)
-        for entry in entries:
-            self.dispatcher.acknowledged_unheld((entry[0], entry[1]))
+        self._passed([(entry[0], entry[1]) for entry in entries], now)
+        self.dispatch(now)
+
+    def _set_aside(self, damage: EntryDamaged, now: Now) -> None:
+        """See SetAside."""
+        if self.topic.core.quarantine.take(damage, self.cursor, now):
+            self._passed([(damage.ledger_id, damage.first)], now)
+
+    def _passed(self, acknowledged: Collection[tuple[int, int]], now: Now) -> None:
+        """Entries are acknowledged that no consumer holds."""
+        self._acks.settle(now, acknowledged)
+        for at in acknowledged:
+            self.dispatcher.acknowledged_unheld(at)
         if not self.consumers:
             self.topic.upkeep.maybe_unused(now)
-        self.dispatch(now)
         if self.topic.termination.ended:
             self.tell_end()
 
@@ -325,6 +345,7 @@ class Subscription:
 
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
             self.cursor.reset(mark, messages, size)
+            self.resets += 1
             self.dead_letters.forget()
             if reading is not None:
                 reading.start_at(position, mark)

@@ -102,16 +102,14 @@ def dropped_ledgers_are_not_told_to_the_engine(patch: pytest.MonkeyPatch) -> Non
 
 @mutant("liveness", "nothing-lost", "no-exception", "order")
 def packing_drops_what_is_alive(patch: pytest.MonkeyPatch) -> None:
-    original = packing.pack_batch
+    original = packing.take_apart
 
-    def pack_batch(value: Any, alive: Any) -> Any:
-        packed = original(value, alive)
-        if packed is None or len(packed[1]) < 2:
-            return packed
-        lost = min(packed[1])
-        return original(value, lambda ledger_id: ledger_id != lost and alive(ledger_id))
+    def take_apart(value: Any, alive: Any) -> Any:
+        entries = original(value, alive)
+        ledgers = {live.ledger_id for live in entries}
+        return [live for live in entries if len(ledgers) < 2 or live.ledger_id != min(ledgers)]
 
-    patch.setattr(memory_engine, "pack_batch", pack_batch)
+    patch.setattr(memory_engine, "take_apart", take_apart)
 
 
 @mutant("no-exception", "recovered")

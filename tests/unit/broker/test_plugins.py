@@ -354,12 +354,12 @@ def test_a_built_in_selector_by_its_name_and_one_that_is_none() -> None:
 
 
 def test_each_trouble_is_told_at_one_place() -> None:
-    told: list[str] = []
     box = Box(plugins=plugins(bad=Chosen(lambda ready: None)), sharedConsumerSelection="bad")
-    box.broker.core.plugins.told = lambda trouble: told.append(str(trouble))
     join(box, "one", SHARED)
     publish(box, "a")
     box.client().subscribe("k", subType=KEY_SHARED, subscription_properties=properties(keySharedHashing="x"))
+    box.broker.core.events.settle(box.now)
+    told = [each.text for each in box.broker.core.events.after(-1, 100) if each.kind == "plugin-failed"]
     assert ["bad" in told[0], "'x' cannot be used" in told[1], len(told)] == [True, True, 2]
 
 

@@ -1,0 +1,89 @@
+"""The live overview: the box in a few numbers, and the series that graphs are drawn of."""
+
+import shutil
+from typing import Any, Final
+
+from pulsarbox import __version__
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.series import STEP_SECONDS
+from pulsarbox.broker.totals import Totals
+from pulsarbox.clock import Now
+from pulsarbox.server.live.view import Scope
+from pulsarbox.server.metrics import process
+
+Values = dict[str, Any]
+
+NAME: Final = "overview"
+
+
+def overview(broker: Broker, scope: Scope, now: Now) -> Values:
+    """The members that the overview adds to an answer. Of a tenant alone there is no series."""
+    if scope.prefix:
+        return {"totals": _of_topics(_within(broker, scope)) | _of_nobody(), "series": {}, "seriesStep": STEP_SECONDS}
+    totals = _of_topics(_everything(broker)) | _of_box(broker, now)
+    return {"totals": totals, "series": broker.samples.series.values(), "seriesStep": STEP_SECONDS}
+
+
+def _everything(broker: Broker) -> Totals:
+    """Of topics in memory as of the last pass, of others as their rows have it."""
+    samples = broker.samples
+    return samples.totals.plus(samples.stored.totals)
+
+
+def _within(broker: Broker, scope: Scope) -> Totals:
+    found = Totals()
+    for topic in broker.samples.every():
+        if scope.holds(topic.namespace):
+            found.add(topic)
+    return found
+
+
+def _of_topics(totals: Totals) -> Values:
+    return {
+        "publishRate": totals.publish_rate,
+        "deliverRate": totals.deliver_rate,
+        "publishBytes": totals.publish_bytes,
+        "deliverBytes": totals.deliver_bytes,
+        "backlog": totals.backlog,
+        "unacked": totals.unacked,
+        "size": totals.size,
+        "topics": totals.topics,
+        "subscriptions": totals.subscriptions,
+        "producers": totals.producers,
+        "consumers": totals.consumers,
+        "deadLetters": totals.letters,
+    }
+
+
+_BOX: Final = (
+    "connections", "p50", "p99", "throttled", "memory", "diskUsed", "diskFree", "started", "uptime", "version",
+    "clusterName",
+)  # fmt: skip
+
+
+def _of_nobody() -> Values:
+    """What is of the box alone, where only a part of it is asked for."""
+    return dict.fromkeys(_BOX)
+
+
+def _of_box(broker: Broker, now: Now) -> Values:
+    core = broker.core
+    waits = core.commits.times.last_minute(now)
+    used = free = None
+    if broker.folder is not None:
+        disk = shutil.disk_usage(broker.folder)
+        used, free = disk.used, disk.free
+    values = (
+        len(broker.cnxs),
+        waits.quantile(0.5) if waits.entries else None,
+        waits.quantile(0.99) if waits.entries else None,
+        len(core.limits.holding),
+        process.memory()[1],
+        used,
+        free,
+        core.started,
+        max(now.wall - core.started, 0),
+        __version__,
+        core.settings.clusterName,
+    )
+    return dict(zip(_BOX, values, strict=True))
