@@ -18,8 +18,10 @@ from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
 from pulsarbox.config import Settings
 from pulsarbox.errors import ConsumerAssignError, PersistenceError
+from pulsarbox.plugins.compression.guarded import GuardedCompression
+from pulsarbox.plugins.compression.rest import NONE
 from pulsarbox.plugins.guard import Guard, Trouble
-from pulsarbox.plugins.registry import PluginError
+from pulsarbox.plugins.registry import PluginError, built_in, get
 from pulsarbox.storage.catalog import Catalog, Row, cursor_key
 
 if TYPE_CHECKING:
@@ -117,6 +119,28 @@ class Plugins:
                     raise PersistenceError(f"{said}. {_ADVICE}") from None
                 log.warning("%s; they go by %s, as keySharedHashingMissing says", said, MURMUR3)
                 self._hashes[name] = key_hash
+
+    # Codecs
+
+    def codec(self, kind: str, name: str) -> Any:
+        """The codec of that name for what stands on the disk, with its guard. Raises PluginError.
+
+        Other threads ask as well; that two of them load the same one does no harm.
+        """
+        if name in built_in(kind):
+            return get(kind, name)
+        return GuardedCompression(self._loaded(kind, name), self._guard(kind, name))
+
+    def require_codec(self, name: str) -> None:
+        """Raise PluginError where entries cannot be compressed with a codec on the disk."""
+        if name == NONE:
+            return
+        if ("compression", name) in self.disabled:
+            raise PluginError(f"it is disabled: pulsarbox plugins enable {name}")
+        if name in built_in("compression"):
+            get("compression", name)
+        elif self._load("compression", name).rest_tag is None:
+            raise PluginError("it is not for use on the disk: it has no rest_tag")
 
     # Choices among consumers
 

@@ -13,7 +13,7 @@ from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
-from pulsarbox.storage.engine import Reclaimed
+from pulsarbox.storage.engine import Compressing, Reclaimed
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 from tests.unit.broker.playbook import Box, Client
 
@@ -31,9 +31,9 @@ class TellingEngine(LmdbEngine):
 
     told: Callable[[Reclaimed], None] | None = None
 
-    def reclaim(self) -> Reclaimed | None:
+    def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """See Engine."""
-        done = super().reclaim()
+        done = super().reclaim(compressing)
         if done is not None and self.told is not None:
             self.told(done)
         return done
