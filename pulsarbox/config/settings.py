@@ -491,6 +491,24 @@ class Settings(
         unit="MiB a second",
         minimum=0,
     )
+    compressionAtRest: str = setting(
+        "none",
+        "Own setting. With which codec entries are compressed on the disk: none, zstd, lz4, zlib, snappy, or the name "
+        "of a compression plugin. That happens in the background, when volumes are sealed or packed; what is "
+        "compressed stays so. A policy of the namespace or topic wins over it.",
+        table="journal",
+        minimum=1,
+        dynamic=True,
+    )
+    compressionAtRestCpuPercent: int = setting(
+        25,
+        "Own setting. How much of one core compressing on the disk takes, on average; 100 for as much as there is.",
+        table="journal",
+        unit="percent",
+        minimum=1,
+        maximum=100,
+        dynamic=True,
+    )
     journalPageCacheMbytes: int = setting(
         256,
         "Own setting. Newest part of the journal that is kept in the system's page cache, 0 for all of it. An older "

@@ -115,6 +115,8 @@ class Serving:
         # Another process may have a data directory: that is said first. One that is not there is made once the ports
         # are ours, so that a start which fails leaves none behind.
         made = self._data is None or is_made(self._data)
+        plugins = plugins_of(settings, self._data)
+        self._engine.codecs.load = plugins.codec
         recovery = self._engine.recover() if made else None
         if uses_tls(settings):
             self._certificates = _certificates(settings)
@@ -128,7 +130,7 @@ class Serving:
             endpoints = endpoints_of(settings, _reachable(settings.bindAddress), ports)
             recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
-            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins_of(settings, self._data))
+            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins)
         except BaseException:
             for each in self.sockets:
                 each.close()
