@@ -156,6 +156,9 @@ class Run:
         """The same: with operators who set policies."""
         if self.governed:
             settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
+        if seed % 18 == 8 or seed % 16 == 9:
+            # The same: what is packed is compressed. Without dictionaries, which are too little for the memory's disk.
+            settings = replace(settings, compressionAtRest="zstd" if engine == "lmdb" else "zlib")
         compacted = seed % 9 == 5 and not self.governed
         """The same: with an operator who has topics compacted, which also happens by itself."""
         if compacted:

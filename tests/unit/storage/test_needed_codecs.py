@@ -1,4 +1,4 @@
-"""A store whose entries need a codec that is not there: it does not open, and says which and for whose entries."""
+"""A store whose entries need a codec that is not there: it does not open, and says which one, and who needs it."""
 
 import json
 import zlib
