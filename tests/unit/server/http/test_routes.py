@@ -102,6 +102,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/browse/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
     "GET /pulsarbox/v1/top/storage": "WATCHER",
+    "GET /pulsarbox/v1/history": "WATCHER",
     "POST /pulsarbox/v1/clients/{id}/kick": "SUPERUSER",
     "GET /pulsarbox/v1/compression": "SUPERUSER",
     "GET /pulsarbox/v1/policies/{tenant}/{namespace}/compressionAtRest": "TENANT_ADMIN",
