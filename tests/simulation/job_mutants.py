@@ -13,7 +13,6 @@ from pulsarbox.storage.format import MOVED, RecordKind
 from tests.simulation.mutants import mutant
 
 
-
 @mutant("risen", seeds=(704, 4421))
 def a_job_says_how_far_it_is_after_its_commit(patch: pytest.MonkeyPatch) -> None:
     """A crash between the two does it twice."""

@@ -211,6 +211,8 @@ class Run:
                 raise Stopped(FAILED, f"the subscription {spec.subscription} of {topic.name} was deleted")
         elif subscription.fenced:
             raise NotNow(f"the subscription {spec.subscription} is being reset")
+        elif subscription.moving:  # of a job that was cancelled just now, or as dead letters of their own
+            raise NotNow(f"what has moved from {spec.subscription} is on its way to the disk")
         elif subscription.consumers and self.job.moves:
             raise Stopped(PAUSED, f"the subscription {spec.subscription} has consumers: they would get the same")
         authorization = self._core.authorization
