@@ -72,12 +72,14 @@ def _total(name: str, value: Any) -> str:
     if name in ("p50", "p99"):
         return figures.milliseconds(value)
     if name == "uptime":
-        return figures.seconds(value)
+        return figures.seconds(value / 1000)
+    if name == "started":
+        return figures.instant(value)
     if name.endswith("Rate"):
         return f"{figures.rate(value)}/s"
     if name.endswith("Bytes"):
         return f"{figures.size(value)}/s"
-    if name in ("memory", "diskUsed", "diskFree"):
+    if name in ("memory", "size", "diskUsed", "diskFree"):
         return figures.size(value)
     return figures.count(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pulsarbox.tui.feed import Feed, Query, Row, Snapshot, Trouble
-from pulsarbox.tui.places import now_ms
 from pulsarbox.tui.screens.view import ViewScreen
 
 
@@ -23,20 +22,12 @@ class ListScreen(ViewScreen):
 
     def load(self) -> Callable[[], Any]:
         """All rows, then those that pass."""
-        query, path, passes = self.query_now(), self.path(), self._passes()
+        query, path, passes = self.query_now(), self.path(), self.passes()
 
         def ask() -> Snapshot:
             return chosen(query, self.rows_in(told_by(self.top.feed, path)), passes)
 
         return ask
-
-    def _passes(self) -> Callable[[Any], bool]:
-        if not self.filter:
-            return lambda row: True
-        try:
-            return self.language().parse(self.filter, now_ms())
-        except ValueError:
-            return lambda row: True
 
 
 def told_by(feed: Feed, path: str) -> Any:

@@ -171,6 +171,15 @@ class ViewScreen(TopScreen):
             searched=lambda row: [str(row.get(key) or "") for key in self.view.texts],
         )
 
+    def passes(self) -> Callable[[Any], bool]:
+        """The filter, for rows that are here."""
+        if not self.filter:
+            return lambda row: True
+        try:
+            return self.language().parse(self.filter, now_ms())
+        except ValueError:
+            return lambda row: True
+
     def do_back(self) -> None:
         """Away with the filter, then back."""
         if self.filter != self._given:
