@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_FLAT: Final = 0.7
 NOTHING: Final = "-"
 
 
@@ -133,8 +134,9 @@ def trend(values: Sequence[float | None] | None, width: int) -> str:
     if not values:
         return " " * width
     shown = [value or 0.0 for value in values[-width:]]
-    low, high = min(shown), max(shown)
-    if high <= low:
+    high = max(shown)
+    low = min(min(shown), _FLAT * high)  # what hardly moves shall not look wild
+    if high <= min(shown):
         return (_BLOCKS[0] * len(shown)).rjust(width)
     step = (len(_BLOCKS) - 1) / (high - low)
     return "".join(_BLOCKS[round((value - low) * step)] for value in shown).rjust(width)

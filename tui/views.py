@@ -64,7 +64,7 @@ SUBSCRIPTIONS: Final = View(
         Column("oldest", "OLDEST", 7, "seconds", 4, meaning="age of the oldest message that is not acknowledged"),
         Column("consumers", "CONS", 4, "count", 4, meaning="consumers connected"),
         Column("delayed", "DELAYED", 8, "count", 7, meaning="messages that are not due yet"),
-        Column("cause", "CAUSE", 13, "cause", 0, meaning="why nothing is being sent now"),
+        Column("cause", "CAUSE", 14, "cause", 0, meaning="why nothing is being sent now"),
         Column("drain", "DRAINED", 8, "drain", 1, meaning="when the backlog is gone, at this pace; never: it grows"),
     ),
     ("topic", "subscription"),
@@ -230,7 +230,7 @@ GROUPS: Final = View(
 MESSAGES: Final = View(
     "messages",
     (
-        Column("id", "ID", 12, "text", 0, sort=None, meaning="ledger:entry, of batches :partition:index as well"),
+        Column("id", "ID", 12, "message", 0, sort=None, meaning="ledger:entry, of batches :partition:index as well"),
         Column("publishTime", "PUBLISHED", 12, "moment", 0, sort=None, meaning="when the producer sent it"),
         Column("key", "KEY", 12, "text", 1, sort=None, meaning="key"),
         Column("size", "SIZE", 9, "size", 2, sort=None, meaning="bytes of the payload"),

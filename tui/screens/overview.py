@@ -67,7 +67,7 @@ class Overview(TopScreen):
                 subscription=10,
                 backlog=9,
                 change=8,
-                cause=13,
+                cause=14,
                 drain=8,
                 trend=12,
                 outRate=6,
