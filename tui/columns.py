@@ -91,6 +91,8 @@ _GRAVE: Final = {
 def _cause(value: Any, row: dict[str, Any], width: int) -> Cell:
     if not value or value in ("end-of-log", "none"):
         return figures.NOTHING, "dim"
+    if figures.keeps_up(row):
+        return "in flight", "dim"
     word = str(value)
     return shortened(word.replace("-", " "), width), _GRAVE.get(word.lower().replace("_", "-"), PLAIN)
 

@@ -179,7 +179,7 @@ EVENTS: Final = View(
     (
         Column("time", "TIME", 12, "moment", 0, meaning="when"),
         Column("severity", "SEVERITY", 8, "state", 1, meaning="info, warning, error"),
-        Column("kind", "KIND", 18, "text", 1, meaning="what kind of thing"),
+        Column("kind", "KIND", 19, "text", 1, meaning="what kind of thing"),
         Column("subject", "ABOUT", 18, "topic", 2, grow=True, meaning="what it is about"),
         Column("text", "WHAT", 24, "line", 0, grow=True, meaning="in words"),
         Column("count", "TIMES", 6, "count", 3, meaning="how often, where it stands for several"),

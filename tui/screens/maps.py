@@ -15,8 +15,8 @@ from pulsarbox.tui.bars import Part
 from pulsarbox.tui.columns import Column, short_topic
 from pulsarbox.tui.deed import short, topic_of
 from pulsarbox.tui.feed import Query, Trouble, real
+from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.screens.listed import chosen
 from pulsarbox.tui.screens.topics import quoted as text_of
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.table import Row
