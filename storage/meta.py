@@ -184,6 +184,11 @@ class MetaEnvironment:
                 txn.put(LOG_KEY.pack(ledger_id), b"", db=self._dropped)
             self._subtract(txn, dead)
 
+    @property
+    def environment(self) -> "lmdb.Environment":
+        """The environment itself, for who looks at its numbers."""
+        return self._env
+
     def check_readers(self) -> None:
         """Forget the readers of processes that ended without saying so: they would pin what is no longer needed."""
         self._env.reader_check()

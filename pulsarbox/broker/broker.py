@@ -58,6 +58,8 @@ class Broker:
 
     folder: Path | None = None
     """The data directory, set by the shell; None where there is none."""
+    standing: Callable[[], dict[str, Any]] | None = None
+    """What the store takes and holds, for ``beside``; None where it is in memory."""
     faults: "Faults | None" = None
     """Rules of faults to inject; None where the box was not made for it."""
     on_shutdown: Callable[[str], None] | None = None

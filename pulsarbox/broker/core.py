@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pulsarbox.broker.ages import Ages
 from pulsarbox.broker.cache_use import CacheUse
 from pulsarbox.broker.compaction.records import Compactions
 from pulsarbox.broker.deadlines import TopicDeadlines
@@ -49,6 +50,7 @@ class Core:
         self.policies = Policies(store.catalog, settings, self.commits.put_row, self.timers)
         self.authorization = Authorization(settings, store.catalog, self.policies)
         self.limits = BoxLimits(settings, store.catalog, self.timers, self.commits.put_row)
+        self.ages = Ages()
         self.cache_use = CacheUse(self.commits.tail_cache, self.reads)
         self.quarantine = Quarantine(store.catalog, self.commits, self.events)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)

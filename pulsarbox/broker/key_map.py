@@ -64,8 +64,8 @@ class KeyMap:
             "stuckTotal": len(waiting),
             "draining": [
                 {"slot": each.slot, "consumer": consumer.name, "unacked": each.entries, "blocked": each.blocked}
-                for consumer in subscription.consumers
-                for each in islice(dispatcher.draining_of(consumer), KEYS_MAX)
+                for consumer, moved in dispatcher.draining().items()
+                for each in moved[:KEYS_MAX]
             ][:RANGES_MAX],
         }
 

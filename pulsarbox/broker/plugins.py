@@ -48,6 +48,7 @@ Key = tuple[str, str]
 
 _AGAIN_NANOS: Final = 10_000_000_000
 """What could not be had is looked for again after that time, when somebody asks."""
+_MISSING_MAX: Final = 1000
 _LATER: Final = "it is being loaded"
 
 
@@ -167,6 +168,9 @@ class Plugins:
         return self._there[key]
 
     def _cannot(self, key: Key, error: PluginError) -> None:
+        for known in (self._failed, self.missing):  # clients may name what they like
+            if len(known) >= _MISSING_MAX:
+                del known[next(iter(known))]
         self._failed[key] = error, self._clock()
         if self.missing.get(key) != str(error):
             self.missing[key] = str(error)
@@ -261,6 +265,12 @@ class Plugins:
                 continue
             return PluggedSelector(plugin, self._guard("routing", name), make_selector(mode, settings))
         return make_selector(mode, settings)
+
+    def told_of(self, sub_type: int, properties: Mapping[str, str], settings: Settings) -> object:
+        """What decides which plugins a subscription goes by: where it is another one, its dispatcher is made anew."""
+        names = [properties.get(each) for each in (CHOICE, SELECTOR, HASHING)]
+        there = [(key, key in self._there) for key in needed_by(sub_type, properties, settings)]
+        return names, there
 
     # Partitions
 

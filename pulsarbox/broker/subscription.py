@@ -81,6 +81,8 @@ class Subscription:
         self._acks = Acknowledging(self)
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
+        self._plugins = topic.core.plugins.told_of(self.type, properties, topic.core.settings)
+        """What its dispatcher goes by."""
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
 
     def __str__(self) -> str:
@@ -141,8 +143,11 @@ class Subscription:
         if consumer.read_compacted:
             self.compacted_reading()
         asked = consumer.key_shared
-        if not self.consumers and (sub_type, asked) != (self.type, self._key_shared):
+        core = self.topic.core
+        plugins = core.plugins.told_of(sub_type, self.properties, core.settings)
+        if not self.consumers and (sub_type, asked, plugins) != (self.type, self._key_shared, self._plugins):
             self.dispatcher = self._make_dispatcher(sub_type, asked)
+            self._plugins = plugins
             self.type = sub_type
             self._key_shared = asked
             self.limit_unacked(now)

@@ -32,7 +32,7 @@ class SubscriptionSample:
     """One subscription, as it was seen last. Without ``subscription``: of a topic that is not in memory."""
 
     __slots__ = (
-        "_pace", "_trend", "backlog", "bytes_out", "cursor", "name", "oldest", "oldest_at", "subscription", "topic",
+        "_pace", "_trend", "backlog", "bytes_out", "cursor", "looking", "name", "oldest", "subscription", "topic",
         "unacked",
     )  # fmt: skip
 
@@ -55,10 +55,11 @@ class SubscriptionSample:
         """Messages, as ``unacked``."""
         self.unacked = 0
         out, self.bytes_out = (0, 0) if subscription is None else sent(subscription)
-        self.oldest: tuple[tuple[int, int], int] | None = None
-        """The place of its oldest unacknowledged entry and when that was published (ms since 1970), as far as known."""
-        self.oldest_at = -1.0
-        """When it was asked for last."""
+        self.oldest: tuple[tuple[int, int], int | None] | None = None
+        """Of the oldest unacknowledged entry that was looked for last: its place, and from when on it gets old (ms
+        since 1970; None where it cannot be read). See ``ages``."""
+        self.looking = False
+        """It is being read."""
         self._pace = Pace(at, out, self.backlog)
         self._trend = Trend(at, self.backlog)
 

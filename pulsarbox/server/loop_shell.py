@@ -24,7 +24,7 @@ from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.beside import in_thread
 from pulsarbox.server.connection import Connection
 from pulsarbox.server.gate import Gate
-from pulsarbox.server.plugins import bring
+from pulsarbox.server.plugins import Bringing
 from pulsarbox.server.slow_commits import WatchedCommit
 from pulsarbox.server.worker import Worker
 from pulsarbox.server.wrong_port import Doors
@@ -58,6 +58,8 @@ class LoopShell:
         self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
+
+        self._bringing = Bringing(broker.core.plugins.load, self._plugin_brought)
 
     def start(self) -> None:
         """Start the threads, and write what the core has to say for itself."""
@@ -105,8 +107,9 @@ class LoopShell:
             self._submit_writes()
         for request in broker.take_reads():
             self._reader.submit(request)
-        for key in broker.take_plugins():
-            self._bring(key)
+        wanted = broker.take_plugins()
+        if wanted:
+            self._bringing.bring(*wanted)
         for outbox in broker.take_waiting():
             connection = self.connections.get(outbox)
             if connection is not None:
@@ -203,13 +206,8 @@ class LoopShell:
         self.broker.chore_done(chore, self.now(), error, reclaimed)
         self._end_turn()
 
-    def _bring(self, key: Key) -> None:
-        """Load a plugin beside the loop. A thread of its own: it may never come back, and nothing waits for it."""
-
-        def found(plugin: object) -> None:
-            self._call_in_loop(self._on_brought, key, plugin)
-
-        bring(self.broker.core.plugins.load, key, found)
+    def _plugin_brought(self, key: Key, plugin: object) -> None:
+        self._call_in_loop(self._on_brought, key, plugin)
 
     def _on_brought(self, key: Key, plugin: object) -> None:
         self.broker.plugin_brought(key, plugin, self.now())

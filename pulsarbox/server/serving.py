@@ -146,6 +146,8 @@ class Serving:
             self._certificates.watch(self.broker.core.timers, self.shell.now())
         self.shell.start()
         self.broker.folder = self._data
+        if isinstance(self._engine, LmdbEngine):
+            self.broker.standing = self._engine.standing
         folder = self._data / FOLDER if self._data is not None else None
         self._keeper = EventKeeper(self.shell, folder, settings.eventsMaxMbytes << 20)
         self._keeper.start()

@@ -25,6 +25,7 @@ from pulsarbox.server.http import (
     producing,
     schemas,
     stats,
+    store,
     subscriptions,
     tenants,
     termination,
@@ -68,6 +69,7 @@ ROOMS = (
     faults,
     maps,
     metrics,
+    store,
     top,
     clients,
 )

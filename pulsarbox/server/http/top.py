@@ -67,7 +67,7 @@ def _in_turns(call: Call, work: Generator[None, Now, T], told: Callable[[T, Now]
 
 
 def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]:
-    return _around(call, question.view.name, question.scope, now) | {
+    return around(call, question.view.name, question.scope, now) | {
         "total": found.total,
         "matching": found.matching,
         "offset": question.offset,
@@ -77,10 +77,10 @@ def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]
 
 def _overview(call: Call, scope: Scope, now: Now) -> dict[str, Any]:
     nothing = {"total": 0, "matching": 0, "offset": 0, "rows": []}
-    return _around(call, overview.NAME, scope, now) | nothing | overview.overview(call.broker, scope, now)
+    return around(call, overview.NAME, scope, now) | nothing | overview.overview(call.broker, scope, now)
 
 
-def _around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
+def around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
     """What every answer has."""
     broker = call.broker
     return {

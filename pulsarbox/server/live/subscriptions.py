@@ -30,14 +30,36 @@ def cause(sample: SubscriptionSample) -> Why | None:
     return why
 
 
-def _cause(part: str) -> Column:
-    take = attrgetter(part)
+class _Cause:
+    """The columns of one cause, which is looked for once a row."""
 
-    def make(sample: SubscriptionSample, now: Now) -> Any:
-        found = cause(sample)
-        return None if found is None else take(found)
+    def __init__(self) -> None:
+        self._last: tuple[SubscriptionSample | None, Now | None, Why | None] = (None, None, None)
 
-    return Column(make)
+    def _of(self, sample: SubscriptionSample, now: Now) -> Why | None:
+        if self._last[0] is not sample or self._last[1] is not now:
+            self._last = sample, now, cause(sample)
+        return self._last[2]
+
+    def column(self, part: str) -> Column:
+        """That part of it."""
+        take = attrgetter(part)
+
+        def make(sample: SubscriptionSample, now: Now) -> Any:
+            found = self._of(sample, now)
+            return None if found is None else take(found)
+
+        return Column(make)
+
+
+_CAUSE: Final = _Cause()
+
+
+def oldest(sample: SubscriptionSample, now: Now) -> float | None:
+    """Seconds since the oldest unacknowledged message began to age; None without one, or while that is looked up."""
+    topic = sample.topic.topic
+    begins = None if topic is None else topic.core.ages.begins(sample, now)
+    return None if begins is None else max(now.wall - begins, 0) / 1000
 
 
 def _type(sample: SubscriptionSample) -> str | None:
@@ -67,9 +89,10 @@ COLUMNS: Final = {
     "unacked": kept(attrgetter("unacked")),
     "consumers": kept(_consumers),
     "trend": Column(lambda sample, now: sample.trend),
-    "cause": _cause("reason"),
-    "causeText": _cause("text"),
-    "causeSince": _cause("since"),
+    "oldest": Column(oldest),
+    "cause": _CAUSE.column("reason"),
+    "causeText": _CAUSE.column("text"),
+    "causeSince": _CAUSE.column("since"),
     "drain": kept(attrgetter("drain")),
     "delayed": Column(_delayed),
     "loaded": kept(lambda sample: sample.subscription is not None),

@@ -361,3 +361,23 @@ def test_each_trouble_is_told_at_one_place() -> None:
     box.broker.core.events.settle(box.now)
     told = [each.text for each in box.broker.core.events.after(-1, 100) if each.kind == "plugin-failed"]
     assert ["bad" in told[0], "'x' cannot be used" in told[1], len(told)] == [True, True, 2]
+
+
+def test_another_property_holds_once_nobody_is_there() -> None:
+    box = Box(plugins=plugins(number=Hashed(by_number), halves=Halves()), **RANGES)
+    first = join(box, "first", KEY_SHARED)
+    topic = next(iter(box.broker.topics))
+    (subscription,) = topic.all_subscriptions()
+    subscription.properties.update(keySharedHashing="number", keySharedSelector="halves")  # type: ignore[attr-defined]
+    first.request("close_consumer", consumer_id=1)
+    odd, even = join(box, "odd", KEY_SHARED), join(box, "even", KEY_SHARED)
+    publish(box, "1", "2", "3")
+    assert (entries_of(odd), entries_of(even)) == ([0, 2], [1])
+    assert [row["hashing"] for _, row in rows(box.broker.core.catalog)] == ["number"]
+
+
+def test_names_that_clients_make_up_are_not_kept_for_ever() -> None:
+    found = plugins()
+    for number in range(1100):
+        found.choice_of(f"n{number}", {})
+    assert len(found.missing) == len(found._failed) == 1000

@@ -101,6 +101,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/maps/keys/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/browse/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
+    "GET /pulsarbox/v1/top/storage": "WATCHER",
     "POST /pulsarbox/v1/clients/{id}/kick": "SUPERUSER",
     "POST /pulsarbox/v1/clock/advance": "SUPERUSER",
     "PUT /pulsarbox/v1/clock": "SUPERUSER",
