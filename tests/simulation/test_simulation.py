@@ -58,7 +58,9 @@ def test_a_seed_keeps_all_rules(engine: str, seed: int, steps: int) -> None:
         ),
     ],
 )
-def test_the_seeds_do_what_the_rules_are_about(engine: str, seeds: tuple[int, ...], steps: int, wanted: set[str]) -> None:
+def test_the_seeds_do_what_the_rules_are_about(
+    engine: str, seeds: tuple[int, ...], steps: int, wanted: set[str]
+) -> None:
     done: Counter[str] = Counter()
     for seed in seeds:
         run = Run(seed, engine)

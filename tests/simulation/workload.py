@@ -103,6 +103,13 @@ def with_compaction(settings: Settings, random: Random) -> Settings:
     )
 
 
+def with_compression(settings: Settings, seed: int, engine: str) -> Settings:
+    """The same; of some seeds, drawn without a draw, what is packed is compressed, on files with dictionaries."""
+    if seed % 18 != 8 and seed % 16 != 9:
+        return settings
+    return replace(settings, compressionAtRest="zstd" if engine == "lmdb" else "zlib")
+
+
 def without_rates(settings: Settings) -> Settings:
     """The same, and nothing is limited."""
     return replace(
@@ -143,7 +150,7 @@ class Run:
         self.disk = SimulatedDisk(world, engine)
         self.deduplication = seed % 5 == 2
         """Drawn without a draw: the other seeds stay the histories they were."""
-        settings = settings_of(random, deduplication=self.deduplication)
+        settings = with_compression(settings_of(random, deduplication=self.deduplication), seed, engine)
         self.limited = seed % 5 == 3
         """The same."""
         if self.limited:
@@ -156,9 +163,6 @@ class Run:
         """The same: with operators who set policies."""
         if self.governed:
             settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
-        if seed % 18 == 8 or seed % 16 == 9:
-            # The same: what is packed is compressed. Without dictionaries, which are too little for the memory's disk.
-            settings = replace(settings, compressionAtRest="zstd" if engine == "lmdb" else "zlib")
         compacted = seed % 9 == 5 and not self.governed
         """The same: with an operator who has topics compacted, which also happens by itself."""
         if compacted:
