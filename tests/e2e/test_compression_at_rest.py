@@ -13,6 +13,7 @@ import pytest
 from pulsarbox import PulsarBox
 from tests.e2e.clients import EARLIEST, connect, send_all, take, until
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
 NAMESPACE = "/pulsarbox/v1/policies/public/default/compressionAtRest"
 SMALL: dict[str, Any] = {
     "journalVolumeSizeMbytes": 1,
@@ -94,6 +95,32 @@ def test_what_is_sealed_is_compressed_and_read_as_it_came(tmp_path: Path) -> Non
     with PulsarBox(data_dir=tmp_path / "data", **SMALL) as box:
         client = connect(box.service_url)
         assert take(client.subscribe("orders", "s", initial_position=EARLIEST), len(bodies)) == bodies
+        client.close()
+
+
+def test_a_box_does_not_start_without_a_codec_that_its_entries_need(tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "xz.py").write_text((EXAMPLES / "xz.py").read_text())
+    data, directory = tmp_path / "data", {"pluginsDirectory": str(plugins)}
+    with PulsarBox(data_dir=data, **SMALL, **directory, compressionAtRest="xz", compressionAtRestCpuPercent=100) as box:
+        client = connect(box.service_url)
+        client.subscribe("kept", "s", initial_position=EARLIEST)
+        bodies = [body * 60 for body in orders(400)]
+        send_all(client.create_producer("kept", batching_enabled=False), bodies)
+        until(lambda: view(box).get("kept", {}).get("codec") == "xz")
+        client.close()
+    with pytest.raises(Exception, match=r"the codec 'xz' cannot be used.*persistent://public/default/kept"):
+        PulsarBox(data_dir=data, **SMALL).start()
+    doctor = [sys.executable, "-m", "pulsarbox", "plugins", "doctor", "--data-dir", str(data)]
+    asked = subprocess.run(doctor, capture_output=True, text=True, check=False)
+    assert asked.returncode == 1
+    assert "persistent://public/default/kept" in asked.stdout
+    asked = subprocess.run([*doctor, "--plugins-dir", str(plugins)], capture_output=True, text=True, check=False)
+    assert asked.returncode == 0, asked.stdout
+    with PulsarBox(data_dir=data, **SMALL, **directory) as box:
+        client = connect(box.service_url)
+        assert take(client.subscribe("kept", "s", initial_position=EARLIEST), len(bodies)) == bodies
         client.close()
 
 

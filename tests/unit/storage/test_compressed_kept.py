@@ -1,7 +1,7 @@
 """Bytes that earlier versions have compressed: this one reads them, and so must every later one.
 
-``data/compressed.json`` has what each codec has made, with a dictionary and without; ``data/format-3.tar.gz`` is a whole
-data directory. Neither is ever written again: what is added gets a file of its own.
+``data/compressed.json`` has what each codec has made, with a dictionary and without; ``data/format-3.tar.gz`` is a
+whole data directory. Neither is ever written again: what is added gets a file of its own.
 """
 
 import base64
