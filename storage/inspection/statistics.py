@@ -131,9 +131,9 @@ class _Gathering:
                 "volumes": sum(used.values()) - used[META],
                 "free": shutil.disk_usage(box.path).free,
             },
-            "codecs": self._codecs(),
             "volumes": volumes,
             "topics": self._topics(totals, topics),
+            "codecs": self._codecs(),
         }
 
     def _volume(self, name: str) -> dict[str, Any]:
