@@ -1,6 +1,7 @@
 """Plugins for a box: looked at once, loaded beside the loop, and who does not come back."""
 
 import json
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,28 @@ def test_a_few_at_a_time() -> None:
     goes_on.set()
     brought.wait(len(names))
     assert brought.found == {name: name for name in names}
+
+
+def test_a_codec_that_comes_into_use_in_a_thread_is_not_watched() -> None:
+    there = plugins_of(Settings(), None)
+    watch = plugins.Watch(there)
+    watch.begin()
+    errors: list[BaseException] = []
+
+    def codec() -> None:
+        try:
+            there.guarded()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=codec)
+    thread.start()
+    thread.join()
+    assert errors == []
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    there.guarded()
+    try:
+        assert signal.getitimer(signal.ITIMER_REAL)[1] > 0
+    finally:
+        watch.stop()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
