@@ -210,8 +210,9 @@ def outages(events: Iterable[dict[str, Any]]) -> Iterator[float]:
 def _compressing(folder: Path) -> Path:
     """The configuration of a box that has small volumes, and compresses what it packs: that of every second seed."""
     path = folder / "compressing.toml"
-    sizes = "journalVolumeSizeMbytes = 6\njournalCheckpointMbytes = 1\njournalMaxBatchMbytes = 1\n"
-    path.write_text(f'[journal]\n{sizes}compressionAtRest = "zstd"\ncompressionAtRestCpuPercent = 100\n')
+    sizes = "journalVolumeSizeMbytes = 1\njournalCheckpointMbytes = 1\njournalMaxBatchMbytes = 1\n"
+    how = 'compressionAtRest = "zstd"\ncompressionAtRestCpuPercent = 100\n'
+    path.write_text(f"[network]\nmaxMessageSize = 200000\n[journal]\n{sizes}{how}")
     return path
 
 
