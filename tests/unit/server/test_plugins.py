@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -141,26 +142,22 @@ def test_a_few_at_a_time() -> None:
     assert brought.found == {name: name for name in names}
 
 
-def test_a_codec_that_comes_into_use_in_a_thread_is_not_watched() -> None:
+def test_a_codec_that_comes_into_use_in_a_thread_starts_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[float] = []
+    stand_in = SimpleNamespace(
+        signal=lambda number, handler: None,
+        siginterrupt=lambda number, flag: None,
+        setitimer=lambda which, seconds, again=0.0: timers.append(seconds),
+        **{name: getattr(signal, name) for name in ("SIGALRM", "ITIMER_REAL", "SIG_IGN")},
+    )
+    monkeypatch.setattr(plugins, "signal", stand_in)
     there = plugins_of(Settings(), None)
     watch = plugins.Watch(there)
     watch.begin()
-    errors: list[BaseException] = []
-
-    def codec() -> None:
-        try:
-            there.guarded()
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=codec)
+    thread = threading.Thread(target=there.guarded)
     thread.start()
     thread.join()
-    assert errors == []
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert timers == []
     there.guarded()
-    try:
-        assert signal.getitimer(signal.ITIMER_REAL)[1] > 0
-    finally:
-        watch.stop()
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    watch.stop()
+    assert timers == [plugins.LOOK_SECONDS, 0]
