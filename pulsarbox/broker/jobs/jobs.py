@@ -6,9 +6,10 @@ get what it moves.
 
 import json
 import logging
-from typing import Final
+from typing import Any, Final
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.events import WARNING
 from pulsarbox.broker.jobs.job import (
     CANCELLED,
     ENDED,
@@ -91,8 +92,7 @@ class Jobs:
         self._jobs[job.number] = job
         self.core.commits.put_row(job_key(job.number), job.asked_row)
         self.keep(job)
-        log.info("job %d, %s of %s, begins: %d messages", job.number, spec.kind, spec.topic, total)
-        self._run(job, now)
+        self._begun(job, f"begins: {total} messages", now)
         return job
 
     def find(self, number: int) -> Job | None:
@@ -126,7 +126,7 @@ class Jobs:
             job.forgiven = counts.returned, counts.done
         job.state, job.error = RUNNING, ""
         self.keep(job)
-        self._run(job, now)
+        self._begun(job, "goes on", now)
 
     def cancel(self, job: Job, now: Now) -> None:
         """Stop it for good: what it has done stays done. Raises Conflict where it has ended."""
@@ -149,6 +149,12 @@ class Jobs:
         if self._jobs.get(job.number) is job:
             self.core.commits.put_row(job_state_key(job.number), job.row)
 
+    def _begun(self, job: Job, how: str, now: Now) -> None:
+        text = f"{job.spec.kind} of {job.spec.topic} {how}"
+        self.core.events.tell("job", f"job {job.number}", text, now, job=job.number, topic=str(job.spec.topic))
+        log.info("job %d, %s", job.number, text)
+        self._run(job, now)
+
     def _stop(self, job: Job, state: str, why: str, now: Now) -> None:
         job.state, job.error = state, why
         if state in ENDED:
@@ -160,11 +166,12 @@ class Jobs:
                 del self._runs[job.number]
         self._claims = {place: number for place, number in self._claims.items() if number != job.number}
         self.keep(job)
-        log.log(
-            logging.WARNING if state in (FAILED, TRIPPED) else logging.INFO,
-            "job %d, %s of %s, is %s%s",
-            job.number, job.spec.kind, job.spec.topic, state, f": {why}" if why else "",
-        )  # fmt: skip
+        text = f"{job.spec.kind} of {job.spec.topic} is {state}" + (f": {why}" if why else "")
+        bad = state in (FAILED, TRIPPED) or bool(why)
+        about: dict[str, Any] = {"severity": WARNING} if bad else {}
+        about |= {"job": job.number, "topic": str(job.spec.topic), "state": state}
+        self.core.events.tell("job-stopped", f"job {job.number}", text, now, **about)
+        log.log(logging.WARNING if bad else logging.INFO, "job %d, %s", job.number, text)
         self._forget_old()
 
     def _forget_old(self) -> None:
