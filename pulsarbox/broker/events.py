@@ -61,7 +61,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "disk-low": Kind(WARNING, "the disk is nearly full"),
         "quarantined": Kind(ERROR, "a damaged entry was found and is kept aside"),
         "plugin-failed": Kind(ERROR, "a plugin failed, or cannot be used"),
-        "job": Kind(INFO, "a job was begun, or has ended"),
+        "job": Kind(INFO, "a job was begun, or goes on"),
+        "job-stopped": Kind(INFO, "a job has ended, rests, or has tripped: what it put back came back"),
     }
 )
 """All kinds of events: a kind that is not here cannot be told."""

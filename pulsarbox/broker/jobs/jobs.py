@@ -6,9 +6,10 @@ get what it moves.
 
 import json
 import logging
-from typing import Final
+from typing import Any, Final
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.events import WARNING
 from pulsarbox.broker.jobs.job import (
     CANCELLED,
     ENDED,
@@ -44,6 +45,8 @@ KEPT_MAX: Final = 100
 """Jobs that have ended and are still told of: the newest."""
 OPEN_MAX: Final = 100
 """Jobs that have not ended."""
+PARTS_MAX: Final = 1000
+"""Partitions of one job: all are looked at in the turn in which it begins."""
 
 
 class Jobs:
@@ -70,13 +73,18 @@ class Jobs:
             if job.state == RUNNING:
                 self._run(job, now)
 
+    def rest(self) -> None:
+        """The box is about to stop: nothing new is begun, and the next start goes on."""
+        for run in self._runs.values():
+            run.end()
+
     # Asked for
 
     def create(self, spec: Spec, now: Now) -> Job:
         """Begin a job. Raises NotFound, Unprocessable, Conflict, NotAllowed where it cannot be."""
         if sum(job.state not in ENDED for job in self._jobs.values()) >= OPEN_MAX:
             raise Conflict(f"There are {OPEN_MAX} jobs that have not ended: cancel some")
-        names = self._parts_of(spec.topic)
+        names = self.parts_of(spec.topic)
         self._check_target(spec)
         topics = [self._topic(name, now) for name in names]
         spec = spec._replace(subscription=_chosen(spec, topics[0]))
@@ -91,8 +99,7 @@ class Jobs:
         self._jobs[job.number] = job
         self.core.commits.put_row(job_key(job.number), job.asked_row)
         self.keep(job)
-        log.info("job %d, %s of %s, begins: %d messages", job.number, spec.kind, spec.topic, total)
-        self._run(job, now)
+        self._begun(job, f"begins: {total} messages", now)
         return job
 
     def find(self, number: int) -> Job | None:
@@ -126,7 +133,7 @@ class Jobs:
             job.forgiven = counts.returned, counts.done
         job.state, job.error = RUNNING, ""
         self.keep(job)
-        self._run(job, now)
+        self._begun(job, "goes on", now)
 
     def cancel(self, job: Job, now: Now) -> None:
         """Stop it for good: what it has done stays done. Raises Conflict where it has ended."""
@@ -149,6 +156,12 @@ class Jobs:
         if self._jobs.get(job.number) is job:
             self.core.commits.put_row(job_state_key(job.number), job.row)
 
+    def _begun(self, job: Job, how: str, now: Now) -> None:
+        text = f"{job.spec.kind} of {job.spec.topic} {how}"
+        self.core.events.tell("job", f"job {job.number}", text, now, job=job.number, topic=str(job.spec.topic))
+        log.info("job %d, %s", job.number, text)
+        self._run(job, now)
+
     def _stop(self, job: Job, state: str, why: str, now: Now) -> None:
         job.state, job.error = state, why
         if state in ENDED:
@@ -160,11 +173,12 @@ class Jobs:
                 del self._runs[job.number]
         self._claims = {place: number for place, number in self._claims.items() if number != job.number}
         self.keep(job)
-        log.log(
-            logging.WARNING if state in (FAILED, TRIPPED) else logging.INFO,
-            "job %d, %s of %s, is %s%s",
-            job.number, job.spec.kind, job.spec.topic, state, f": {why}" if why else "",
-        )  # fmt: skip
+        text = f"{job.spec.kind} of {job.spec.topic} is {state}" + (f": {why}" if why else "")
+        bad = state in (FAILED, TRIPPED) or bool(why)
+        about: dict[str, Any] = {"severity": WARNING} if bad else {}
+        about |= {"job": job.number, "topic": str(job.spec.topic), "state": state}
+        self.core.events.tell("job-stopped", f"job {job.number}", text, now, **about)
+        log.log(logging.WARNING if bad else logging.INFO, "job %d, %s", job.number, text)
         self._forget_old()
 
     def _forget_old(self) -> None:
@@ -211,10 +225,15 @@ class Jobs:
 
     # What there is
 
-    def _parts_of(self, name: TopicName) -> list[TopicName]:
+    def parts_of(self, name: TopicName) -> list[TopicName]:
+        """The topics that a topic is. Raises NotFound, Unprocessable."""
         count = self.topics.partitions(name)
         if not count and not self.topics.exists(name):
             raise NotFound(f"Topic {name} not found")
+        if count > PARTS_MAX:
+            raise Unprocessable(
+                f"{name} has {count} partitions, {PARTS_MAX} at most go at a time: name them one by one"
+            )
         return [name.partition(i) for i in range(count)] or [name]
 
     def _check_target(self, spec: Spec) -> None:
@@ -223,7 +242,8 @@ class Jobs:
             return
         if target.base == spec.topic.base:
             raise Unprocessable(f"target: {target} is where the messages are")
-        self._parts_of(target)
+        if not self.topics.exists(target) and not self.topics.partitions(target):
+            raise NotFound(f"Topic {target} not found")
 
     def _topic(self, name: TopicName, now: Now) -> PersistentTopic:
         topic = self.topics.open(name, now, create=False)
