@@ -277,7 +277,12 @@ class ViewScreen(TopScreen):
 
     def _open_map(self, name: str) -> None:
         row = self.row_meant()
-        if row is None or self.kind != "subscription":
+        if row is not None and name == "KeyMap" and row.get("type") != "Key_Shared":
+            told = (
+                f"Keys are held by consumers of Key_Shared subscriptions; this one is {row.get('type') or 'of no type'}"
+            )
+            self.top.notify(told, severity="warning", markup=False)
+        elif row is None or self.kind != "subscription":
             self.top.notify("That is about a subscription: 3 lists them", severity="warning")
         else:
             self.top.open(f"maps:{name}", row)
