@@ -52,14 +52,14 @@ class Table(ScrollView, can_focus=True):
     Table .table--trend { color: $primary; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False),
-        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False),
-        Binding("home,g", "edge(0)", "First", show=False),
-        Binding("end,G", "edge(1)", "Last", show=False),
-        Binding("enter", "choose", "Open", show=False),
-        Binding("space", "mark", "Mark", show=False),
+        Binding("up,k", "move(-1)", "Up", show=False, priority=True),
+        Binding("down,j", "move(1)", "Down", show=False, priority=True),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, priority=True),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, priority=True),
+        Binding("home,g", "edge(0)", "First", show=False, priority=True),
+        Binding("end,G", "edge(1)", "Last", show=False, priority=True),
+        Binding("enter", "choose", "Open", show=False, priority=True),
+        Binding("space", "mark", "Mark", show=False, priority=True),
     ]
 
     class Wanted(Message):

@@ -29,7 +29,14 @@ T = TypeVar("T")
 def bindings() -> list[BindingType]:
     """The keys of all actions; the user's own may replace them by name."""
     return [
-        Binding(action.keys, f"act('{action.name}')", action.title, show=False, id=action.name.replace(" ", "-"))
+        Binding(
+            action.keys,
+            f"act('{action.name}')",
+            action.title,
+            show=False,
+            id=action.name.replace(" ", "-"),
+            priority=True,  # in the order in which they are typed, however fast
+        )
         for action in REGISTRY
         if action.keys
     ]
@@ -39,7 +46,7 @@ class Prompt(Input):
     """The line that a filter or a command is typed in. It is always there: keys that follow at once shall find it."""
 
     DEFAULT_CSS = """
-    Prompt { dock: bottom; height: 1; border: none; background: $panel; padding: 0 1; margin-bottom: 1; display: none; }
+    Prompt { height: 1; border: none; background: $panel; padding: 0 1; display: none; }
     Prompt:focus { border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
@@ -119,7 +126,11 @@ class TopScreen(Screen[None]):
     # Asking
 
     def on_mount(self) -> None:
-        """Begin."""
+        """Once: the library calls this of every class that has it."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Ask, again and again."""
         self._timer = self.set_interval(self.top.interval, self._tick)
         self.set_interval(1.0, self._second)
         self.retell()
@@ -137,6 +148,11 @@ class TopScreen(Screen[None]):
     def _tick(self) -> None:
         if self.is_seen and not self.top.paused and not self._asking and self.top.at is None:
             self.ask_again()
+
+    def repaced(self) -> None:
+        """It is to be asked more often, or less."""
+        self._timer.stop()
+        self._timer = self.set_interval(self.top.interval, self._tick)
 
     def _second(self) -> None:
         if self.is_seen:
@@ -253,6 +269,10 @@ class TopScreen(Screen[None]):
         return ""
 
     # Doing
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where something is typed in, keys are letters."""
+        return not (action == "act" and isinstance(self.focused, Input))
 
     def action_act(self, name: str) -> None:
         """An action by its name."""

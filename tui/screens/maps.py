@@ -182,11 +182,6 @@ class KeyMap(ViewScreen):
         yield Static("", id="consumers", markup=False)
         yield from super().body()
 
-    def on_mount(self) -> None:
-        """No filter of other screens."""
-        super().on_mount()
-        self.filter = ""
-
     def load(self) -> Callable[[], Any]:
         """The whole map, and who its consumers are: by what a client is sent away."""
         feed, target, query, passes = self.top.feed, _target("keys", self.row), self.query_now(), self.passes()

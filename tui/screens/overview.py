@@ -88,9 +88,9 @@ class Overview(TopScreen):
             )
             yield _panel(dead, "Dead letters", "")
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """The backlogs have the keys."""
-        super().on_mount()
+        super().begin()
         table = self.query_one("#subscriptions", Table)
         table.sorted_by = ("backlog", True)
         table.focus()

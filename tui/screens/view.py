@@ -57,7 +57,7 @@ class ViewScreen(TopScreen):
         """The table."""
         return self.query_one("#table", Table)
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """With the columns and the order of the last time."""
         table = self.table
         kept = self.top.kept.get(f"columns.{self.view.name}")
@@ -72,9 +72,9 @@ class ViewScreen(TopScreen):
         )
         table.sorted_by = (sort, bool(descending))
         table.empty = "asking the box ..."
-        if not self.filter:
-            self.filter = self.top.filter
-        super().on_mount()
+        if self.top.filter:  # of the first screen that takes one
+            self.filter, self.top.filter = self.top.filter, ""
+        super().begin()
         table.focus()
 
     # Asking
