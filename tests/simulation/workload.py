@@ -142,28 +142,11 @@ class Run:
         self.model.checkers = [checker(self.model) for checker in CHECKERS]
         cache, checkpoint = random.choice((1, 5_000, 1 << 20)), random.choice((2_000, 50_000))
         self.disk = SimulatedDisk(world, engine)
-        self.deduplication = seed % 5 == 2
-        """Drawn without a draw: the other seeds stay the histories they were."""
-        settings = settings_of(random, deduplication=self.deduplication)
-        self.limited = seed % 5 == 3
-        """The same."""
-        if self.limited:
-            settings = with_rates(settings, Random(seed), relative=seed % 25 == 13)
-        self.delayed = seed % 20 in (9, 11, 14, 16, 19)
-        """The same."""
-        if self.delayed:
-            settings = with_delays(settings, Random(seed))
         self.governed = seed % 20 in (10, 12, 15, 16, 18)
-        """The same: with operators who set policies."""
-        if self.governed:
-            settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
-        if seed % 18 == 8 or seed % 16 == 9:
-            # The same: what is packed is compressed. Without dictionaries, which are too little for the memory's disk.
-            settings = replace(settings, compressionAtRest="zstd" if engine == "lmdb" else "zlib")
-        compacted = seed % 9 == 5 and not self.governed
-        """The same: with an operator who has topics compacted, which also happens by itself."""
-        if compacted:
-            settings = with_compaction(settings, Random(seed))
+        """With operators who set policies; as ``_settings_of``."""
+        self.compacted = seed % 9 == 5 and not self.governed
+        """With an operator who has topics compacted, which also happens by itself."""
+        settings = self._settings_of(seed, random, engine)
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         topics = TOPICS_OF_TWO if self.governed else TOPICS
         self.topics = topics[: random.choice((1, 2, 3))]
@@ -182,7 +165,26 @@ class Run:
         self.undertaker = Undertaker(self.box, self.topics, seed % 2) if buries else None
         """The same."""
         self.exhumer = self._exhume(seed)
-        self.compactor = self._compact(seed) if compacted else None
+        self.compactor = self._compact(seed) if self.compacted else None
+
+    def _settings_of(self, seed: int, random: Random, engine: str) -> Settings:
+        """Drawn with as few draws as ever: other seeds stay the histories they were."""
+        self.deduplication = seed % 5 == 2
+        settings = settings_of(random, deduplication=self.deduplication)
+        self.limited = seed % 5 == 3
+        if self.limited:
+            settings = with_rates(settings, Random(seed), relative=seed % 25 == 13)
+        self.delayed = seed % 20 in (9, 11, 14, 16, 19)
+        if self.delayed:
+            settings = with_delays(settings, Random(seed))
+        if self.governed:
+            settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
+        if seed % 18 == 8 or seed % 16 == 9:
+            # What is packed is compressed. Without dictionaries, which are too little for the memory's disk.
+            settings = replace(settings, compressionAtRest="zstd" if engine == "lmdb" else "zlib")
+        if self.compacted:
+            settings = with_compaction(settings, Random(seed))
+        return settings
 
     def _compact(self, seed: int) -> Compactor:
         """Compactions are to be cut off in the middle."""
