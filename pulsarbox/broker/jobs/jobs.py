@@ -9,10 +9,10 @@ import logging
 from typing import Final
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.events import INFO, KINDS, WARNING
 from pulsarbox.broker.jobs.job import (
     CANCELLED,
     ENDED,
-    FAILED,
     PAUSED,
     RUNNING,
     TRIPPED,
@@ -91,7 +91,7 @@ class Jobs:
         self._jobs[job.number] = job
         self.core.commits.put_row(job_key(job.number), job.asked_row)
         self.keep(job)
-        log.info("job %d, %s of %s, begins: %d messages", job.number, spec.kind, spec.topic, total)
+        self._tell(job, f"begins, {total:,} messages", now)
         self._run(job, now)
         return job
 
@@ -126,6 +126,7 @@ class Jobs:
             job.forgiven = counts.returned, counts.done
         job.state, job.error = RUNNING, ""
         self.keep(job)
+        self._tell(job, "goes on", now)
         self._run(job, now)
 
     def cancel(self, job: Job, now: Now) -> None:
@@ -160,12 +161,17 @@ class Jobs:
                 del self._runs[job.number]
         self._claims = {place: number for place, number in self._claims.items() if number != job.number}
         self.keep(job)
-        log.log(
-            logging.WARNING if state in (FAILED, TRIPPED) else logging.INFO,
-            "job %d, %s of %s, is %s%s",
-            job.number, job.spec.kind, job.spec.topic, state, f": {why}" if why else "",
-        )  # fmt: skip
+        self._tell(job, f"is {state}{f': {why}' if why else ''}", now)
         self._forget_old()
+
+    def _tell(self, job: Job, what: str, now: Now) -> None:
+        """In the log, and as an event, whose kind has the state in it: so none of two that follow is only counted."""
+        spec = job.spec
+        text = f"job {job.number}, {spec.kind} of {spec.topic}{', a dry run' if spec.dry_run else ''}, {what}"
+        severity = WARNING if job.state == PAUSED and job.error else KINDS[f"job-{job.state}"].severity
+        log.log(logging.INFO if severity == INFO else logging.WARNING, "%s", text)
+        subject = f"{spec.topic} job {job.number}"
+        self.core.events.tell(f"job-{job.state}", subject, text, now, severity=severity, job=job.number)
 
     def _forget_old(self) -> None:
         ended = [job for job in self._jobs.values() if job.state in ENDED]

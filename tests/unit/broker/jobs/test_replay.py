@@ -429,6 +429,29 @@ def test_jobs_are_paused_resumed_and_cancelled() -> None:
             act(job, box.now)
 
 
+def test_each_state_of_a_job_is_an_event() -> None:
+    box = Box()
+    dead_letter_topic(box, *[b"%d" % i for i in range(10)])
+    job = create(box, rate=1)
+    jobs = box.broker.core.jobs
+    jobs.pause(job, box.now)
+    jobs.resume(job, box.now)
+    jobs.cancel(job, box.now)
+    told = [each for each in box.broker.core.events.after(0, 1000) if each.kind.startswith("job-")]
+    assert [each.kind for each in told] == ["job-running", "job-paused", "job-cancelled"]
+    assert {(each.subject, each.severity) for each in told} == {(f"{DLQ} job {job.number}", "info")}
+    assert told[0].text == f"job {job.number}, dlq-replay of {DLQ}, begins, 10 messages"
+
+
+def test_a_job_that_a_topic_refuses_is_a_warning() -> None:
+    box = Box()
+    dead_letter_topic(box).send(7, b"0", properties=pairs(told(OTHER)))
+    job = run(box)
+    (paused,) = [each for each in box.broker.core.events.after(0, 1000) if each.kind == "job-paused"]
+    assert (job.state, paused.severity, paused.fields) == ("paused", "warning", {"job": job.number})
+    assert paused.text.endswith(f"is paused: {job.error}")
+
+
 def test_a_running_job_goes_on_after_a_restart_by_itself() -> None:
     box = Box()
     dead_letter_topic(box, *[b"%d" % i for i in range(10)])
