@@ -62,7 +62,9 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "quarantined": Kind(ERROR, "a damaged entry was found and is kept aside"),
         "plugin-failed": Kind(ERROR, "a plugin failed, or cannot be used"),
         "job-running": Kind(INFO, "a job was begun, or goes on"),
-        "job-paused": Kind(INFO, "a job rests until it is resumed: it was asked to, or a topic refuses what it puts back"),
+        "job-paused": Kind(
+            INFO, "a job rests until it is resumed: it was asked to, or a topic refuses what it puts back"
+        ),
         "job-tripped": Kind(WARNING, "a job has stopped itself: what it puts back becomes dead letters again"),
         "job-done": Kind(INFO, "a job has come to its end"),
         "job-cancelled": Kind(INFO, "a job was stopped for good"),

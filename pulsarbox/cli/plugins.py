@@ -235,6 +235,14 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
     """Let a box use the plugin NAME again, one that failed too often too. It holds at once, and after restarts.
 
     \b
+    Exit codes:
+      0  it is enabled
+      2  it is built in, or plugins of several kinds have the name
+      3  there is none of that name
+      5  who asks may not: it takes a superuser
+      6  no box answers
+
+    \b
     Examples:
       pulsarbox plugins enable zones
     """
@@ -251,12 +259,16 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
 def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None) -> None:
     """Keep a box from using the plugin NAME: the built-in way takes its place. It holds at once, and after restarts.
 
-    A hash that Key_Shared subscriptions go by cannot be disabled.
+    A hash that Key_Shared subscriptions go by cannot be disabled. One that is disabled, and that keySharedHashing or a
+    subscription's property names, is told to those who subscribe: they are refused.
 
     \b
     Exit codes:
       0  it is disabled
+      2  it is built in, or plugins of several kinds have the name
+      3  there is none of that name
       4  subscriptions go by it
+      5  who asks may not: it takes a superuser
       6  no box answers
 
     \b
