@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.admin import ending_of, with_admin
-from pulsarbox.cli.exits import Misused, NotThere
+from pulsarbox.cli.admin import with_admin
+from pulsarbox.cli.exits import Misused, NotThere, ending
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, output_options, show
 from pulsarbox.cli.writing import carry_out, confirm, dry_run_option, yes_option
@@ -101,7 +101,7 @@ def _found(admin: "Admin", filter_text: str) -> list[dict[str, Any]]:
     except Refused as error:
         if error.status == 400:
             raise click.BadParameter(str(error).removeprefix("filter: "), param_hint="--filter") from None
-        raise ending_of(error) from None
+        raise ending(error) from None
     if not rows:
         raise NotThere(f"no client for whom it holds: {filter_text}")
     return rows

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli import completing
-from pulsarbox.cli.exits import InTheWay, Misused, NotThere
+from pulsarbox.cli.exits import InTheWay, Misused, NotThere, run
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.plugin_options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.target import Target, admin_options, late_admin_options
@@ -248,7 +248,7 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
     """
     from pulsarbox.cli.plugins_known import switched
 
-    switched(admin, name, kind, plugins_directory(plugins_dir), on=True)
+    run(switched, admin, name, kind, plugins_directory(plugins_dir), on=True)
 
 
 @plugins.command()
@@ -278,7 +278,7 @@ def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None
     """
     from pulsarbox.cli.plugins_known import switched
 
-    switched(admin, name, kind, plugins_directory(plugins_dir), on=False)
+    run(switched, admin, name, kind, plugins_directory(plugins_dir), on=False)
 
 
 def _say_of(found: dict[str, Any]) -> None:
