@@ -279,6 +279,11 @@ class MetaEnvironment:
                 for key, value in cursor
             ]
 
+    def dictionary_sizes(self) -> dict[int, int]:
+        """The bytes of each dictionary."""
+        with self._env.begin(buffers=True) as txn, txn.cursor(db=self._dictionaries) as cursor:
+            return {DICTIONARY_KEY.unpack(key)[0]: len(value) - DICTIONARY_HEAD.size for key, value in cursor}
+
     def last_dictionary(self) -> int:
         """The last number that was given to one."""
         with self._env.begin() as txn:

@@ -14,10 +14,11 @@ import lmdb
 from pulsarbox.errors import PersistenceError
 from pulsarbox.plugins.compression.wire import CodecMissing
 from pulsarbox.storage import repacking
+from pulsarbox.storage.compressed_topics import CompressedTopic, by_owner, topics_of
 from pulsarbox.storage.engine import Checkpoint, Choice, Choose, Compressing, Reclaimed, Rows
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.meta import Content
-from pulsarbox.storage.repacking import DamagedSource, Packer
+from pulsarbox.storage.repacking import LEARN_FROM, DamagedSource, Packer
 from pulsarbox.storage.unpacking import Codecs
 from pulsarbox.storage.volume import disk_bytes, is_damage
 from pulsarbox.storage.volume_set import VolumeSet
@@ -40,6 +41,7 @@ class Policy(NamedTuple):
     """Volumes of whose file less than this is alive."""
     bytes_per_second: int
     """0: as fast as it goes."""
+    learn_from: int = LEARN_FROM
 
 
 class Reclaimer:
@@ -52,7 +54,10 @@ class Reclaimer:
         self._codecs = codecs
         self._rows = rows
         self._closing = threading.Event()
-        self._packer = Packer(volumes, codecs, policy.bytes_per_second, self._closing)
+        self._packer = Packer(volumes, codecs, policy.bytes_per_second, policy.learn_from, self._closing)
+        self.compressed: tuple[CompressedTopic, ...] = ()
+        """What compressing has done for each topic; replaced as a whole."""
+        self._count_again = True
         self._generation = 0
         """Of the choices by which these were judged."""
         self._judged: set[int] = set()
@@ -82,6 +87,7 @@ class Reclaimer:
         """A checkpoint was written."""
         self._mark = checkpoint.position
         if checkpoint.dropped:
+            self._count_again = bool(self.compressed)
             self._note_dropped(checkpoint.dropped)
 
     def stop(self) -> None:
@@ -110,7 +116,10 @@ class Reclaimer:
         if done is None and compressing is not None and (sources := self._to_compress(contents, compressing)):
             done = self._pack_and_remove("compressed", sources, contents, compressing)
         if done is None:
+            self._count_compressed()
             self._ask_for_a_roll()
+        elif done.what != "sealed":
+            self._count_again = True
         return done
 
     def _contents(self) -> dict[int, Content]:
@@ -250,6 +259,16 @@ class Reclaimer:
         self._remove(emptied, "source removed")
         after = self._disk_bytes([number, *set(sources).difference(emptied)])
         return Reclaimed(what, tuple(map(volumes.directory.name, sources)), before, after)
+
+    def _count_compressed(self) -> None:
+        if not self._count_again:
+            return
+        with self._volumes.metas.using(0) as meta:
+            names = {tag: name for (tag, _), name in meta.needs().items()}
+            given = [(ledger, tag, number, usage) for (_, ledger, tag, number), usage in meta.usage().items()]
+            sizes = meta.dictionary_sizes()
+        self.compressed = topics_of(given, by_owner(self._rows.get), names, sizes)
+        self._count_again = False
 
     # What is to be compressed
 

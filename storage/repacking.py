@@ -30,7 +30,7 @@ STEP_BYTES: Final = 48 << 20
 _SLICE: Final = 16 << 20
 _SLICE_COMPRESSED: Final = 4 << 20
 """What is copied, or compressed, between two syncs."""
-_LEARN_FROM: Final = 128 << 10
+LEARN_FROM: Final = 128 << 10
 """Live bytes of a topic in one step from which on it may get a dictionary of its own."""
 _LEARNERS_MAX: Final = 64
 _SAMPLED_MAX: Final = 16 << 20
@@ -83,8 +83,12 @@ class _Span:
 class Packer:
     """Packs; the housekeeper's thread alone uses it."""
 
-    def __init__(self, volumes: VolumeSet, codecs: Codecs, bytes_per_second: int, closing: threading.Event) -> None:
+    def __init__(
+        self, volumes: VolumeSet, codecs: Codecs, bytes_per_second: int, learn_from: int, closing: threading.Event
+    ) -> None:
         """``bytes_per_second``: 0 for as fast as it goes. ``closing`` ends a step that is under way."""
+        self.learn_from = learn_from
+        """LEARN_FROM; tests have less."""
         self._volumes = volumes
         self._codecs = codecs
         self._rate = bytes_per_second
@@ -220,7 +224,7 @@ class _Work:
             if choice is not None:
                 expected[choice] = expected.get(choice, 0) + span.stretch.bytes
         largest = sorted(expected, key=lambda choice: (-expected[choice], choice))[:_LEARNERS_MAX]
-        samples: dict[Choice, list[bytes]] = {one: [] for one in largest if expected[one] >= _LEARN_FROM}
+        samples: dict[Choice, list[bytes]] = {one: [] for one in largest if expected[one] >= self._packer.learn_from}
         if samples:
             self._gather(samples)
         for choice, found in samples.items():

@@ -55,7 +55,7 @@ def environment_of(env: "lmdb.Environment") -> Environment:
 
 
 def _pages(stat: Any) -> int:
-    return int(stat["branch_pages"]) + int(stat["leaf_pages"]) + int(stat["overflow_pages"])
+    return int(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
 
 
 def _readers(text: str, last: int) -> list[dict[str, int]]:

@@ -13,13 +13,14 @@ from textual.screen import Screen
 
 from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY
 from pulsarbox.tui.dialogs import Question, Reading
-from pulsarbox.tui.feed import Feed, Snapshot, Trouble, aside
+from pulsarbox.tui.feed import Feed, Query, Snapshot, Trouble, aside
 from pulsarbox.tui.keeping import Kept
 from pulsarbox.tui.places import instant, now_ms
 from pulsarbox.tui.themes import DARK, OURS
 
 INTERVAL: Final = 0.5
 """Seconds between two questions: twice a second is as fast as eyes are."""
+_VITALS_SECONDS: Final = 2.0
 INTERVAL_MIN: Final = 0.1
 INTERVAL_MAX: Final = 60.0
 
@@ -113,6 +114,7 @@ class Top(App[None]):
         self._given_read_only = read_only
         self._first = place
         self._step = 0
+        self._vitals_asked = False
 
     def on_mount(self) -> None:
         """Themes, keys and the first screen."""
@@ -125,6 +127,7 @@ class Top(App[None]):
             self.set_keymap({str(name).replace(" ", "-"): str(key) for name, key in keys.items()})
         if self._first != self.current_mode:
             self.switch_mode(self._first)
+        self.set_interval(_VITALS_SECONDS, self._ask_vitals)
         if self.kept.problem:
             self.notify(self.kept.problem, severity="warning", markup=False)
 
@@ -140,6 +143,22 @@ class Top(App[None]):
         self.vitals.update(told)
         self.vitals["virtualClock"] = snapshot.virtual_clock
         self.read_only = self._given_read_only or snapshot.read_only
+
+    def _ask_vitals(self) -> None:
+        """The line at the top goes on while other screens than the overview are seen."""
+        screen: Any = self.screen
+        busy = self.paused or self.at is not None or getattr(screen, "place", "") in ("", "overview")
+        if not busy and not self._vitals_asked:
+            self._vitals_asked = True
+            self.run_worker(self._learn_vitals(), group="vitals")
+
+    async def _learn_vitals(self) -> None:
+        try:
+            self.learn(await aside(lambda: self.feed.view(Query("overview", limit=1))))
+        except Trouble:  # the screen says so itself
+            pass
+        finally:
+            self._vitals_asked = False
 
     def go(self, name: str) -> None:
         """To a screen that has a key; what was opened there before stays open behind it."""

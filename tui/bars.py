@@ -126,7 +126,7 @@ def vitals(label: str, totals: Mapping[str, Any], width: int) -> list[Part]:
         ("backlog", totals.get("backlog"), figures.count),
         ("p99", totals.get("p99"), figures.milliseconds),
         ("mem", totals.get("memory"), figures.size),
-        ("up", totals.get("uptime"), figures.seconds),
+        ("up", totals.get("uptime"), lambda value: figures.seconds(value / 1000)),
     ]
     for word, value, form in told[: 3 if width < 100 else 6]:
         if value is not None:

@@ -51,6 +51,11 @@ def _line(value: Any, row: dict[str, Any], width: int) -> Cell:
     return (text if len(text) <= width else f"{text[: width - 1]}…"), look
 
 
+def _message(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """An id, without what says that it is of no partition and no batch."""
+    return shortened(str(value or figures.NOTHING).removesuffix(":-1").removesuffix(":-1"), width), PLAIN
+
+
 def _progress(value: Any, row: dict[str, Any], width: int) -> Cell:
     text, look = _share(value, row, width)
     return text, look if value is None else PLAIN
@@ -86,6 +91,8 @@ _GRAVE: Final = {
 def _cause(value: Any, row: dict[str, Any], width: int) -> Cell:
     if not value or value in ("end-of-log", "none"):
         return figures.NOTHING, "dim"
+    if figures.keeps_up(row):
+        return "in flight", "dim"
     word = str(value)
     return shortened(word.replace("-", " "), width), _GRAVE.get(word.lower().replace("_", "-"), PLAIN)
 
@@ -146,6 +153,7 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
     "text": _text,
     "line": _line,
     "topic": _topic,
+    "message": _message,
     "progress": _progress,
     "count": _plain(figures.count),
     "rate": _plain(figures.rate),

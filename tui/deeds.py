@@ -180,12 +180,13 @@ _TOPICS: Final = (
 _CLIENTS: Final = (
     Deed(
         "client kick",
-        "Close the client's connection; a client that works comes back",
+        "Let the client go; one that works comes back",
         ("client",),
-        lambda row, values: ["client", "kick", str(row.get("connection"))],
-        lambda row, values: [Request("POST", f"/pulsarbox/v1/clients/{quoted(str(row.get('connection')))}/kick")],
-        lambda row: f"{row.get('connection')} ({row.get('address')})",
-        "What its consumers have not acknowledged goes to others.",
+        lambda row, values: ["client", "kick", str(row.get("id")), "--yes"],
+        lambda row, values: [Request("POST", f"/pulsarbox/v1/clients/{quoted(str(row.get('id')))}/kick")],
+        lambda row: f"{row.get('kind')} {row.get('name') or ''} ({row.get('address')})".replace("  ", " "),
+        "A producer or consumer alone, of a connection all. What is not acknowledged goes to others.",
+        fits=lambda row: row.get("id") is not None,
     ),
 )
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_FLAT: Final = 0.7
 NOTHING: Final = "-"
 
 
@@ -133,17 +134,25 @@ def trend(values: Sequence[float | None] | None, width: int) -> str:
     if not values:
         return " " * width
     shown = [value or 0.0 for value in values[-width:]]
-    low, high = min(shown), max(shown)
-    if high <= low:
+    high = max(shown)
+    low = min(*shown, _FLAT * high)  # what hardly moves shall not look wild
+    if high <= min(shown):
         return (_BLOCKS[0] * len(shown)).rjust(width)
     step = (len(_BLOCKS) - 1) / (high - low)
     return "".join(_BLOCKS[round((value - low) * step)] for value in shown).rjust(width)
+
+
+def keeps_up(row: dict[str, Any]) -> bool:
+    """Whether a backlog is no more than what goes out in two seconds: it is on its way, and nothing stands."""
+    return 0 < (row.get("backlog") or 0) <= 2 * (row.get("outRate") or 0)
 
 
 def drain(row: dict[str, Any]) -> str:
     """How long until a backlog is gone: ``never`` in words where it grows, nothing where there is none."""
     if not row.get("backlog"):
         return NOTHING
+    if keeps_up(row):
+        return "now"
     value = row.get("drain")
     if value is None and (row.get("delayed") or 0) >= row["backlog"]:
         return "when due"

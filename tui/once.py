@@ -10,6 +10,7 @@ from pulsarbox.tui import figures
 from pulsarbox.tui.app import Top
 from pulsarbox.tui.columns import KINDS, TO_THE_RIGHT, Column
 from pulsarbox.tui.feed import Feed, Query, Trouble
+from pulsarbox.tui.lists import chosen, passing_of
 from pulsarbox.tui.views import VIEWS
 
 SECONDS_MAX = 20.0
@@ -24,10 +25,33 @@ def asked(
     by, descending = (sort.removeprefix("-"), not sort.startswith("-")) if sort else (None, True)
     if by is None and known is not None:
         by, descending = known.sort, known.descending
-    told = feed.ask("GET", Query(view, by, descending, 0, limit, passing, at).target)
+    query = Query(view, by, descending, 0, limit, passing, at)
+    if view in _LISTS:
+        return _listed(feed, query)
+    told = feed.ask("GET", query.target)
     if not isinstance(told, dict):
         raise Trouble("the answer is no view: is this the Admin API of a box?", 502)
     return told
+
+
+def _listed(feed: Feed, query: Query) -> dict[str, Any]:
+    """The same of what the box tells as a list."""
+    path, member = _LISTS[query.view]
+    told = feed.ask("GET", path)
+    rows = told.get(member) if isinstance(told, dict) else told
+    if not isinstance(rows, list):
+        raise Trouble("the answer is no list: is this the Admin API of a box?", 502)
+    found = chosen(query, rows, passing_of(VIEWS[query.view], query.filter))
+    return {
+        "view": query.view,
+        "total": found.total,
+        "matching": found.matching,
+        "rows": [dict(row) for row in found.rows],
+    }
+
+
+_LISTS = {"events": ("/pulsarbox/v1/events?limit=5000", "events"), "jobs": ("/pulsarbox/v1/jobs", "jobs")}
+"""Path, and the member that the rows are."""
 
 
 def as_json(document: Mapping[str, Any]) -> str:
@@ -72,12 +96,14 @@ def _total(name: str, value: Any) -> str:
     if name in ("p50", "p99"):
         return figures.milliseconds(value)
     if name == "uptime":
-        return figures.seconds(value)
+        return figures.seconds(value / 1000)
+    if name == "started":
+        return figures.instant(value)
     if name.endswith("Rate"):
         return f"{figures.rate(value)}/s"
     if name.endswith("Bytes"):
         return f"{figures.size(value)}/s"
-    if name in ("memory", "diskUsed", "diskFree"):
+    if name in ("memory", "size", "diskUsed", "diskFree"):
         return figures.size(value)
     return figures.count(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 

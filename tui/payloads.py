@@ -28,7 +28,8 @@ def lines_of(row: Mapping[str, Any], form: str = "auto") -> list[str]:
     """The payload in lines."""
     payload = payload_of(row)
     if payload is None:
-        return ["(null: a tombstone)" if not row.get("encrypted") else "(encrypted)"]
+        reason = row.get("damaged") or row.get("closed")
+        return [f"({clean(str(reason))})" if reason else "(null: a tombstone)"]
     decoded = row.get("decoded")
     if form == "hex":
         lines = _hex(payload[:SHOWN_MAX])

@@ -61,15 +61,33 @@ def _job(kind: str, row: Row, values: Values) -> list[Request]:
     return [Request("POST", JOBS, asked)]
 
 
+def _edit_words(text: str) -> list[str]:
+    """A change as options; nothing where it cannot be read yet."""
+    try:
+        edit = edit_of(text) or {}
+    except Wrong:
+        return []
+    words = []
+    for name, value in (edit.get("setProperties") or {}).items():
+        words += ["--set", f"{name}={value}"]
+    for name in edit.get("removeProperties") or ():
+        words += ["--unset", str(name)]
+    for key in ("key", "payload"):
+        if key in edit:
+            words += [f"--{key}", str(edit[key])]
+    return words
+
+
 def _words(verb: str, row: Row, values: Values) -> list[str]:
     words = ["dlq", verb, short(row)]
     wanted = _wanted(row, values)
     if wanted:
         words += ["--filter", wanted]
     if verb == "replay":
-        for name, option in (("rate", "--rate"), ("to", "--to"), ("edit", "--edit")):
+        for name, option in (("rate", "--rate"), ("to", "--to")):
             if values.get(name, "").strip():
                 words += [option, values[name].strip()]
+        words += _edit_words(values.get("edit", ""))
     words += ["--dry-run"] if values.get("dry_run") == "yes" else ["--yes"] if verb == "drop" else []
     return words
 

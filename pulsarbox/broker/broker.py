@@ -156,6 +156,7 @@ class Broker:
         """
         self.connections_made += 1
         cnx = self._cnx_of(self, outbox, address, now)
+        cnx.number = self.connections_made
         cnx.reached, cnx.listener = reached, listener
         cnx.secure, cnx.certificate = secure, certificate
         self.cnxs[cnx] = None

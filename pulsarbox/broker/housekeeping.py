@@ -8,25 +8,28 @@ when a volume may have been closed.
 import logging
 from typing import Final
 
+from pulsarbox.broker.at_rest import AtRest
 from pulsarbox.broker.events import Events
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.storage.engine import Checkpoint, Engine, Reclaimed
+from pulsarbox.storage.engine import Checkpoint, Compressing, Engine, Reclaimed
 from pulsarbox.storage.recovery import Store
 
 log = logging.getLogger(__name__)
 
 
 class Reclaim:
-    """The chore of one step of giving disk back."""
+    """The chore of one step of giving disk back; ``compressing``: what is to be compressed with it."""
+
+    def __init__(self, compressing: Compressing | None = None) -> None:
+        self.compressing = compressing
 
 
 class CheckRoom:
     """The chore of finding out whether there is room for messages again."""
 
 
-RECLAIM: Final = Reclaim()
 CHECK_ROOM: Final = CheckRoom()
 Chore = Checkpoint | Reclaim | CheckRoom
 
@@ -46,6 +49,8 @@ class Housekeeping:
     """Which chore is next."""
 
     def __init__(self, store: Store, settings: Settings, timers: Timers, events: Events) -> None:
+        self.at_rest: AtRest | None = None
+        """What is to be compressed; None for nothing."""
         self._store = store
         self._events = events
         self._timers = timers
@@ -146,6 +151,8 @@ class Housekeeping:
         self._said_by = position
         self._committed = self._asked = False
         self._made_at = self._written
+        if self.at_rest is not None:
+            self.at_rest.made()
 
     def committed(self, position: int) -> None:
         """The batch at ``position`` is committed, or there is nothing to be said in it."""
@@ -186,7 +193,7 @@ class Housekeeping:
             self._under_way = CHECK_ROOM
         elif self._reclaim:
             self._reclaim = False
-            self._under_way = RECLAIM
+            self._under_way = Reclaim(None if self.at_rest is None else self.at_rest.compressing())
         return self._under_way
 
     def done(self, chore: Chore, now: Now, error: Exception | None, reclaimed: Reclaimed | None) -> None:
@@ -220,6 +227,8 @@ class Housekeeping:
             self._covered = self._made_at
             self._taken = None
             self._store.catalog.stored()
+            if self.at_rest is not None:
+                self.at_rest.stored()
             self._reclaim = True
         self._judge()
 
@@ -229,7 +238,7 @@ def carry_out(chore: Chore, engine: Engine) -> Reclaimed | None:
     if isinstance(chore, Checkpoint):
         engine.checkpoint(chore)
     elif isinstance(chore, Reclaim):
-        return engine.reclaim()
+        return engine.reclaim(chore.compressing)
     else:
         engine.check_room()
     return None

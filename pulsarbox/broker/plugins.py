@@ -23,6 +23,8 @@ from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, key_
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import ConsumerAssignError
+from pulsarbox.plugins.compression.guarded import GuardedCompression
+from pulsarbox.plugins.compression.rest import NONE
 from pulsarbox.plugins.contracts import Choose as Partition
 from pulsarbox.plugins.contracts import Producing
 from pulsarbox.plugins.guard import Guard, Trouble
@@ -226,6 +228,28 @@ class Plugins:
     def replace_hash(self, name: str, instead: Hash) -> None:
         """What goes by a hash that cannot be had goes by another one."""
         self._hashes[name] = instead
+
+    # Codecs
+
+    def codec(self, kind: str, name: str) -> Any:
+        """The codec of that name for what stands on the disk, with its guard. Raises PluginError.
+
+        Other threads ask as well; that two of them load the same one does no harm.
+        """
+        if name in built_in(kind):
+            return get(kind, name)
+        return GuardedCompression(self._loaded(kind, name, at_once=True), self._guard(kind, name))
+
+    def require_codec(self, name: str) -> None:
+        """Raise PluginError where entries cannot be compressed with a codec on the disk."""
+        if name == NONE:
+            return
+        if ("compression", name) in self.disabled:
+            raise PluginError(f"it is disabled: pulsarbox plugins enable {name}")
+        if name in built_in("compression"):
+            get("compression", name)
+        elif self._loaded("compression", name, at_once=True).rest_tag is None:
+            raise PluginError("it is not for use on the disk: it has no rest_tag")
 
     # Consumers
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pulsarbox.broker.topics import Topics
     from pulsarbox.storage.recovery import Store
 
-WATCHED_A_SECOND: Final = 2500
+WATCHED_A_SECOND: Final = 1500
 """Things that are looked at a second while somebody is watching, at most; a thing is a topic or a subscription."""
 UNWATCHED_A_SECOND: Final = 1000
 WATCHED_SECONDS: Final = 15.0
@@ -40,7 +40,7 @@ class Samples:
         self.topics: dict[Topic, TopicSample] = {}
         """Those that are."""
         self.totals = Totals()
-        """As of the last whole pass."""
+        """Of topics in memory; rates as of the last whole pass."""
         self.passes = 0
         """How many there were."""
         self.passed_at = Now(0.0, 0)
@@ -49,7 +49,8 @@ class Samples:
         """Those that have gone since the pass began."""
         self._pass: Iterator[None] | None = None
         self._watched_at = -WATCHED_SECONDS
-        self._passing = Totals()
+        self._rates = Totals()
+        """Of the pass that is under way."""
         self._passing_bytes = 0
         self._now = self.passed_at
         self.series = Series(("publishRate", "deliverRate", "backlog", "p99"))
@@ -96,7 +97,7 @@ class Samples:
             if not self.due(now):
                 return True
             self._pass = self._looks(list(self._all))
-            self._passing = Totals()
+            self._rates = Totals()
             self._passing_bytes = 0
             self._left.clear()
         self._now = now
@@ -109,12 +110,17 @@ class Samples:
         found: dict[Topic, TopicSample] = {}
         for topic in topics:
             sample = before.get(topic) or TopicSample(str(topic.name), topic.name.namespace, self._now.monotonic, topic)
-            self._passing_bytes += sample.look(self._now.monotonic)
-            self._passing.add(sample)
+            more = sample.look(self._now.monotonic)
+            if more is not None or sample.counted is None:
+                self._passing_bytes += more or 0
+                self._rates.add_rates(sample)
+                self.totals.count(sample)
             found[topic] = sample
             yield
         for topic in self._left:
-            found.pop(topic, None)
+            gone = found.pop(topic, None)
+            if gone is not None and gone.counted is not None:
+                self.totals.uncount(gone)
         for topic, sample in found.items():
             if topic not in before:
                 self.stored.came(sample.name)
@@ -122,15 +128,19 @@ class Samples:
 
     def _end(self, found: "dict[Topic, TopicSample]") -> None:
         seconds = self._now.monotonic - self.passed_at.monotonic
-        if self.passes and seconds > 0:
-            self._passing.deliver_bytes = self._passing_bytes / seconds
-        self.topics, self.totals = found, self._passing
+        totals, rates = self.totals, self._rates
+        totals.publish_rate, totals.publish_bytes = rates.publish_rate, rates.publish_bytes
+        totals.deliver_rate = rates.deliver_rate
+        totals.deliver_bytes = self._passing_bytes / seconds if self.passes and seconds > 0 else 0.0
+        self.topics = found
         self.passes += 1
         self.passed_at = self._now
         self._pass = None
 
     def _has_left(self, topic: "Topic") -> None:
         """A topic is not in memory any more."""
-        self.topics.pop(topic, None)
+        gone = self.topics.pop(topic, None)
+        if gone is not None and gone.counted is not None:
+            self.totals.uncount(gone)
         self._left.add(topic)
         self.stored.changed(str(topic.name))

@@ -90,9 +90,11 @@ class StoredSamples:
 
     def _look_at(self, name: str) -> None:
         self.came(name)
+        if self._topics.in_memory(name):
+            return
         parsed = parse_topic(name)
         row = self._store.catalog.get(topic_key(name))
-        if row is None or self._topics.loaded(parsed) is not None:
+        if row is None:
             return
         was_there = row["id"] in self._store.topics
         stored = self._store.topic(name)
@@ -100,7 +102,7 @@ class StoredSamples:
         found = self.topics[name] = _sample_of(stored, name, parsed.namespace)
         if for_dead_letters(parsed, row):
             found.stored_letters = letters_of(stored)
-        self.totals.add(found)
+        self.totals.count(found)
         if not was_there:
             self._store.forget(stored)  # it was looked at and is what it was: there is nothing to be written
 
@@ -108,7 +110,7 @@ class StoredSamples:
         """A topic is in memory now, or is no more."""
         gone = self.topics.pop(name, None)
         if gone is not None:
-            self.totals.add(gone, -1)
+            self.totals.uncount(gone)
 
 
 def _sample_of(stored: "StoredTopic", name: str, namespace: str) -> TopicSample:

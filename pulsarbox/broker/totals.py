@@ -1,8 +1,12 @@
 """Numbers of many topics together."""
 
 from dataclasses import dataclass, fields
+from typing import Final
 
 from pulsarbox.broker.topic_samples import TopicSample
+
+COUNTS: Final = ("topics", "subscriptions", "backlog", "unacked", "size", "letters")
+"""What a topic adds that is counted; the rest are rates."""
 
 
 @dataclass(slots=True)
@@ -11,37 +15,44 @@ class Totals:
 
     topics: int = 0
     subscriptions: int = 0
-    producers: int = 0
-    consumers: int = 0
     backlog: int = 0
+    """Messages, as ``unacked`` and ``letters``."""
     unacked: int = 0
     size: int = 0
     letters: int = 0
-    """Messages in topics for dead letters."""
+    """In topics for dead letters."""
     publish_rate: float = 0.0
     publish_bytes: float = 0.0
     deliver_rate: float = 0.0
     deliver_bytes: float = 0.0
 
-    def add(self, topic: TopicSample, sign: int = 1) -> None:
-        """One topic more; with -1 one less of those that are not in memory, which have no rates."""
-        self.topics += sign
-        self.subscriptions += sign * len(topic.subscriptions)
-        self.backlog += sign * topic.backlog
-        self.size += sign * topic.size
-        letters = topic.letters
-        if letters is not None:
-            self.letters += sign * letters.messages
-        if topic.topic is None:
+    def count(self, topic: TopicSample) -> None:
+        """Bring what the topic adds to the counts up to date, if anything of it is other than it was."""
+        counts = topic.counts()
+        if counts == topic.counted:
             return
-        self.producers += topic.producers
+        before = topic.counted or (0,) * len(COUNTS)
+        topic.counted = counts
+        for name, new, old in zip(COUNTS, counts, before, strict=True):
+            setattr(self, name, getattr(self, name) + new - old)
+
+    def uncount(self, topic: TopicSample) -> None:
+        """The topic is not among them any more."""
+        counted, topic.counted = topic.counted, None
+        for name, count in zip(COUNTS, counted or (0,) * len(COUNTS), strict=True):
+            setattr(self, name, getattr(self, name) - count)
+
+    def add_rates(self, topic: TopicSample) -> None:
+        """What the topic does now."""
         self.publish_rate += topic.in_rate
         self.publish_bytes += topic.bytes_in_rate
         self.deliver_rate += topic.out_rate
-        for each in topic.subscriptions.values():
-            self.unacked += each.unacked
-            if each.subscription is not None:
-                self.consumers += len(each.subscription.consumers)
+
+    def add(self, topic: TopicSample) -> None:
+        """One topic more, of some that are summed up once."""
+        for name, count in zip(COUNTS, topic.counts(), strict=True):
+            setattr(self, name, getattr(self, name) + count)
+        self.add_rates(topic)
 
     def plus(self, other: "Totals") -> "Totals":
         """Both together."""

@@ -51,11 +51,6 @@ def _hashing(plugin: Any, name: str, seconds: float) -> Iterator[Row]:
 
 
 def _routing(plugin: Any, name: str, seconds: float) -> Iterator[Row]:
-    if not hasattr(plugin, "open"):
-        choice = _guard("routing", name).consumers(plugin.choose, _fails)
-        ready = [Standing(f"c{i}", 1000, i) for i in range(10)]
-        yield _nanos("one of 10 consumers", name, seconds, choice, ready)
-        return
     if hasattr(plugin, "divide"):
         divided = Divided(plugin)
         divided.come(0)
@@ -63,6 +58,11 @@ def _routing(plugin: Any, name: str, seconds: float) -> Iterator[Row]:
         yield _nanos(
             "consumer of a slot", name, seconds, _guard("routing", name).decided, divided.selector.select, 4711
         )
+        return
+    if not hasattr(plugin, "open"):
+        choice = _guard("routing", name).consumers(plugin.choose, _fails)
+        ready = [Standing(f"c{i}", 1000, i) for i in range(10)]
+        yield _nanos("one of 10 consumers", name, seconds, choice, ready)
         return
     choose = _guard("routing", name).partitions(opened(plugin), _fails)
     for what, key in (("with a key", b"order-4711"), ("without one", None)):

@@ -132,6 +132,11 @@ class Admin:
         found: dict[str, dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/policies{path}")
         return found
 
+    def own_policy(self, method: str, of: TopicName | str, word: str, value: Any = None) -> Any:
+        """Show, set or take away a policy of a topic, or of ``tenant/namespace``, that only a box knows."""
+        path = path_of(of) if isinstance(of, TopicName) else f"/{quoted(*of.split('/'))}"
+        return self._ask(method, f"/pulsarbox/v1/policies{path}/{word}", value)
+
     # Dead letters: of a box only
 
     def dead_letter_policy(

@@ -166,6 +166,8 @@ class Watch:
             self._start()
 
     def _start(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return  # a codec that the housekeeper needs: its calls are none that are watched
         signal.signal(signal.SIGALRM, self._look)
         signal.siginterrupt(signal.SIGALRM, False)
         signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)

@@ -19,7 +19,7 @@ from tests.unit.broker.playbook import Box, Client
 
 TOPICS: Final = ("persistent://public/default/a", "persistent://public/default/b")
 SUBSCRIPTIONS: Final = ("s", "t")
-SETTINGS: Final[dict[str, Any]] = {"managedLedgerMaxEntriesPerLedger": 12}
+SETTINGS: Final[dict[str, Any]] = {"managedLedgerMaxEntriesPerLedger": 12, "compressionAtRest": "zstd"}
 KEYS: Final = 7
 STEP_ENTRIES: Final = 10
 """Of a compaction: its commits are to be many."""
@@ -43,7 +43,7 @@ class CoreBox(Box):
     """A broker on a data directory."""
 
     def __init__(self, path: Path, options: dict[str, Any], told: Callable[[Reclaimed], None] | None = None) -> None:
-        self.lmdb = TellingEngine(path, **options)
+        self.lmdb = TellingEngine(path, learn_from_bytes=4 << 10, **options)
         self.lmdb.told = told
         self.engine = self.lmdb  # type: ignore[assignment]
         self.auto = True

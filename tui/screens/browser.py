@@ -74,8 +74,10 @@ class Browser(ViewScreen):
         self.messages: list[Row] = []
         self.following = False
         self.form = "auto"
-        self.more = (True, True)
-        """Whether there is more before and behind what is here."""
+        self.around: tuple[str | None, str | None] = (None, None)
+        """Where reading goes on, before and behind what is here; None where nothing can be."""
+        self.ended = False
+        """What is here reaches to the end."""
         self._wish: Wish | None = Wish(start, start == "earliest", True)
 
     def body(self) -> ComposeResult:
@@ -97,8 +99,8 @@ class Browser(ViewScreen):
     def load(self) -> Callable[[], Any]:
         """What is wished for; where one follows, what has come since."""
         wish = self._wish
-        if wish is None and self.following and self.messages:
-            wish = Wish(str(self.messages[-1]["id"]), True, False)
+        if wish is None and self.following and self.around[1] is not None:
+            wish = Wish(self.around[1], True, False)
         if wish is None:
             return lambda: None
         asked = {
@@ -106,8 +108,6 @@ class Browser(ViewScreen):
             "direction": "forward" if wish.forward else "backward",
             "limit": str(wish.last or PAGE),
         }
-        if not wish.is_new and wish.forward:
-            asked["after"] = "true"
         if self.filter:
             asked["filter"] = self.filter
         if self.subscription:
@@ -132,15 +132,25 @@ class Browser(ViewScreen):
         if wish == self._wish:
             self._wish = None
         found = [_row(each, self.topic) for each in told.get("messages") or ()]
-        before, behind = bool(told.get("earlier")), bool(told.get("later"))
+        before, behind, ended = told.get("previous"), told.get("next"), bool(told.get("ended"))
         if wish.is_new:
-            self.messages, self.more = found, (before, behind)
+            self.messages, self.around = found, (before, behind)
+            self.ended = ended or not wish.forward
         elif wish.forward:
-            self.messages = (self.messages + found)[-HELD_MAX:]
-            self.more = (self.more[0] or len(self.messages) == HELD_MAX, behind)
+            dropped = max(len(self.messages) + len(found) - HELD_MAX, 0)
+            self.messages = (self.messages + found)[dropped:]
+            self.around = (str(self.messages[0]["id"]) if dropped else self.around[0], behind)
+            self.ended = ended
         else:
+            dropped = max(len(self.messages) + len(found) - HELD_MAX, 0)
             self.messages = (found + self.messages)[:HELD_MAX]
-            self.more = (before, self.more[1] or len(self.messages) == HELD_MAX)
+            self.around = (before, str(self.messages[-1]["id"]) if dropped else self.around[1])
+            self.ended = self.ended and not dropped
+        place = behind if wish.forward else before
+        if not found and not ended and place is not None and self._wish is None:
+            # So much was looked at, and nothing passed: on.
+            self._wish = Wish(place, wish.forward, wish.is_new)
+            self.call_later(self.ask_again)
         self._list(wish, len(found))
 
     def _list(self, wish: Wish, count: int) -> None:
@@ -160,10 +170,11 @@ class Browser(ViewScreen):
         """At the edges more is read."""
         table = self.table
         if self._wish is None and self.messages and table.pointed is not None:
-            if table.at_edge(-1) and self.more[0]:
-                self.wish(Wish(str(self.messages[0]["id"]), False, False))
-            elif table.at_edge(1) and self.more[1]:
-                self.wish(Wish(str(self.messages[-1]["id"]), True, False))
+            before, behind = self.around
+            if table.at_edge(-1) and before is not None:
+                self.wish(Wish(before, False, False))
+            elif table.at_edge(1) and behind is not None:
+                self.wish(Wish(behind, True, False))
         self._tell_message()
 
     def wish(self, wish: Wish) -> None:
@@ -193,7 +204,7 @@ class Browser(ViewScreen):
 
     def told(self) -> list[Part]:
         """Where one is."""
-        state = "following" if self.following else "at the end" if not self.more[1] else ""
+        state = "following" if self.following else "at the end" if self.ended else ""
         parts: list[Part] = [(" y ", "key", "copy"), (f"{self.command_line()}  ", "dim", "copy")]
         return [*parts, (state, "good", "follow")]
 
@@ -294,7 +305,7 @@ def facts(row: Mapping[str, Any]) -> list[str]:
     lines = [f"published    {figures.instant(row.get('publishTime'))}   {by}"]
     for name, title, form in _FACTS:
         value = row.get(name)
-        if value not in (None, "", False, {}):
+        if value not in (None, "", False, {}, -1):
             lines.append(f"{title:<12} {form(value)}")
     found = row.get("properties")
     if isinstance(found, Mapping):
@@ -311,8 +322,16 @@ _FACTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("schemaVersion", "schema", str),
     ("codec", "compressed", str),
     ("encrypted", "encrypted", lambda value: "yes"),
-    ("redelivery", "sent again", str),
-    ("acknowledged", "acknowledged", lambda value: "yes" if value is True else str(value)),
+    ("partition", "partition", str),
+    ("batchSize", "in a batch of", str),
+    ("chunk", "chunk", str),
+    ("tombstone", "tombstone", lambda value: "yes"),
+    ("marker", "marker", lambda value: "yes: of a transaction, or of the broker"),
+    ("state", "state", str),
+    ("consumer", "consumer", str),
+    ("redeliveries", "sent again", str),
+    ("closed", "not opened", str),
+    ("damaged", "damaged", str),
 )
 
 

@@ -72,7 +72,7 @@ class Groups(ListScreen):
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
         """With what a job or a browser is to be about."""
         if isinstance(told, dict):
-            self.looked = (told.get("looked") or 0, told.get("total") or 0)
+            self.looked = (told.get("entries") or 0, told.get("of") or 0)
             told = told.get("groups")
         topic = real(self.topic, "topic")
         return [

@@ -9,7 +9,8 @@ from rich.text import Text
 from pulsarbox.tui import figures, views
 from pulsarbox.tui.dialogs import Reading
 from pulsarbox.tui.feed import Snapshot
-from pulsarbox.tui.screens.listed import ListScreen, chosen, told_by
+from pulsarbox.tui.lists import chosen
+from pulsarbox.tui.screens.listed import ListScreen, told_by
 from pulsarbox.tui.table import Row
 
 _AT_ONCE: Final = 500

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pulsarbox.tui.feed import Feed, Query, Row, Snapshot, Trouble
-from pulsarbox.tui.places import now_ms
+from pulsarbox.tui.feed import Feed, Snapshot, Trouble
+from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.view import ViewScreen
 
 
@@ -23,42 +23,14 @@ class ListScreen(ViewScreen):
 
     def load(self) -> Callable[[], Any]:
         """All rows, then those that pass."""
-        query, path, passes = self.query_now(), self.path(), self._passes()
+        query, path, passes = self.query_now(), self.path(), self.passes()
 
         def ask() -> Snapshot:
             return chosen(query, self.rows_in(told_by(self.top.feed, path)), passes)
 
         return ask
 
-    def _passes(self) -> Callable[[Any], bool]:
-        if not self.filter:
-            return lambda row: True
-        try:
-            return self.language().parse(self.filter, now_ms())
-        except ValueError:
-            return lambda row: True
-
 
 def told_by(feed: Feed, path: str) -> Any:
     """The answer to a GET."""
     return feed.ask("GET", path)
-
-
-def chosen(query: Query, told: list[Mapping[str, Any]], passes: Callable[[Any], bool]) -> Snapshot:
-    """As a view of the box would answer."""
-    rows = [Row(each) for each in told]
-    passing = [row for row in rows if passes(row)]
-    key = query.sort
-    if key is not None:
-        passing.sort(key=lambda row: _order(row.get(key)), reverse=query.descending)
-    part = passing[query.offset : query.offset + query.limit]
-    return Snapshot(query, total=len(rows), matching=len(passing), offset=query.offset, rows=part)
-
-
-def _order(value: Any) -> tuple[int, float, str]:
-    """Nothing, then numbers, then texts."""
-    if value is None:
-        return 0, 0.0, ""
-    if isinstance(value, bool | int | float):
-        return 1, float(value), ""
-    return 2, 0.0, str(value)

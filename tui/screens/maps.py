@@ -8,14 +8,16 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from pulsarbox.cleaning import clean
 from pulsarbox.client.admin import path_of, quoted
 from pulsarbox.tui import figures, views
 from pulsarbox.tui.bars import Part
 from pulsarbox.tui.columns import Column, short_topic
 from pulsarbox.tui.deed import short, topic_of
 from pulsarbox.tui.feed import Query, Trouble, real
+from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.screens.listed import chosen
+from pulsarbox.tui.screens.topics import quoted as text_of
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.table import Row
 
@@ -96,12 +98,10 @@ class CursorMap(TopScreen):
         text.append(
             f"mark-delete   {told.get('markDelete') or '-'}   all up to there is acknowledged\n", style="not bold"
         )
-        text.append(f"read up to    {told.get('readPosition') or '-'}\n", style="not bold")
+        text.append(f"last          {told.get('lastConfirmed') or '-'}\n", style="not bold")
         text.append(f"entries       {figures.count(told.get('entries'))}", style="not bold")
-        text.append(f"   in {len(told.get('ledgers') or ())} ledgers\n", style="not bold")
-        text.append(
-            f"gaps          {figures.count(told.get('holes'))}   not acknowledged, before what is\n\n", style="not bold"
-        )
+        text.append(f"   in {figures.count(told.get('ledgersTotal'))} ledgers\n", style="not bold")
+        text.append(f"backlog       {figures.count(told.get('backlog'))} messages\n\n", style="not bold")
         if not buckets:
             text.append("The log is empty.\n", style="not bold")
         for at in range(0, len(buckets), width):
@@ -119,7 +119,7 @@ class CursorMap(TopScreen):
         ranges = list(told.get("ranges") or ())
         if ranges:
             text.append("\nacknowledged beyond mark-delete\n", style="bold")
-            listed = "   ".join(f"{first} - {last}" if first != last else str(first) for first, last in ranges[:60])
+            listed = "   ".join(f"{ledger}:{first}-{last}" for ledger, first, last in ranges[:60])
             text.append(listed + ("   ..." if len(ranges) > 60 else "") + "\n", style="not bold")
         return text
 
@@ -143,21 +143,19 @@ def _colour(value: str) -> str:
 _STUCK: Final = views.View(
     "stuck",
     (
-        Column("key", "KEY", 16, "text", 0, grow=True, meaning="the key; of some only the hash is known"),
-        Column("hash", "HASH", 6, "count", 2, meaning="its slot"),
-        Column(
-            "state", "STATE", 9, "state", 1, meaning="stuck: something waits for it; draining: it moves; hot: most held"
-        ),
+        Column("key", "KEY", 16, "text", 0, grow=True, meaning="the key; of some only the slot is known"),
+        Column("slot", "SLOT", 6, "count", 2, meaning="the hash of the key"),
+        Column("stands", "STATE", 9, "state", 1, meaning="stuck: something waits for it; draining: it moves; busy"),
         Column("waiting", "WAITING", 8, "count", 0, meaning="messages behind the one that is held"),
         Column("unacked", "UNACKED", 8, "count", 1, meaning="sent and not acknowledged"),
-        Column("heldBy", "HELD BY", 14, "text", 0, grow=True, meaning="the consumer that has it"),
-        Column("since", "SINCE", 11, "moment", 1, meaning="since when"),
-        Column("message", "MESSAGE", 14, "text", 3, meaning="the first that is not acknowledged"),
+        Column("name", "HELD BY", 14, "text", 0, grow=True, meaning="the consumer that has it"),
+        Column("since", "SINCE", 11, "moment", 1, meaning="since when, at the earliest"),
+        Column("behind", "BEHIND", 14, "text", 3, meaning="the first message that is not acknowledged"),
     ),
-    ("state", "hash"),
+    ("slot",),
     "waiting",
-    ("key", "heldBy", "state"),
-    "No key is stuck.",
+    ("key", "name", "stands"),
+    "No key is held by anybody.",
 )
 
 
@@ -190,16 +188,18 @@ class KeyMap(ViewScreen):
         self.filter = ""
 
     def load(self) -> Callable[[], Any]:
-        """The whole map."""
-        feed, target, query = self.top.feed, _target("keys", self.row), self.query_now()
+        """The whole map, and who its consumers are: by what a client is sent away."""
+        feed, target, query, passes = self.top.feed, _target("keys", self.row), self.query_now(), self.passes()
+        mine = (
+            f"topic == {text_of(real(self.row, 'topic'))} and subscription == {text_of(real(self.row, 'subscription'))}"
+        )
 
         def ask() -> Any:
             told = feed.ask("GET", target)
             if not isinstance(told, Mapping):
                 raise Trouble("the answer is no map", 502)
-            return told, chosen(
-                Query("stuck", query.sort, query.descending, query.offset, query.limit), keys_of(told), _all
-            )
+            who = {str(row.get("name")): row for row in feed.view(Query("clients", limit=1000, filter=mine)).rows}
+            return told, chosen(query, keys_of(told, who), passes)
 
         return ask
 
@@ -207,52 +207,49 @@ class KeyMap(ViewScreen):
         """Draw both."""
         told, snapshot = answer
         self.query_one("#consumers", Static).update(self._drawn(told, max(self.size.width - 6, 20)))
-        self.table.empty = self.view.empty
-        self.table.show(snapshot.rows, snapshot.offset, snapshot.matching)
+        super().show(snapshot)
 
     def _drawn(self, told: Mapping[str, Any], width: int) -> str:
         lines = [_title(self.row), ""]
-        whole = told.get("hashRange") or 65536
-        names = [str(each.get("name")) for each in told.get("consumers") or ()]
+        whole = told.get("slots") or 65536
+        consumers = list(told.get("consumers") or ())[:_CONSUMERS]
+        names = [clean(str(each.get("name"))) for each in consumers]
         broad = min(max(map(len, names), default=0), 24)
         room = max(width - broad - 24, 10)
-        for each, name in zip(told.get("consumers") or (), names, strict=True):
+        for each, name in zip(consumers, names, strict=True):
             held = f"{figures.count(each.get('unacked')):>8} unacked"
             lines.append(f"{name[:broad]:<{broad}} {ranges_drawn(each.get('ranges') or (), whole, room)} {held}")
-        if not names:
-            lines.append("Nobody is connected.")
-        return "\n".join(lines)
+        more = (told.get("consumersTotal") or 0) - len(consumers)
+        if more > 0:
+            lines.append(f"... and {figures.count(more)} more")
+        return "\n".join(lines if names else [*lines, "Nobody is connected."])
 
     def told(self) -> list[Part]:
         """What a stuck key waits for."""
         row = self.table.pointed
-        if row is None or row.get("state") != "stuck":
+        if row is None or row.get("stands") != "stuck":
             return super().told()
-        return [
-            (
-                f" {row.get('heldBy')} has not acknowledged {row.get('message')}; x or :client kick sends it away",
-                "warn",
-                "",
-            )
-        ]
+        what = f" {row.get('name')} has not acknowledged {row.get('behind')}; x: let it go, its messages go to others"
+        return [(what, "warn", "menu")]
 
     def command_line(self) -> str:
         """Why it stands."""
         return self.line("quota", "explain", short(self.row), real(self.row, "subscription"))
 
 
-def _all(row: Any) -> bool:
-    return True
+_CONSUMERS: Final = 12
+"""Consumers whose ranges are drawn."""
 
 
-def keys_of(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The keys that something is told of, each once: stuck before draining before hot."""
+def keys_of(told: Mapping[str, Any], who: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The keys that something is told of, each once: stuck before draining before busy; with the client that has it."""
     found: dict[Any, Mapping[str, Any]] = {}
-    for state, name in (("stuck", "stuck"), ("draining", "draining"), ("hot", "hot")):
+    for name, stands in (("stuck", "stuck"), ("draining", "draining"), ("busiest", "busy")):
         for each in told.get(name) or ():
-            by = each.get("heldBy") or each.get("consumer") or each.get("from")
-            row = {**each, "state": state, "heldBy": by, "address": each.get("address") or by}
-            found.setdefault(each.get("hash"), row)
+            holder = each.get("holder") or each.get("consumer") or each.get("owner")
+            client = who.get(clean(str(holder)), {})
+            row = {"id": client.get("id"), "kind": client.get("kind"), "address": client.get("address"), **each}
+            found.setdefault(each.get("slot"), {**row, "name": holder, "stands": stands})
     return list(found.values())
 
 

@@ -67,7 +67,7 @@ class Overview(TopScreen):
                 subscription=10,
                 backlog=9,
                 change=8,
-                cause=13,
+                cause=14,
                 drain=8,
                 trend=12,
                 outRate=6,
@@ -110,9 +110,9 @@ class Overview(TopScreen):
         def ask() -> list[Snapshot | Trouble]:
             found: list[Snapshot | Trouble] = [feed.view(Query("overview", limit=0, at=at))]
             if with_tables:
-                for view, sort, limit in _TABLES:
+                for view, sort, limit, passing in _TABLES:
                     try:
-                        found.append(feed.view(Query(view.name, sort, True, 0, limit, "", at)))
+                        found.append(feed.view(Query(view.name, sort, True, 0, limit, passing, at)))
                     except Trouble as trouble:
                         if trouble.is_gone:
                             raise
@@ -129,7 +129,7 @@ class Overview(TopScreen):
         for name in ("publishRate", "deliverRate", "backlog", "p99"):
             self.query_one(f"#{name}", Graph).show(series.get(name) or (), totals.get(name))
         self.query_one("#numbers", Line).put(_numbers(totals))
-        for (view, _, _), found in zip(_TABLES, tables, strict=False):
+        for (view, _, _, _), found in zip(_TABLES, tables, strict=False):
             table = self.query_one(f"#{view.name}", Table)
             if isinstance(found, Snapshot):
                 table.empty = (
@@ -158,7 +158,12 @@ class Overview(TopScreen):
     def told(self) -> list[Part]:
         """Why that one stands."""
         row = self.pointed()
-        if row is None or not row.get("causeText") or row.get("cause") in (None, "end-of-log"):
+        if (
+            row is None
+            or not row.get("causeText")
+            or row.get("cause") in (None, "end-of-log")
+            or figures.keeps_up(dict(row))
+        ):
             return super().told()
         return [(f" {row.get('subscription')}: ", "dim", ""), (str(row["causeText"]), "warn", "")]
 
@@ -168,13 +173,13 @@ class Overview(TopScreen):
 
 
 _TABLES: Final = (
-    (views.SUBSCRIPTIONS, "backlog", _BACKLOGS),
-    (views.QUOTAS, "held", 12),
-    (views.DEAD_LETTERS, "last", 12),
+    (views.SUBSCRIPTIONS, "backlog", _BACKLOGS, "backlog > 0"),
+    (views.QUOTAS, "share", 12, "share >= 0.01 or held > 0"),
+    (views.DEAD_LETTERS, "last", 12, "messages > 0"),
 )
 _EMPTY: Final = {
     "subscriptions": "No subscription has a backlog.",
-    "quotas": "Nothing is limited.",
+    "quotas": "Nothing is near its limit.",
     "deadletters": "None.",
 }
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from pulsarbox.tui import views
+from pulsarbox.tui import figures, views
 from pulsarbox.tui.bars import Part
 from pulsarbox.tui.deed import short
 from pulsarbox.tui.feed import real
@@ -25,7 +25,7 @@ class Subscriptions(ViewScreen):
         """Why it stands, in words, and the command that says the same."""
         row = self.table.pointed
         parts = super().told()
-        if row is None or not row.get("causeText") or row.get("cause") == "end-of-log":
+        if row is None or not row.get("causeText") or row.get("cause") == "end-of-log" or figures.keeps_up(dict(row)):
             return parts
         return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]
 

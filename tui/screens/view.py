@@ -12,7 +12,6 @@ from textual import on
 from textual.app import ComposeResult
 
 from pulsarbox.cleaning import clean
-from pulsarbox.expressions import Language
 from pulsarbox.tui import figures
 from pulsarbox.tui.actions import for_row
 from pulsarbox.tui.bars import Line
@@ -20,6 +19,7 @@ from pulsarbox.tui.columns import Column
 from pulsarbox.tui.deed import default_of
 from pulsarbox.tui.dialogs import Choice, Question
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
+from pulsarbox.tui.lists import language_of, passing_of
 from pulsarbox.tui.places import now_ms
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.columns import Columns
@@ -150,7 +150,7 @@ class ViewScreen(TopScreen):
             text = f"/{text}"
         try:
             if text:
-                self.language().parse(text, now_ms())
+                language_of(self.view).parse(text, now_ms())
         except ValueError as error:
             self.top.notify(str(error), title="Filter", severity="error", timeout=8, markup=False)
             self.open_prompt("/", text)
@@ -160,16 +160,9 @@ class ViewScreen(TopScreen):
         self.table.point(0)
         self.ask_again()
 
-    def language(self) -> Language:
-        """The language of filters with this view's columns."""
-        keys = {column.key for column in self.view.columns} | set(self.view.identity)
-        # Which names there are is for the box to say: it may know more columns than are shown here.
-        return Language(
-            lambda name: lambda row: row.get(name),
-            lambda name, path: None,
-            ", ".join(sorted(keys)),
-            searched=lambda row: [str(row.get(key) or "") for key in self.view.texts],
-        )
+    def passes(self) -> Callable[[Any], bool]:
+        """The filter, for rows that are here."""
+        return passing_of(self.view, self.filter)
 
     def do_back(self) -> None:
         """Away with the filter, then back."""

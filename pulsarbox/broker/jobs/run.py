@@ -89,6 +89,8 @@ class Run:
         self._jobs = jobs
         self._core = jobs.core
         self.job = job
+        self.read_entries = READ_ENTRIES
+        self.turn_entries = TURN_ENTRIES
         self._over = False
         self._timer: Timer | None = None
         self._reading = False
@@ -209,6 +211,8 @@ class Run:
                 raise Stopped(FAILED, f"the subscription {spec.subscription} of {topic.name} was deleted")
         elif subscription.fenced:
             raise NotNow(f"the subscription {spec.subscription} is being reset")
+        elif subscription.moving:  # of a job that was cancelled just now, or as dead letters of their own
+            raise NotNow(f"what has moved from {spec.subscription} is on its way to the disk")
         elif subscription.consumers and self.job.moves:
             raise Stopped(PAUSED, f"the subscription {spec.subscription} has consumers: they would get the same")
         authorization = self._core.authorization
@@ -233,7 +237,7 @@ class Run:
             self.job.progress = Progress(progress.part + 1, NOWHERE, progress.counts)
             self._again(now.monotonic)
             return
-        last = min(at.entry_id + READ_ENTRIES, info.confirmed) - 1
+        last = min(at.entry_id + self.read_entries, info.confirmed) - 1
         if at.ledger_id == limit.ledger_id:
             last = min(last, limit.entry_id)
         unacked: dict[tuple[int, int], int] = {}
@@ -276,7 +280,7 @@ class Run:
         size, looked = 0, 0
         stopped: Stopped | NotNow | None = None
         done_before = before.counts.done
-        while self._queue and looked < TURN_ENTRIES and size < TURN_BYTES:
+        while self._queue and looked < self.turn_entries and size < TURN_BYTES:
             if job.progress.counts.done - done_before >= most:
                 break
             outcome = self._queue[0]

@@ -12,6 +12,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError
 from pulsarbox.server.http.call import Call, Later, answer
+from pulsarbox.server.http.history import recorded
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.answering import Choices, Found, answers, ready
@@ -32,7 +33,7 @@ def top(call: Call) -> Later:
     """
     name = call.path["view"]
     if call.query.get("at"):
-        raise NotFound("There is no recorded history: ask without `at` for what is now")
+        return recorded(call)
     if name == overview.NAME:
         scope = scope_of(call.query)
         return _in_turns(call, ready(call.broker, call.now), lambda _, now: _overview(call, scope, now))

@@ -126,5 +126,5 @@ DEAD_LETTERS: Final = View(
     things,
     sort="messages",
     searched=lambda topic: (topic.sample.name,),
-    refresh=lambda topic, now: topic.sample.look(now.monotonic),
+    refresh=lambda topic, now: topic.sample.refresh(now.monotonic),
 )

@@ -19,23 +19,22 @@ NAME: Final = "overview"
 def overview(broker: Broker, scope: Scope, now: Now) -> Values:
     """The members that the overview adds to an answer. Of a tenant alone there is no series."""
     if scope.prefix:
-        return {"totals": _of_topics(_within(broker, scope)) | _of_nobody(), "series": {}, "seriesStep": STEP_SECONDS}
-    totals = _of_topics(_everything(broker)) | _of_box(broker, now)
+        totals = _within(broker, scope) | dict.fromkeys(_BOX)
+        return {"totals": totals, "series": {}, "seriesStep": STEP_SECONDS}
+    samples = broker.samples
+    totals = _of_topics(samples.totals.plus(samples.stored.totals)) | _of_box(broker, now)
     return {"totals": totals, "series": broker.samples.series.values(), "seriesStep": STEP_SECONDS}
 
 
-def _everything(broker: Broker) -> Totals:
-    """Of topics in memory as of the last pass, of others as their rows have it."""
-    samples = broker.samples
-    return samples.totals.plus(samples.stored.totals)
-
-
-def _within(broker: Broker, scope: Scope) -> Totals:
+def _within(broker: Broker, scope: Scope) -> Values:
     found = Totals()
+    producers = consumers = 0
     for topic in broker.samples.every():
         if scope.holds(topic.namespace):
             found.add(topic)
-    return found
+            producers += topic.producers
+            consumers += topic.consumers
+    return _of_topics(found) | {"producers": producers, "consumers": consumers}
 
 
 def _of_topics(totals: Totals) -> Values:
@@ -49,8 +48,6 @@ def _of_topics(totals: Totals) -> Values:
         "size": totals.size,
         "topics": totals.topics,
         "subscriptions": totals.subscriptions,
-        "producers": totals.producers,
-        "consumers": totals.consumers,
         "deadLetters": totals.letters,
     }
 
@@ -59,11 +56,7 @@ _BOX: Final = (
     "connections", "p50", "p99", "throttled", "memory", "diskUsed", "diskFree", "started", "uptime", "version",
     "clusterName",
 )  # fmt: skip
-
-
-def _of_nobody() -> Values:
-    """What is of the box alone, where only a part of it is asked for."""
-    return dict.fromkeys(_BOX)
+"""Of these a tenant alone has none."""
 
 
 def _of_box(broker: Broker, now: Now) -> Values:
@@ -86,4 +79,6 @@ def _of_box(broker: Broker, now: Now) -> Values:
         __version__,
         core.settings.clusterName,
     )
-    return dict(zip(_BOX, values, strict=True))
+    producers = sum([len(cnx.producers) for cnx in broker.cnxs])
+    consumers = sum([len(cnx.consumers) for cnx in broker.cnxs])
+    return dict(zip(_BOX, values, strict=True)) | {"producers": producers, "consumers": consumers}

@@ -69,10 +69,6 @@ def _type(sample: SubscriptionSample) -> str | None:
     return TYPE_NAMES[subscription.type]
 
 
-def _consumers(sample: SubscriptionSample) -> int:
-    return len(sample.subscription.consumers) if sample.subscription is not None else 0
-
-
 def _delayed(sample: SubscriptionSample, now: Now) -> int | None:
     subscription = sample.subscription
     return subscription.delayed(now) if isinstance(subscription, Subscription) else None
@@ -87,7 +83,7 @@ COLUMNS: Final = {
     "inRate": kept(attrgetter("in_rate")),
     "outRate": kept(attrgetter("out_rate")),
     "unacked": kept(attrgetter("unacked")),
-    "consumers": kept(_consumers),
+    "consumers": kept(attrgetter("consumers")),
     "trend": Column(lambda sample, now: sample.trend),
     "oldest": Column(oldest),
     "cause": _CAUSE.column("reason"),
@@ -111,5 +107,5 @@ SUBSCRIPTIONS: Final = View(
     _things,
     sort="backlog",
     searched=lambda sample: (sample.topic.name, sample.name),
-    refresh=lambda sample, now: sample.look(now.monotonic),
+    refresh=lambda sample, now: sample.topic.refresh_one(sample, now.monotonic),
 )

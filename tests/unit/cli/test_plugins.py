@@ -101,6 +101,19 @@ def test_bench_measures_beside_a_built_in_one(name: str) -> None:
     assert all(row["value"] > 0 for row in rows)
 
 
+def test_bench_of_what_chooses_among_consumers(mine: Path) -> None:
+    head = "class Plugin:\n    kind = 'routing'\n    name = 'it'\n    api = 1\n"
+    division = "    def divide(self): return self\n    def add(self, each): self.one = each\n"
+    division += "    def select(self, slot): return self.one\n"
+    for body, what in (
+        ("    def choose(self, ready): return ready[0]\n", "one of 10"),
+        (division, "consumer of a slot"),
+    ):
+        (mine / "it.py").write_text(head + body)
+        (row,) = json.loads(pulsarbox("bench", str(mine / "it.py"), "--seconds", "0.01", "-o", "json").stdout)
+        assert what in row["what"]
+
+
 def test_bench_of_one_that_fails(mine: Path) -> None:
     (mine / "it.py").write_text(bad.HASH.format("return -1"))
     assert "it fails" in pulsarbox("bench", str(mine / "it.py"), "--seconds", "0.01", code=2).stderr

@@ -103,6 +103,7 @@ def dead_letters(number: int, **more: Any) -> dict[str, Any]:
 def client(number: int, **more: Any) -> dict[str, Any]:
     """A row of the view."""
     return {
+        "id": f"{number}-c0",
         "connection": str(number),
         "address": f"127.0.0.1:{40000 + number}",
         "role": "",
@@ -139,7 +140,7 @@ TOTALS = {
     "diskFree": 80_000_000_000,
     "throttled": 2,
     "deadLetters": 17,
-    "uptime": 273_000.0,
+    "uptime": 273_000_000,
     "version": "0.12.0",
     "clusterName": "standalone",
 }
@@ -164,8 +165,6 @@ def message(number: int, **more: Any) -> dict[str, Any]:
         "payload": base64.b64encode(payload).decode(),
         "truncated": False,
         "decoded": None,
-        "acknowledged": None,
-        "redelivery": 0,
         **more,
     }
 
@@ -175,14 +174,19 @@ def browsed(messages: list[dict[str, Any]]) -> Answer:
 
     def answered(query: Mapping[str, str], body: Any) -> Any:
         forward, start, limit = query["direction"] == "forward", query["from"], int(query["limit"])
-        ids = [each["id"] for each in messages]
-        begin = 0 if start == "earliest" else len(ids) if start == "latest" else ids.index(start)
-        if forward:
-            begin += "after" in query
-            end = min(begin + limit, len(ids))
-        else:
-            end, begin = begin, max(begin - limit, 0)
-        return {"messages": messages[begin:end], "earlier": begin > 0, "later": end < len(ids), "total": len(ids)}
+        last = len(messages)
+        begin = 0 if start == "earliest" else last if start == "latest" else int(start.rpartition(":")[2])
+        if start not in ("earliest", "latest") and begin > last:
+            begin = next(at for at, each in enumerate(messages) if each["id"] == start)
+        end = min(begin + limit, last) if forward else begin + (start not in ("earliest", "latest"))
+        begin = begin if forward else max(end - limit, 0)
+        return {
+            "messages": messages[begin:end],
+            "previous": f"12:{begin - 1}" if begin else None,
+            "next": f"12:{end}",
+            "ended": end == last if forward else not begin,
+            "lookedAt": end - begin,
+        }
 
     return answered
 
@@ -234,13 +238,14 @@ def event(number: int, **more: Any) -> dict[str, Any]:
 PLUGIN = {
     "kind": "routing",
     "name": "zones",
+    "source": "pulsarbox-zones 1.2",
     "state": "in use",
     "calls": 123_456,
     "errors": 2,
-    "p50Nanos": 840,
-    "p99Nanos": 2300,
-    "lastError": "KeyError: 'zone'",
-    "subscriptions": [{"topic": "persistent://public/default/orders-0", "subscription": "billing"}],
+    "p50": 840,
+    "p99": 2300,
+    "trace": "KeyError: 'zone'",
+    "subscriptions": 1,
 }
 GROUP = {
     "fingerprint": "0123456789ab",
@@ -257,13 +262,15 @@ CURSOR_MAP = {
     "topic": "persistent://public/default/orders-0",
     "subscription": "billing",
     "markDelete": "12:40",
-    "readPosition": "12:90",
+    "lastConfirmed": "12:99",
+    "backlog": 57,
     "entries": 100,
-    "ledgers": [{"ledger": 12, "entries": 100, "from": 0}],
+    "ledgers": [{"ledger": 12, "first": 0, "last": 99, "size": 10_000, "open": True}],
+    "ledgersTotal": 1,
     "buckets": [
         {
-            "from": f"12:{at}",
-            "to": f"12:{at}",
+            "first": f"12:{at}",
+            "last": f"12:{at}",
             "entries": 1,
             "acknowledged": int(at <= 40 or at in (50, 51)),
             "inFlight": int(60 <= at < 70),
@@ -271,42 +278,30 @@ CURSOR_MAP = {
         }
         for at in range(100)
     ],
-    "holes": 2,
-    "ranges": [["12:50", "12:51"]],
+    "ranges": [[12, 50, 51]],
 }
 KEY_MAP = {
+    "slots": 65536,
     "consumers": [
-        {
-            "name": "c0",
-            "connection": "0",
-            "address": "127.0.0.1:40000",
-            "ranges": [[0, 32767]],
-            "unacked": 3,
-            "keys": 2,
-        },
-        {
-            "name": "c1",
-            "connection": "1",
-            "address": "127.0.0.1:40001",
-            "ranges": [[32768, 65535]],
-            "unacked": 0,
-            "keys": 0,
-        },
+        {"name": "c0", "address": "127.0.0.1:40000", "ranges": [[0, 32767]], "unacked": 3},
+        {"name": "c1", "address": "127.0.0.1:40001", "ranges": [[32768, 65535]], "unacked": 0},
     ],
-    "hashRange": 65536,
-    "hot": [{"hash": 77, "key": "customer-7", "unacked": 3, "consumer": "c0", "connection": "0"}],
+    "consumersTotal": 2,
+    "busiest": [{"slot": 77, "key": "customer-7", "waiting": 0, "unacked": 3, "owner": "c0", "holder": "c0"}],
     "stuck": [
         {
-            "hash": 4711,
+            "slot": 4711,
             "key": "customer-9",
             "waiting": 37,
-            "heldBy": "c0",
-            "connection": "0",
+            "unacked": 1,
+            "owner": "c0",
+            "holder": "c0",
+            "draining": False,
+            "behind": "12:61",
             "since": NOW - 600_000,
-            "message": "12:61",
         }
     ],
-    "draining": [{"hash": 12, "from": "c0", "to": "c1", "unacked": 1, "since": NOW - 1000}],
+    "draining": [{"slot": 12, "consumer": "c0", "unacked": 1, "blocked": 2}],
 }
 
 
@@ -321,6 +316,7 @@ class FakeBox:
             "quotas": [quota(number) for number in range(5)],
             "deadletters": [dead_letters(number) for number in range(3)],
             "clients": [client(number) for number in range(6)],
+            "plugins": [PLUGIN],
             "storage": [
                 {
                     "kind": "volume",
@@ -340,7 +336,6 @@ class FakeBox:
         base = "/pulsarbox/v1"
         self.messages = [message(number) for number in range(250)]
         self.answers: dict[tuple[str, str], Any] = {
-            ("GET", f"{base}/plugins"): [PLUGIN],
             ("GET", f"{base}/jobs"): [job(2), job(1, state="done", seen=400, done=400)],
             ("GET", f"{base}/events"): self._events,
             ("GET", f"{base}/history"): {"from": NOW - 86_400_000, "to": NOW, "step": 10_000, "bytes": 1_000_000},

@@ -51,6 +51,7 @@ def test_a_bar_has_its_width_and_says_more_with_more() -> None:
 
 def test_a_trend_is_to_the_right_and_between_its_own_extremes() -> None:
     assert figures.trend([5, 6, 7, 8], 6) == "  ▁▃▆█"
+    assert figures.trend([90, 100], 2) == "▆█", "what hardly moves does not look wild"
     assert figures.trend([3, 3], 4) == "  ▁▁"
     assert figures.trend([1, 2, 3, None], 3)[-1] == "▁"
     assert figures.trend(None, 3) == "   "
@@ -61,6 +62,7 @@ def test_when_a_backlog_is_gone() -> None:
     assert figures.drain({"backlog": 9, "drain": 72.0}) == "~1m12s"
     assert figures.drain({"backlog": 9, "drain": None, "delayed": 3}) == "never"
     assert figures.drain({"backlog": 9, "drain": None, "delayed": 9}) == "when due"
+    assert figures.drain({"backlog": 9, "drain": None, "outRate": 4.5}) == "now", "no more than two seconds' worth"
 
 
 def test_an_area_fills_from_below_and_the_newest_is_on_the_right() -> None:

@@ -452,6 +452,27 @@ def test_a_job_that_a_topic_refuses_is_a_warning() -> None:
     assert paused.text.endswith(f"is paused: {job.error}")
 
 
+def test_another_job_waits_for_what_a_cancelled_one_has_on_its_way() -> None:
+    box = Box()
+    dead_letter_topic(box, b"0", b"1")
+    first = create(box, rate=0)
+    box.turn()
+    box.auto = False
+    while not box.broker.core.commits.open.moves:
+        box.read()
+        box.broker.on_timer(box.now)
+    box.broker.core.jobs.cancel(first, box.now)
+    second = create(box)
+    for _ in range(3):
+        box.broker.on_timer(box.now)
+        box.read()
+    box.auto = True
+    box.advance(5)
+    assert (first.state, counted(first)) == ("cancelled", (2, 2, 0, 0))
+    assert (second.state, counted(second)) == ("done", (0, 0, 0, 0))
+    assert bodies(box) == [b"0", b"1"]
+
+
 def test_a_running_job_goes_on_after_a_restart_by_itself() -> None:
     box = Box()
     dead_letter_topic(box, *[b"%d" % i for i in range(10)])
