@@ -103,7 +103,7 @@ class Jobs:
         """One job. Raises NotFound."""
         job = self.find(number)
         if job is None:
-            raise NotFound(f"There is no job {number}")
+            raise NotFound(f"There is no job {number}; of those that have ended the last {KEPT_MAX} are kept")
         return job
 
     def all(self) -> list[Job]:
