@@ -110,8 +110,8 @@ def asked(box: PulsarBox, role: str, *words: str) -> Any:
 
 def test_the_admin_of_a_tenant_sees_what_happens_there(guarded: PulsarBox) -> None:
     for tenant in ("shop", "other"):
-        words = ("--admin-roles", f"{tenant}-ops", "--allowed-clusters", "standalone")
-        admin(guarded, "root", "tenants", "create", tenant, *words)
+        allowed = ("--allowed-clusters", "standalone")
+        admin(guarded, "root", "tenants", "create", tenant, "--admin-roles", f"{tenant}-ops", *allowed)
         admin(guarded, "root", "namespaces", "create", f"{tenant}/eu")
         admin(guarded, "root", "topics", "create", f"persistent://{tenant}/eu/orders-DLQ")
     for words in (("events",), ("client", "list")):

@@ -6,7 +6,7 @@ get what it moves.
 
 import json
 import logging
-from typing import Final
+from typing import Any, Final
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.events import INFO, KINDS, WARNING
@@ -44,6 +44,8 @@ KEPT_MAX: Final = 100
 """Jobs that have ended and are still told of: the newest."""
 OPEN_MAX: Final = 100
 """Jobs that have not ended."""
+PARTS_MAX: Final = 1000
+"""Partitions of one job: all are looked at in the turn in which it begins."""
 
 
 class Jobs:
@@ -76,7 +78,7 @@ class Jobs:
         """Begin a job. Raises NotFound, Unprocessable, Conflict, NotAllowed where it cannot be."""
         if sum(job.state not in ENDED for job in self._jobs.values()) >= OPEN_MAX:
             raise Conflict(f"There are {OPEN_MAX} jobs that have not ended: cancel some")
-        names = self._parts_of(spec.topic)
+        names = self.parts_of(spec.topic)
         self._check_target(spec)
         topics = [self._topic(name, now) for name in names]
         spec = spec._replace(subscription=_chosen(spec, topics[0]))
@@ -171,7 +173,8 @@ class Jobs:
         severity = WARNING if job.state == PAUSED and job.error else KINDS[f"job-{job.state}"].severity
         log.log(logging.INFO if severity == INFO else logging.WARNING, "%s", text)
         subject = f"{spec.topic} job {job.number}"
-        self.core.events.tell(f"job-{job.state}", subject, text, now, severity=severity, job=job.number)
+        about: dict[str, Any] = {"job": job.number, "topic": str(spec.topic), "state": job.state, "severity": severity}
+        self.core.events.tell(f"job-{job.state}", subject, text, now, **about)
 
     def _forget_old(self) -> None:
         ended = [job for job in self._jobs.values() if job.state in ENDED]
@@ -217,10 +220,15 @@ class Jobs:
 
     # What there is
 
-    def _parts_of(self, name: TopicName) -> list[TopicName]:
+    def parts_of(self, name: TopicName) -> list[TopicName]:
+        """The topics that a topic is. Raises NotFound, Unprocessable."""
         count = self.topics.partitions(name)
         if not count and not self.topics.exists(name):
             raise NotFound(f"Topic {name} not found")
+        if count > PARTS_MAX:
+            raise Unprocessable(
+                f"{name} has {count} partitions, {PARTS_MAX} at most go at a time: name them one by one"
+            )
         return [name.partition(i) for i in range(count)] or [name]
 
     def _check_target(self, spec: Spec) -> None:
@@ -229,7 +237,8 @@ class Jobs:
             return
         if target.base == spec.topic.base:
             raise Unprocessable(f"target: {target} is where the messages are")
-        self._parts_of(target)
+        if not self.topics.exists(target) and not self.topics.partitions(target):
+            raise NotFound(f"Topic {target} not found")
 
     def _topic(self, name: TopicName, now: Now) -> PersistentTopic:
         topic = self.topics.open(name, now, create=False)
