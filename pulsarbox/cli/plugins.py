@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli import completing
-from pulsarbox.cli.exits import InTheWay, Misused, NotThere
+from pulsarbox.cli.exits import InTheWay, Misused, NotThere, run
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.plugin_options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.target import Target, admin_options, late_admin_options
@@ -244,12 +244,20 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
     """Let a box use the plugin NAME again, one that failed too often too. It holds at once, and after restarts.
 
     \b
+    Exit codes:
+      0  it is enabled
+      2  it is built in, or plugins of several kinds have the name
+      3  there is none of that name
+      5  who asks may not: it takes a superuser
+      6  no box answers
+
+    \b
     Examples:
       pulsarbox plugins enable zones
     """
     from pulsarbox.cli.plugins_known import switched
 
-    switched(admin, name, kind, plugins_directory(plugins_dir), on=True)
+    run(switched, admin, name, kind, plugins_directory(plugins_dir), on=True)
 
 
 @plugins.command()
@@ -260,12 +268,16 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
 def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None) -> None:
     """Keep a box from using the plugin NAME: the built-in way takes its place. It holds at once, and after restarts.
 
-    A hash that Key_Shared subscriptions go by cannot be disabled.
+    A hash that Key_Shared subscriptions go by cannot be disabled. One that is disabled, and that keySharedHashing or a
+    subscription's property names, is told to those who subscribe: they are refused.
 
     \b
     Exit codes:
       0  it is disabled
+      2  it is built in, or plugins of several kinds have the name
+      3  there is none of that name
       4  subscriptions go by it
+      5  who asks may not: it takes a superuser
       6  no box answers
 
     \b
@@ -275,7 +287,7 @@ def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None
     """
     from pulsarbox.cli.plugins_known import switched
 
-    switched(admin, name, kind, plugins_directory(plugins_dir), on=False)
+    run(switched, admin, name, kind, plugins_directory(plugins_dir), on=False)
 
 
 def _needed(data_dir: Path | None, plugins_dir: Path | None) -> list[dict[str, Any]]:
