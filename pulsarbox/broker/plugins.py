@@ -205,11 +205,14 @@ class Plugins:
 
     # Hashes of Key_Shared
 
-    def key_hash(self, name: str) -> Hash | None:
-        """The hash of that name; None for Murmur3, which entries carry. Raises ConsumerAssignError without it."""
+    def key_hash(self, name: str, *, decided: bool = False) -> Hash | None:
+        """The hash of that name; None for Murmur3, which entries carry. Raises ConsumerAssignError without it.
+
+        ``decided``: keys of the subscription go by it already, so it is had though it is disabled.
+        """
         if name == MURMUR3:
             return None
-        if ("hashing", name) in self.disabled and name not in self._hashes:
+        if ("hashing", name) in self.disabled and not (decided and name in self._hashes):
             raise ConsumerAssignError(f"The hashing plugin '{name}' is disabled: pulsarbox plugins enable {name}")
         try:
             return self._hashes.get(name) or self.load_hash(name, at_once=False)

@@ -44,6 +44,7 @@ _SUBSCRIPTION = click.option(
 @click.option(
     "--payload-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The same, of a file."
 )
+@click.option("--edit", metavar="JSON", help="All of that in one: setProperties, removeProperties, key, payload.")
 @click.option("--skip-refused", is_flag=True, help="Go on where a topic refuses a message, which is kept. [pause]")
 @click.option(
     "--max-returned", type=click.IntRange(0), help="Stop when so many are dead letters again; 0: never. [100]"
@@ -141,13 +142,28 @@ def _common(given: dict[str, Any], dry_run: bool) -> dict[str, Any]:
     return {"subscription": given["subscription"], "filter": given["expression"], "dryRun": dry_run}
 
 
+def _edit_of(text: str | None) -> dict[str, Any]:
+    """Of --edit. Raises Misused."""
+    if text is None:
+        return {}
+    import json
+
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise Misused(f"--edit is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise Misused('--edit takes an object, such as \'{"setProperties": {"fixed": "yes"}}\'')
+    return found
+
+
 def _edit(given: dict[str, Any]) -> dict[str, Any] | None:
     """What is changed of each message. Raises Misused."""
     pairs = [each.partition("=") for each in given["put"]]
     wrong = next((name for name, equals, _ in pairs if not equals or not name), None)
     if wrong is not None:
         raise Misused(f"--set takes NAME=VALUE, not '{wrong}'")
-    edit: dict[str, Any] = {}
+    edit: dict[str, Any] = _edit_of(given["edit"])
     if pairs:
         edit["setProperties"] = {name: value for name, _, value in pairs}
     if given["remove"]:

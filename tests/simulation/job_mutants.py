@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker import group_commit
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.jobs.run import Run, Step
-from pulsarbox.storage.format import MOVED, RecordKind
 from tests.simulation.mutants import mutant
 
 
@@ -41,17 +39,6 @@ def what_a_job_could_not_store_counts_as_done(patch: pytest.MonkeyPatch) -> None
         self._again(now.monotonic)
 
     patch.setattr(Run, "not_moved", not_moved)
-
-
-@mutant("risen", "backlog", "recovered", seeds=(4421,))
-def a_failed_commit_keeps_what_a_job_acknowledged_of_a_batch(patch: pytest.MonkeyPatch) -> None:
-    original = group_commit._other_records
-
-    def other_records(batch: Any) -> list[bytes]:
-        moved = [part for part in batch.covered if part[0] == RecordKind.BATCH_ACKED and part[1] & MOVED]
-        return [*original(batch), *moved]
-
-    patch.setattr(group_commit, "_other_records", other_records)
 
 
 @mutant("risen", "backlog", "recovered", "acked-stays", seeds=(200, 326))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pulsarbox.broker.jobs.messages import REPLAY_JOB
@@ -9,7 +10,7 @@ from pulsarbox.protocol.batch import iterate_batch
 from pulsarbox.protocol.metadata import key_values, parse_entry
 from pulsarbox.storage.format import MOVED
 from pulsarbox.storage.record import Acked, BatchAcked, Entry, Position, Record
-from tests.simulation.views import MessageKey, message_keys
+from tests.simulation.views import MessageKey, SubView, message_keys
 
 TOPIC_SUFFIX = "-graves"
 """Of the topics that dead letters go to, so that no client comes there by itself."""
@@ -79,6 +80,20 @@ class Letters:
         topic = grave_of(letter.keys[0].topic) + RISEN_SUFFIX
         self.risen.setdefault(topic, []).extend(letter.keys)
         return True
+
+    def put_back(self, record: Record, flags: int, subs: Callable[[], list[SubView]]) -> None:
+        """What a job has acknowledged is durable."""
+        back = self.back(record, flags)
+        if back is None:
+            return
+        cursor_id, position, left = back
+        sub = next((each for each in subs() if each.cursor.cursor_id == cursor_id), None)
+        entry = None if sub is None else sub.topic.entries.get(position)
+        if sub is not None and entry is not None:
+            sub.set(entry, left)
+            if not left:
+                sub.acked(position)
+                sub.sure[position] = entry.all_bits
 
     def back(self, record: Record, flags: int) -> tuple[int, Position, int] | None:
         """What a job has acknowledged with what it has put back: the cursor, the entry, what is left of it."""

@@ -6,13 +6,13 @@ get what it moves.
 
 import json
 import logging
-from typing import Final
+from typing import Any, Final
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.events import INFO, KINDS, WARNING
 from pulsarbox.broker.jobs.job import (
     CANCELLED,
     ENDED,
-    FAILED,
     PAUSED,
     RUNNING,
     TRIPPED,
@@ -44,6 +44,8 @@ KEPT_MAX: Final = 100
 """Jobs that have ended and are still told of: the newest."""
 OPEN_MAX: Final = 100
 """Jobs that have not ended."""
+PARTS_MAX: Final = 1000
+"""Partitions of one job: all are looked at in the turn in which it begins."""
 
 
 class Jobs:
@@ -70,13 +72,18 @@ class Jobs:
             if job.state == RUNNING:
                 self._run(job, now)
 
+    def rest(self) -> None:
+        """The box is about to stop: nothing new is begun, and the next start goes on."""
+        for run in self._runs.values():
+            run.end()
+
     # Asked for
 
     def create(self, spec: Spec, now: Now) -> Job:
         """Begin a job. Raises NotFound, Unprocessable, Conflict, NotAllowed where it cannot be."""
         if sum(job.state not in ENDED for job in self._jobs.values()) >= OPEN_MAX:
             raise Conflict(f"There are {OPEN_MAX} jobs that have not ended: cancel some")
-        names = self._parts_of(spec.topic)
+        names = self.parts_of(spec.topic)
         self._check_target(spec)
         topics = [self._topic(name, now) for name in names]
         spec = spec._replace(subscription=_chosen(spec, topics[0]))
@@ -91,7 +98,7 @@ class Jobs:
         self._jobs[job.number] = job
         self.core.commits.put_row(job_key(job.number), job.asked_row)
         self.keep(job)
-        log.info("job %d, %s of %s, begins: %d messages", job.number, spec.kind, spec.topic, total)
+        self._tell(job, f"begins, {total:,} messages", now)
         self._run(job, now)
         return job
 
@@ -103,7 +110,7 @@ class Jobs:
         """One job. Raises NotFound."""
         job = self.find(number)
         if job is None:
-            raise NotFound(f"There is no job {number}")
+            raise NotFound(f"There is no job {number}; of those that have ended the last {KEPT_MAX} are kept")
         return job
 
     def all(self) -> list[Job]:
@@ -126,6 +133,7 @@ class Jobs:
             job.forgiven = counts.returned, counts.done
         job.state, job.error = RUNNING, ""
         self.keep(job)
+        self._tell(job, "goes on", now)
         self._run(job, now)
 
     def cancel(self, job: Job, now: Now) -> None:
@@ -160,12 +168,18 @@ class Jobs:
                 del self._runs[job.number]
         self._claims = {place: number for place, number in self._claims.items() if number != job.number}
         self.keep(job)
-        log.log(
-            logging.WARNING if state in (FAILED, TRIPPED) else logging.INFO,
-            "job %d, %s of %s, is %s%s",
-            job.number, job.spec.kind, job.spec.topic, state, f": {why}" if why else "",
-        )  # fmt: skip
+        self._tell(job, f"is {state}{f': {why}' if why else ''}", now)
         self._forget_old()
+
+    def _tell(self, job: Job, what: str, now: Now) -> None:
+        """In the log, and as an event, whose kind has the state in it: so none of two that follow is only counted."""
+        spec = job.spec
+        text = f"job {job.number}, {spec.kind} of {spec.topic}{', a dry run' if spec.dry_run else ''}, {what}"
+        severity = WARNING if job.state == PAUSED and job.error else KINDS[f"job-{job.state}"].severity
+        log.log(logging.INFO if severity == INFO else logging.WARNING, "%s", text)
+        subject = f"{spec.topic} job {job.number}"
+        about: dict[str, Any] = {"job": job.number, "topic": str(spec.topic), "state": job.state, "severity": severity}
+        self.core.events.tell(f"job-{job.state}", subject, text, now, **about)
 
     def _forget_old(self) -> None:
         ended = [job for job in self._jobs.values() if job.state in ENDED]
@@ -211,10 +225,15 @@ class Jobs:
 
     # What there is
 
-    def _parts_of(self, name: TopicName) -> list[TopicName]:
+    def parts_of(self, name: TopicName) -> list[TopicName]:
+        """The topics that a topic is. Raises NotFound, Unprocessable."""
         count = self.topics.partitions(name)
         if not count and not self.topics.exists(name):
             raise NotFound(f"Topic {name} not found")
+        if count > PARTS_MAX:
+            raise Unprocessable(
+                f"{name} has {count} partitions, {PARTS_MAX} at most go at a time: name them one by one"
+            )
         return [name.partition(i) for i in range(count)] or [name]
 
     def _check_target(self, spec: Spec) -> None:
@@ -223,7 +242,8 @@ class Jobs:
             return
         if target.base == spec.topic.base:
             raise Unprocessable(f"target: {target} is where the messages are")
-        self._parts_of(target)
+        if not self.topics.exists(target) and not self.topics.partitions(target):
+            raise NotFound(f"Topic {target} not found")
 
     def _topic(self, name: TopicName, now: Now) -> PersistentTopic:
         topic = self.topics.open(name, now, create=False)

@@ -26,7 +26,7 @@ READ_BYTES: Final = 1 << 20
 READS_MAX: Final = 20
 """Of one look; the next goes on from there."""
 
-Look = Callable[[str, Now], "PersistentTopic"]
+Look = Callable[[str, Now], "PersistentTopic | None"]
 Told = Callable[[int, Now], None]
 
 
@@ -55,9 +55,8 @@ class Returns:
         job = self._job
         for number in range(part, len(job.parts) if reads else 0):
             name, end = job.parts[number]
-            try:
-                topic = self._find(name, now)
-            except Exception:  # deleted, or on its way out of memory: the job itself will find out
+            topic = self._find(name, now)
+            if topic is None:
                 continue
             ledger = topic.ledger
             at = ledger.next(*job.watched.get(number, end))

@@ -104,7 +104,7 @@ class Run:
         self._passed = 0
         self._fitting = Fitting(jobs.schemas, job.spec.edit)
         watched = job.moves and job.spec.kind == REPLAY
-        self._returns = Returns(self._core, job, self._look_at) if watched else None
+        self._returns = Returns(self._core, job, self._seen) if watched else None
 
     # Its life
 
@@ -200,6 +200,13 @@ class Run:
             raise Stopped(FAILED, str(error)) from None
         assert isinstance(topic, PersistentTopic)
         return topic
+
+    def _seen(self, name: str, now: Now) -> PersistentTopic | None:
+        """The topic of a part, None where it is not there just now: the job itself will find out why."""
+        try:
+            return self._look_at(name, now)
+        except (Stopped, NotNow):
+            return None
 
     def _place(self, now: Now) -> tuple[PersistentTopic, Subscription | None]:
         """The topic that it is at, and its subscription. Raises Stopped, NotNow."""

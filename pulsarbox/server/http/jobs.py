@@ -71,8 +71,7 @@ def groups(call: Call) -> Later:
     name, limit = call.topic(PERSISTENT), _limit(call)
     wanted = parse_filter(call.query.get("filter", ""), call.now.wall)
     require_namespace(call, name)
-    count = call.broker.topics.partitions(name)
-    parts = [name.partition(i) for i in range(count)] or [name]
+    parts = call.broker.core.jobs.parts_of(name)
     topics = [persistent(find_topic(call, part, call.now), "Grouping") for part in parts]
     subscription = call.query.get("subscription", "")
     if subscription and not any(subscription in topic.subscriptions for topic in topics):

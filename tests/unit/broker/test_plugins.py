@@ -217,6 +217,17 @@ def test_what_is_disabled_is_not_asked_until_it_is_enabled() -> None:
     assert guard_calls() > before
 
 
+def test_a_hash_that_is_disabled_stays_with_who_goes_by_it_and_is_nobody_elses() -> None:
+    box = Box(plugins=plugins(number=Hashed(by_number)), keySharedHashing="number")
+    join(box, "one", KEY_SHARED)
+    box.broker.configuration.update("pluginsDisabled", "hashing:number", box.now)
+    join(box, "two", KEY_SHARED)
+    for topic in (TOPIC, TOPIC.replace("persistent", "non-persistent")):
+        reply = box.client().subscribe("new", subType=KEY_SHARED, topic=topic)
+        assert "pulsarbox plugins enable number" in reply.message
+    assert [row["subscription"] for _, row in rows(box.broker.core.catalog)] == ["s"]
+
+
 def test_the_hash_of_topics_that_are_not_persistent() -> None:
     box = Box(plugins=plugins(number=Hashed(by_number)), keySharedHashing="number", **RANGES)
     topic = "non-persistent://public/default/t"

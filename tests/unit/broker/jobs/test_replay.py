@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import EntryDamaged, PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.batch import iterate_batch
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData
@@ -464,6 +464,21 @@ def test_a_running_job_goes_on_after_a_restart_by_itself() -> None:
     assert bodies(box) == [b"%d" % i for i in range(10)]
 
 
+def test_a_box_that_stops_does_not_wait_for_its_jobs() -> None:
+    box = Box()
+    dead_letter_topic(box, *[b"%d" % i for i in range(10)])
+    job = create(box, rate=2)
+    box.advance(1)
+    box.broker.drain(box.now)
+    box.turn()
+    done = job.progress.counts.done
+    box.advance(10)
+    assert (job.state, job.progress.counts.done, box.broker.core.commits.idle) == ("running", done, True)
+    box = box.restart()
+    box.advance(10)
+    assert bodies(box) == [b"%d" % i for i in range(10)]
+
+
 def test_a_deleted_subscription_fails_the_job() -> None:
     box = Box()
     dead_letter_topic(box, b"0", b"1", b"2")
@@ -473,6 +488,59 @@ def test_a_deleted_subscription_fails_the_job() -> None:
     topic.remove_subscription(topic.subscriptions[SUB], box.now)
     box.advance(5)
     assert (job.state, "was deleted" in job.error) == ("failed", True)
+
+
+def test_a_reset_cursor_makes_nothing_go_twice() -> None:
+    box = Box(defaultRetentionTimeInMinutes=-1, defaultRetentionSizeInMB=-1)
+    dead_letter_topic(box, *[b"%d" % i for i in range(6)])
+    job = create(box, rate=2)
+    box.advance(1.2)
+    topic = topic_of(box)
+    topic.subscriptions[SUB].seek(topic.ledger.first_position(), [], lambda now: None, lambda error: None, box.now)
+    box.advance(10)
+    assert (job.state, counted(job)) == ("done", (6, 6, 0, 0))
+    assert bodies(box) == [b"%d" % i for i in range(6)]
+    assert 0 < backlog(box) < 6  # those that it had put back before somebody wanted them again
+
+
+def test_a_job_goes_on_when_its_topic_leaves_memory() -> None:
+    box = Box(brokerUnloadIdleTopicsAfterSeconds=1)
+    dead_letter_topic(box, b"0", b"1", b"2").cnx.closed(box.now)
+    job = create(box, rate=0.2)
+    box.advance(4)
+    assert box.broker.topics.loaded(parse_topic(DLQ)) is None
+    box.broker.topics.unload(topic_of(box), lambda now: None, box.now)
+    box.advance(20)
+    assert (job.state, counted(job)) == ("done", (3, 3, 0, 0))
+    assert left(box) == []
+
+
+def test_what_expires_meanwhile_is_not_put_back() -> None:
+    box = Box()
+    dead_letter_topic(box, *[b"%d" % i for i in range(5)])
+    job = create(box, rate=1)
+    box.advance(1.5)
+    topic_of(box).subscriptions[SUB].clearing.clear(lambda now: None, box.now)
+    box.advance(10)
+    assert (job.state, job.progress.counts.done, len(bodies(box))) == ("done", 2, 2)
+
+
+def test_a_damaged_entry_is_passed_by_and_said() -> None:
+    box = Box(auto=False)
+    box.auto = True
+    dead_letter_topic(box, b"0", b"1", b"2")
+    job = create(box)
+    box.auto = False
+    while not box.broker.core.reads._waiting:
+        box.commit()
+        box._set_time(box.time + 0.01)
+        box.broker.on_timer(box.now)
+    (info,) = topic_of(box).ledger.ledgers.values()
+    box.read(EntryDamaged(info.ledger_id, 0, 0, "its bytes do not match", b"", (1, 1, 1, 1)))
+    box.auto = True
+    box.advance(5)
+    assert (job.state, counted(job)) == ("done", (3, 2, 0, 1))
+    assert bodies(box) == [b"1", b"2"]
 
 
 def test_of_ended_jobs_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
