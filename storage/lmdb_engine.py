@@ -16,7 +16,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import lmdb
 
@@ -37,6 +37,7 @@ from pulsarbox.storage.reclaiming import Policy, Reclaimer
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.repacking import LEARN_FROM, MetaCodecs
 from pulsarbox.storage.reserve import Reserve
+from pulsarbox.storage.standing import standing
 from pulsarbox.storage.unpacking import RestUnpacker
 from pulsarbox.storage.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
 from pulsarbox.storage.volume_set import Sizes, Step, VolumeSet
@@ -233,6 +234,13 @@ class LmdbEngine:
         """See Engine: the reserve stands in full, and beside it a volume can be begun and filled for a while."""
         if not self._reserve.hold() or shutil.disk_usage(self._path).free < ROOM_MIN:
             raise StoreFull("the disk is full")
+
+    def standing(self) -> dict[str, Any]:
+        """What the store takes and holds; called in any thread. Raises PersistenceError."""
+        try:
+            return standing(self._volumes, reserve_held=self._reserve.held)
+        except (lmdb.Error, OSError) as error:
+            raise failure("the store cannot be looked at", error, self._path) from error
 
     def let_go(self) -> None:
         """In a forked child: give up the lock, which would hold the directory beyond the parent. Nothing may follow."""

@@ -18,7 +18,7 @@ from pulsarbox.broker.policies.dead_letter import ROW, DeadLetterPolicy
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.storage.catalog import Row, cursor_key
-from pulsarbox.storage.record import Entry
+from pulsarbox.storage.record import Entry, pack_moved
 
 if TYPE_CHECKING:
     from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
@@ -43,13 +43,9 @@ class Move:
         self.life = life
         """Of the dispatcher, when it came to the entry last."""
 
-    @property
-    def acked(self) -> tuple[int, int, int, int, int, int, int]:
-        """As a range of acknowledged entries."""
-        entry = self.entry
-        messages, size = entry.total_messages, entry.total_bytes
-        before = messages - entry.num_messages, size - len(entry.body)
-        return entry.ledger_id, entry.entry_id, entry.entry_id, before[0], messages, before[1], size
+    def acked(self, cursor_id: int) -> bytes:
+        """See group_commit.Move."""
+        return pack_moved(cursor_id, self.entry)
 
 
 class DeadLetters:
@@ -137,6 +133,8 @@ class DeadLetters:
         if reason != self.refused:
             self.refused, self.refused_since = reason, now.wall
             assert self.policy is not None
+            text = f"{self.policy.topic} does not take a dead letter: {reason}"
+            self._subscription.topic.core.events.tell("dead-letters-refused", self._subject, text, now)
             log.warning(
                 "%s sends a message once more that was to go to %s, which does not take it: %s",
                 self._subscription,
@@ -169,7 +167,17 @@ class DeadLetters:
             )
             self.messages += move.messages
         self.last = now.wall
+        self._tell(sum(move.messages for move in arrived), now)
         self._subscription.moved_on([move.entry for move in arrived], now)
+
+    @property
+    def _subject(self) -> str:
+        return f"{self._subscription.topic.name} {self._subscription.name}"
+
+    def _tell(self, messages: int, now: Now) -> None:
+        to = "" if self.policy is None else str(self.policy.topic)
+        text = f"{messages:,} message{'s' * (messages > 1)} moved to {to or 'the dead letter topic'}"
+        self._subscription.topic.core.events.tell("dead-letters", self._subject, text, now, count=messages, to=to)
 
     def not_moved(self, moves: list[Move], now: Now) -> None:
         """They could not be stored: those that the dispatcher has come by are to be sent, or to move, once more."""

@@ -8,14 +8,16 @@ each message and are closed, so that nothing overtakes what has failed. All othe
 go into the next attempt.
 
 A dead letter is an entry and the acknowledgement of another: ``move`` puts both into one group. The cursor is told when
-they are durable, so that there is nothing to take back where they are not.
+they are durable, so that there is nothing to take back where they are not. A job that puts dead letters back does the
+same the other way.
 """
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pulsarbox.broker.commit_times import CommitTimes
+from pulsarbox.broker.events import Events
 from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.tail_cache import TailCache
 from pulsarbox.broker.timers import Timers
@@ -28,12 +30,12 @@ from pulsarbox.storage.delays import Delays, forget_delays
 from pulsarbox.storage.format import FORGOTTEN, MOVED, RecordKind
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
-from pulsarbox.storage.record import Acked, AckedRange, Entry, pack_acked, pack_entry
+from pulsarbox.storage.record import Entry, pack_entry
 from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.dead_letters import DeadLetters, Move
     from pulsarbox.broker.deduplication import Deduplication
+    from pulsarbox.broker.posting import Posted
     from pulsarbox.broker.producer import Producer
     from pulsarbox.broker.topic import PersistentTopic
 
@@ -49,6 +51,25 @@ ENOUGH_BYTES = 1 << 20
 the turn; with fewer bytes, batched messages 8 % slower)."""
 RETRY_SECONDS = 0.1
 """Pause after a failed commit."""
+_MOVABLE = (RecordKind.ACKED, RecordKind.BATCH_ACKED)
+"""Kinds of records that may be marked as moved."""
+
+
+class Move(Protocol):
+    """What one entry, or the messages of a batch, goes to another topic with."""
+
+    def acked(self, cursor_id: int) -> bytes:
+        """The record of its acknowledgement, marked as one that is stored with the batch it is in or not at all."""
+
+
+class Mover(Protocol):
+    """Who moves entries, and is to hear what becomes of that."""
+
+    def moved(self, moves: list[Any], now: Now) -> None:
+        """They are durable."""
+
+    def not_moved(self, moves: list[Any], now: Now) -> None:
+        """They could not be stored."""
 
 
 class Group:
@@ -62,7 +83,7 @@ class Group:
 
     def __init__(self, position: int) -> None:
         self.batch = Batch(position)
-        self.receipts: list[tuple[Producer, int, int, int, int]] = []
+        self.receipts: list[tuple[Producer | Posted, int, int, int, int]] = []
         """Producer, sequence id, highest sequence id, ledger, entry. Of a duplicate there is no entry in the batch."""
         self.appended: dict[PersistentTopic, list[Entry]] = {}
         self.sequenced: dict[Deduplication, None] = {}
@@ -70,8 +91,8 @@ class Group:
         self.cursors: dict[ManagedCursor, None] = {}
         """Cursors with changes to write."""
         self.callbacks: list[Callback] = []
-        self.moves: dict[DeadLetters, list[Move]] = {}
-        """Dead letters of a subscription that are among the entries."""
+        self.moves: dict[Mover, list[Move]] = {}
+        """Messages that go from one topic to another, by who moves them."""
         self.copied: list[tuple[Callback, Callable[[Exception, Now], None]]] = []
         """Who is to hear that the entries are stored which the box has written itself, or that they are not."""
         self.urgent = False
@@ -85,8 +106,9 @@ class Group:
 class GroupCommit:
     """The open group, the one being written, and the checkpoint that is due."""
 
-    def __init__(self, store: Store, settings: Settings, timers: Timers) -> None:
+    def __init__(self, store: Store, settings: Settings, timers: Timers, events: Events) -> None:
         self._store = store
+        self._events = events
         self._timers = timers
         self._max_batch = settings.journalMaxBatchMbytes << 20
         self._not_before = 0.0
@@ -94,7 +116,7 @@ class GroupCommit:
         self._dirty_cursors = store.replayed_cursors
         self._dirty_sequences = store.replayed_sequences
         self._dirty_delays = store.replayed_delays
-        self.housekeeping = Housekeeping(store, settings, timers)
+        self.housekeeping = Housekeeping(store, settings, timers, events)
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.times = CommitTimes()
         self.open = Group(store.next_position)
@@ -168,15 +190,14 @@ class GroupCommit:
                     self._timers.at(group.lazy_until, _wake)
             group.cursors[cursor] = None
 
-    def move(self, cursor: ManagedCursor, letters: "DeadLetters", move: "Move") -> None:
-        """The entry of ``move`` is acknowledged with the one that was just put into the open batch, or not at all."""
+    def move(self, cursor: ManagedCursor, mover: Mover, move: Move) -> None:
+        """What ``move`` is of is acknowledged with what was just put into the open batch, or not at all."""
         group = self.open
         for record in cursor.take_changes():  # what was before it (the cursor may have been reset) stays before it
             group.batch.add(record)
         self._dirty_cursors[cursor] = None
-        acked = Acked(cursor.cursor_id, (AckedRange(*move.acked),))
-        group.batch.add(pack_acked(acked, MOVED))
-        group.moves.setdefault(letters, []).append(move)
+        group.batch.add(move.acked(cursor.cursor_id))
+        group.moves.setdefault(mover, []).append(move)
         group.urgent = True
 
     def forget_cursor(self, cursor: ManagedCursor) -> None:
@@ -323,8 +344,8 @@ class GroupCommit:
                 self.tail_cache.added(topic.ledger, entries)
         for deduplication in group.sequenced:
             deduplication.confirmed()
-        for letters, moves in group.moves.items():
-            letters.moved(moves, now)
+        for mover, moves in group.moves.items():
+            mover.moved(moves, now)
         if group.moves and self.housekeeping.waiting:
             self.open.urgent = True
         _send_receipts(group, now)
@@ -340,6 +361,8 @@ class GroupCommit:
         group, behind = self.in_flight, self.open
         assert group is not None and group.batch is batch
         log.error("a commit of %d bytes failed, its messages are refused: %s", batch.size, error)
+        text = f"a commit of {batch.size:,} bytes failed, its messages are refused: {error}"
+        self._events.tell("commit-failed", "", text, now, bytes=batch.size)
         self.times.failed += 1
         self.in_flight = None
         retry = self.open = Group(batch.position)
@@ -368,8 +391,8 @@ class GroupCommit:
             producer.refuse(sequence_id, refusal, now)
         for producer in dict.fromkeys(receipt[0] for receipt in group.receipts + behind.receipts):
             producer.disconnect(now)
-        for letters in dict.fromkeys((*group.moves, *behind.moves)):
-            letters.not_moved([*group.moves.get(letters, ()), *behind.moves.get(letters, ())], now)
+        for mover in dict.fromkeys((*group.moves, *behind.moves)):
+            mover.not_moved([*group.moves.get(mover, ()), *behind.moves.get(mover, ())], now)
 
     def _roll_back(self, topic: "PersistentTopic") -> None:
         changed = topic.ledger.roll_back()
@@ -393,7 +416,7 @@ def _other_records(batch: Batch) -> list[bytes]:
         elif kind == RecordKind.SEQUENCE:
             if flags & FORGOTTEN:
                 records.append(part)
-        elif kind != RecordKind.ACKED or not flags & MOVED:
+        elif kind not in _MOVABLE or not flags & MOVED:
             records.append(part)
     return records
 

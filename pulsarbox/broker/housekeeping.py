@@ -9,6 +9,7 @@ import logging
 from typing import Final
 
 from pulsarbox.broker.at_rest import AtRest
+from pulsarbox.broker.events import Events
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
@@ -34,7 +35,7 @@ Chore = Checkpoint | Reclaim | CheckRoom
 
 FULL_SECONDS = 1.0
 """How often it is looked whether a full disk has room again."""
-ROWS_MAX = 20_000
+ROWS_MAX = 10_000
 """Rows that a checkpoint waits for at most: they are in memory until then, and a start has to read them again."""
 DROPPED_SECONDS = 2.0
 """How long after a ledger was dropped a checkpoint is made for its sake: only then its disk comes back."""
@@ -47,10 +48,11 @@ LAG_FACTOR = 4
 class Housekeeping:
     """Which chore is next."""
 
-    def __init__(self, store: Store, settings: Settings, timers: Timers) -> None:
+    def __init__(self, store: Store, settings: Settings, timers: Timers, events: Events) -> None:
         self.at_rest: AtRest | None = None
         """What is to be compressed; None for nothing."""
         self._store = store
+        self._events = events
         self._timers = timers
         self.checkpoint_every = settings.journalCheckpointMbytes << 20
         self._written = store.replayed_bytes
@@ -181,6 +183,7 @@ class Housekeeping:
     def store_is_full(self, reason: str, now: Now) -> None:
         """The store had no room for messages: look every second whether it has."""
         if not self._full:
+            self._events.tell("disk-full", "", f"{reason}: messages are refused until there is room", now)
             self._timers.at(now.monotonic + FULL_SECONDS, self._look_for_room)
         self._full = reason
         self._judge()
@@ -210,6 +213,7 @@ class Housekeeping:
         if isinstance(chore, CheckRoom):
             if error is None:
                 log.info("there is room for messages again")
+                self._events.tell("disk-room", "", "there is room for messages again", now)
                 self._full = ""
                 self._judge()
             else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from pulsarbox.broker import key_hashes
 from pulsarbox.broker.admission import Admission
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.backlog import Backlog
@@ -439,6 +440,7 @@ class PersistentTopic(Topic):
             cursor_id = subscription.cursor.cursor_id
             self.stored.cursors.pop(cursor_id, None)
             self.core.commits.put_row(cursor_key(self.ledger.topic_id, cursor_id), None)
+            key_hashes.forget(self.ledger.topic_id, cursor_id, self.core.commits, self.core.catalog)
             self.core.commits.forget_cursor(subscription.cursor)
 
     # Positions
@@ -541,9 +543,7 @@ class PersistentTopic(Topic):
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
         waits = self.core.commits.waits_for
-        return not any(
-            sub.consumers or waits(sub.cursor) or sub.dead_letters.moving for sub in self.subscriptions.values()
-        )
+        return not any(sub.consumers or waits(sub.cursor) or sub.moving for sub in self.subscriptions.values())
 
     def unload(self) -> None:
         """Let the topic be rows again; see ``can_unload``."""

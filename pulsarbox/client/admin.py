@@ -4,19 +4,22 @@ It knows the paths that our commands use. What a broker refuses is a ``Refused``
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected
-from pulsarbox.client.web import TooSlow, Unanswered, Web
+from pulsarbox.client.web import Refusal, TooSlow, Unanswered, Web
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName
 
+ROWS_AT_ONCE: Final = 1000
+"""Of a live view, as many as a box gives in one answer."""
 EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
+_EVENTS: Final = "/pulsarbox/v1/events"
 
 
 class Refused(PulsarBoxError):
@@ -149,6 +152,35 @@ class Admin:
         found: list[dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/dead-letters/{quoted(*namespace.split('/'))}")
         return found
 
+    def dead_letter_groups(self, topic: TopicName, **query: str) -> dict[str, Any]:
+        """What the dead letters of a topic have in common."""
+        path = quoted(topic.tenant, topic.namespace_local, topic.local)
+        asked = f"?{urlencode(query)}" if query else ""
+        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/dlq/{path}/groups{asked}")
+        return found
+
+    # Jobs: of a box only
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs that may be seen, the newest first."""
+        found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/jobs")
+        return found
+
+    def job(self, number: int) -> dict[str, Any]:
+        """One job."""
+        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/jobs/{number}")
+        return found
+
+    def begin_job(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Begin a job; the job."""
+        found: dict[str, Any] = self._ask("POST", "/pulsarbox/v1/jobs", asked)
+        return found
+
+    def change_job(self, number: int, action: str) -> dict[str, Any]:
+        """Pause, resume or cancel a job; the job."""
+        found: dict[str, Any] = self._ask("POST", f"/pulsarbox/v1/jobs/{number}/{action}")
+        return found
+
     def cancel_compaction(self, topic: TopicName) -> None:
         """Stop the compaction of a topic that is not partitioned. Of a box only."""
         self._ask("DELETE", f"/pulsarbox/v1/compaction{path_of(topic)}")
@@ -157,6 +189,48 @@ class Admin:
         """The plugins that a box has been asked for, what they cost and who goes by them. Of a box only."""
         found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/plugins")
         return found
+
+    # Events: of a box only
+
+    def events(self, **query: str) -> dict[str, Any]:
+        """Events of a box, oldest first, and the number behind which they go on: see GET /pulsarbox/v1/events."""
+        found: dict[str, Any] = self._ask("GET", f"{_EVENTS}?{urlencode(query)}")
+        return found
+
+    def follow_events(self, **query: str) -> Iterator[dict[str, Any] | None]:
+        """The events of a box as they happen; None is a sign of life. It ends where the box does.
+
+        Raises Refused, NotConnected, NoAnswer.
+        """
+        try:
+            for line in self._web.lines(f"{_EVENTS}?{urlencode({**query, 'follow': 'true'})}"):
+                yield json.loads(line) if line else None
+        except Refusal as error:
+            raise Refused(error.reply.status, error.reply.reason, "GET") from error
+        except TooSlow as error:
+            raise NoAnswer(f"GET {_EVENTS}: {error}") from error
+        except (Unanswered, ValueError) as error:
+            raise NotConnected(str(error)) from error
+
+    # Live views: of a box only
+
+    def top(self, view: str, **query: str) -> dict[str, Any]:
+        """What a live view answers: see docs/observing.md."""
+        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/top/{quoted(view)}?{urlencode(query)}")
+        return found
+
+    def top_rows(self, view: str, **query: str) -> list[dict[str, Any]]:
+        """All rows of a live view that pass the filter, page by page."""
+        rows: list[dict[str, Any]] = []
+        while True:
+            found = self.top(view, **query | {"offset": str(len(rows)), "limit": str(ROWS_AT_ONCE)})
+            rows += found["rows"]
+            if len(found["rows"]) < ROWS_AT_ONCE:
+                return rows
+
+    def kick(self, client: str) -> None:
+        """Let a client go, by its id in the view of clients."""
+        self._ask("POST", f"/pulsarbox/v1/clients/{quoted(client)}/kick")
 
     # Statistics
 

@@ -25,17 +25,20 @@ from pulsarbox.config.setting import OFF
 from pulsarbox.config.together import uses_tls
 from pulsarbox.server.beside import beside
 from pulsarbox.server.connection import Connection
+from pulsarbox.server.event_keeper import EventKeeper
 from pulsarbox.server.listening import listen
 from pulsarbox.server.loop_shell import LoopShell
 from pulsarbox.server.plugins import plugins_of
 from pulsarbox.server.running import Running, remove, write
 from pulsarbox.storage.directory import is_made
 from pulsarbox.storage.engine import Engine
+from pulsarbox.storage.event_files import FOLDER
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 
 if TYPE_CHECKING:
     from pulsarbox.server.certificates import Certificates
     from pulsarbox.server.http import HttpServer
+    from pulsarbox.server.recorder import Recorder
     from pulsarbox.server.tls_port import TlsPort
 
 log = logging.getLogger(__name__)
@@ -100,6 +103,8 @@ class Serving:
         self._web_sockets: list[socket.socket] = []
         self._web_tls_sockets: list[socket.socket] = []
         self._http: HttpServer | None = None
+        self._keeper: EventKeeper
+        self._recorder: Recorder | None = None
 
     async def open(self) -> Running:
         """Serve the binary port; who comes to the other one waits in its backlog. Where that is.
@@ -112,7 +117,7 @@ class Serving:
         # Another process may have a data directory: that is said first. One that is not there is made once the ports
         # are ours, so that a start which fails leaves none behind.
         made = self._data is None or is_made(self._data)
-        plugins = plugins_of(settings)
+        plugins = plugins_of(settings, self._data)
         self._engine.codecs.load = plugins.codec
         recovery = self._engine.recover() if made else None
         if uses_tls(settings):
@@ -144,6 +149,7 @@ class Serving:
         if self._certificates is not None:
             self._certificates.watch(self.broker.core.timers, self.shell.now())
         self.shell.start()
+        self._keep()
         self.running = Running(
             pid=os.getpid(),
             started=time.time_ns() // 1_000_000,
@@ -165,7 +171,20 @@ class Serving:
             certificate=str(self._certificates.path) if self._certificates else "",
         )
         self._tell()
+        text = (
+            f"pulsarbox {__version__} serves {self.running.broker_urls} after {time.monotonic() - now.monotonic:.3f} s"
+        )
+        self.broker.core.events.tell("started", "", text, self.shell.now(), pid=os.getpid(), version=__version__)
         return self.running
+
+    def _keep(self) -> None:
+        """Keep what those want who look later, and let them look at the store."""
+        self.broker.folder = self._data
+        if isinstance(self._engine, LmdbEngine):
+            self.broker.standing = self._engine.standing
+        folder = self._data / FOLDER if self._data is not None else None
+        self._keeper = EventKeeper(self.shell, folder, self._settings.eventsMaxMbytes << 20)
+        self._keeper.start()
 
     async def _port(self, port: int, option: str) -> list[socket.socket]:
         """Listen on one of the four ports; nothing where it is switched off."""
@@ -212,6 +231,10 @@ class Serving:
         self._http = http.HttpServer(self.shell)
         certificates = self._certificates if self._web_tls_sockets else None
         await self._http.start(self._web_sockets, self._web_tls_sockets, certificates)
+        if self._data is not None and self._settings.historyMaxMbytes:
+            recorder = import_module("pulsarbox.server.recorder")
+            self._recorder = recorder.Recorder(self.shell, self._data, self._settings)
+            self._recorder.start()
 
     def _tell(self) -> None:
         """Tell who looks into the data directory where it serves."""
@@ -250,6 +273,9 @@ class Serving:
             await self._http.stop()
         for each in self.sockets:
             each.close()
+        if self._recorder is not None:
+            self._recorder.stop()
+        self._keeper.stop()
         shell.stop()
         if self._data is not None:
             remove(self._data)

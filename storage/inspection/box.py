@@ -37,7 +37,9 @@ from pulsarbox.storage.pressing import Usage
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, OPERATOR, META, *_FOLDERS}
+_BESIDE = {"events", "history"}
+"""What a box keeps for those who look later: no part of the store."""
+_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, OPERATOR, META, *_FOLDERS, *_BESIDE}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
 _CHUNK_BYTES = 16 << 20

@@ -1,0 +1,111 @@
+"""The live view of subscriptions: backlogs, what becomes of them, and why they stand."""
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, Final
+
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.broker.subscription import TYPE_NAMES, Subscription
+from pulsarbox.broker.topic_samples import SubscriptionSample
+from pulsarbox.broker.why import TEXTS, Why
+from pulsarbox.clock import Now
+from pulsarbox.server.live.view import Column, Scope, View, kept
+
+UNACKNOWLEDGED: Final = "unacknowledged"
+"""The cause of a backlog of which everything is sent."""
+_UNACKNOWLEDGED_TEXT: Final = "everything is sent; the consumers have not acknowledged it"
+
+
+def cause(sample: SubscriptionSample) -> Why | None:
+    """Why a backlog stands; None where there is none, or where nothing is stored."""
+    if not sample.backlog:
+        return None
+    subscription = sample.subscription
+    if not isinstance(subscription, Subscription):
+        return Why(Reason.NO_CONSUMER, 0, TEXTS[Reason.NO_CONSUMER])
+    why = subscription.why()
+    if why.reason == Reason.END_OF_LOG:
+        return why._replace(reason=UNACKNOWLEDGED, text=_UNACKNOWLEDGED_TEXT)
+    return why
+
+
+class _Cause:
+    """The columns of one cause, which is looked for once a row."""
+
+    def __init__(self) -> None:
+        self._last: tuple[SubscriptionSample | None, Now | None, Why | None] = (None, None, None)
+
+    def _of(self, sample: SubscriptionSample, now: Now) -> Why | None:
+        if self._last[0] is not sample or self._last[1] is not now:
+            self._last = sample, now, cause(sample)
+        return self._last[2]
+
+    def column(self, part: str) -> Column:
+        """That part of it."""
+        take = attrgetter(part)
+
+        def make(sample: SubscriptionSample, now: Now) -> Any:
+            found = self._of(sample, now)
+            return None if found is None else take(found)
+
+        return Column(make)
+
+
+_CAUSE: Final = _Cause()
+
+
+def oldest(sample: SubscriptionSample, now: Now) -> float | None:
+    """Seconds since the oldest unacknowledged message began to age; None without one, or while that is looked up."""
+    topic = sample.topic.topic
+    begins = None if topic is None else topic.core.ages.begins(sample, now)
+    return None if begins is None else max(now.wall - begins, 0) / 1000
+
+
+def _type(sample: SubscriptionSample) -> str | None:
+    subscription = sample.subscription
+    if subscription is None or (isinstance(subscription, Subscription) and not subscription.served):
+        return None  # nobody has been here yet who would have said
+    return TYPE_NAMES[subscription.type]
+
+
+def _delayed(sample: SubscriptionSample, now: Now) -> int | None:
+    subscription = sample.subscription
+    return subscription.delayed(now) if isinstance(subscription, Subscription) else None
+
+
+COLUMNS: Final = {
+    "topic": kept(attrgetter("topic.name")),
+    "subscription": kept(attrgetter("name")),
+    "type": kept(_type),
+    "backlog": kept(attrgetter("backlog")),
+    "change": kept(attrgetter("change")),
+    "inRate": kept(attrgetter("in_rate")),
+    "outRate": kept(attrgetter("out_rate")),
+    "unacked": kept(attrgetter("unacked")),
+    "consumers": kept(attrgetter("consumers")),
+    "trend": Column(lambda sample, now: sample.trend),
+    "oldest": Column(oldest),
+    "cause": _CAUSE.column("reason"),
+    "causeText": _CAUSE.column("text"),
+    "causeSince": _CAUSE.column("since"),
+    "drain": kept(attrgetter("drain")),
+    "delayed": Column(_delayed),
+    "loaded": kept(lambda sample: sample.subscription is not None),
+}
+
+
+def _things(broker: Broker, scope: Scope, now: Now) -> Iterator[SubscriptionSample]:
+    for topic in broker.samples.every():
+        if scope.holds(topic.namespace):
+            yield from list(topic.subscriptions.values())
+
+
+SUBSCRIPTIONS: Final = View(
+    "subscriptions",
+    COLUMNS,
+    _things,
+    sort="backlog",
+    searched=lambda sample: (sample.topic.name, sample.name),
+    refresh=lambda sample, now: sample.topic.refresh_one(sample, now.monotonic),
+)
