@@ -205,11 +205,14 @@ class Plugins:
 
     # Hashes of Key_Shared
 
-    def key_hash(self, name: str) -> Hash | None:
-        """The hash of that name; None for Murmur3, which entries carry. Raises ConsumerAssignError without it."""
+    def key_hash(self, name: str, *, decided: bool = False) -> Hash | None:
+        """The hash of that name; None for Murmur3, which entries carry. Raises ConsumerAssignError without it.
+
+        ``decided``: keys of the subscription go by it already, so it is had though it is disabled.
+        """
         if name == MURMUR3:
             return None
-        if ("hashing", name) in self.disabled and name not in self._hashes:
+        if ("hashing", name) in self.disabled and not (decided and name in self._hashes):
             raise ConsumerAssignError(f"The hashing plugin '{name}' is disabled: pulsarbox plugins enable {name}")
         try:
             return self._hashes.get(name) or self.load_hash(name, at_once=False)
@@ -307,7 +310,12 @@ class Plugins:
         if hashing not in built_in("hashing"):
             hash32 = self._guard("hashing", hashing).hashing(hash32, key_hash)
         plugin = self._routing(name, "open", "which partition a message goes to")
-        return opened(plugin, producing(hash32), None if name in built_in("routing") else self._guard("routing", name))
+        guard = None if name in built_in("routing") else self._guard("routing", name)
+        try:
+            return opened(plugin, producing(hash32), guard)
+        except PluginError as error:  # of its options
+            self._cannot(("routing", name), error)
+            raise
 
 
 def needed_by(sub_type: int, properties: Mapping[str, str], settings: Settings) -> Iterable[Key]:

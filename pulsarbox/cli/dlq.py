@@ -7,6 +7,7 @@ import click
 
 from pulsarbox.cli import completing
 from pulsarbox.cli.admin import namespace_named, short, suggesting, topic_named, with_admin
+from pulsarbox.cli.exits import Denied
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 from pulsarbox.cli.output import Found, Output, form_option, output_options, show
 from pulsarbox.cli.text import say
@@ -58,11 +59,22 @@ def list_topics(namespace: str | None, output: Output, admin: "Admin") -> None:
 
 def _listed(admin: "Admin", namespace: str | None) -> Found:
     rows: list[dict[str, Any]] = []
-    found = [namespace] if namespace else [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
+    found = [namespace] if namespace else _all_namespaces(admin)
     for each in found:
         with suggesting(admin, topic_named(f"{each}/-")):
             rows += [_row(topic) for topic in admin.dead_letter_topics(each)]
     return Found(rows, ["topic", "messages", "size", "subscriptions", "lost"], name="topic")
+
+
+def _all_namespaces(admin: "Admin") -> list[str]:
+    from pulsarbox.client.admin import Refused
+
+    try:
+        return [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
+    except Refused as error:
+        if error.status != 403:
+            raise
+        raise Denied(f"{error}; name one of your namespaces: `pulsarbox dlq list TENANT/NAMESPACE`") from error
 
 
 def _row(told: dict[str, Any]) -> dict[str, Any]:
@@ -119,5 +131,8 @@ def _grouped(admin: "Admin", name: str, query: dict[str, str]) -> Found:
         found = admin.dead_letter_groups(topic, **query)
     if found["bounded"]:
         say(f"of the newest {found['entries']:,} of {found['of']:,} entries: --limit looks at more")
-    rows = [each | {"origin": short(each["origin"]) if each["origin"] else ""} for each in found["groups"]]
+    rows = [
+        each | {"origin": short(each["origin"]) if each["origin"] else "", "sampleTopic": short(each["sampleTopic"])}
+        for each in found["groups"]
+    ]
     return Found(rows, ["fingerprint", "count", "reason", "origin", "shape", "sample"], name="fingerprint")

@@ -16,7 +16,7 @@ from pulsarbox.cli.text import clean, say
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
-COLUMNS: Final = ["id", "kind", "state", "topic", "total", "done", "skipped", "failed", "returned", "error"]
+COLUMNS: Final = ["id", "kind", "state", "dryRun", "topic", "total", "done", "skipped", "failed", "returned", "error"]
 _EVERY_SECONDS: Final = 0.3
 
 

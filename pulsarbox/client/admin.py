@@ -215,7 +215,7 @@ class Admin:
     # Live views: of a box only
 
     def top(self, view: str, **query: str) -> dict[str, Any]:
-        """What a live view answers: see docs/admin.md."""
+        """What a live view answers: see docs/observing.md."""
         found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/top/{quoted(view)}?{urlencode(query)}")
         return found
 

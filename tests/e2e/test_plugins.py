@@ -142,6 +142,8 @@ def test_a_hash_that_is_missed_refuses_the_start_by_its_name_and_the_topics(own_
         plugins(own_box, folder, "enable", "last")
         assert "last" not in used(own_box)
         plugins(own_box, folder, "disable", "nobody", code=3)
+        built_in = plugins(own_box, folder, "disable", "murmur3", code=2)
+        assert "'murmur3' is built in: only plugins can be enabled and disabled" in built_in.stderr
         client.close()
         own_box.stop()
     (folder / "keys.py").unlink()

@@ -9,11 +9,10 @@ import logging
 from typing import Any, Final
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.events import WARNING
+from pulsarbox.broker.events import INFO, KINDS, WARNING
 from pulsarbox.broker.jobs.job import (
     CANCELLED,
     ENDED,
-    FAILED,
     PAUSED,
     RUNNING,
     TRIPPED,
@@ -99,7 +98,8 @@ class Jobs:
         self._jobs[job.number] = job
         self.core.commits.put_row(job_key(job.number), job.asked_row)
         self.keep(job)
-        self._begun(job, f"begins: {total} messages", now)
+        self._tell(job, f"begins, {total:,} messages", now)
+        self._run(job, now)
         return job
 
     def find(self, number: int) -> Job | None:
@@ -110,7 +110,7 @@ class Jobs:
         """One job. Raises NotFound."""
         job = self.find(number)
         if job is None:
-            raise NotFound(f"There is no job {number}")
+            raise NotFound(f"There is no job {number}; of those that have ended the last {KEPT_MAX} are kept")
         return job
 
     def all(self) -> list[Job]:
@@ -133,7 +133,8 @@ class Jobs:
             job.forgiven = counts.returned, counts.done
         job.state, job.error = RUNNING, ""
         self.keep(job)
-        self._begun(job, "goes on", now)
+        self._tell(job, "goes on", now)
+        self._run(job, now)
 
     def cancel(self, job: Job, now: Now) -> None:
         """Stop it for good: what it has done stays done. Raises Conflict where it has ended."""
@@ -156,12 +157,6 @@ class Jobs:
         if self._jobs.get(job.number) is job:
             self.core.commits.put_row(job_state_key(job.number), job.row)
 
-    def _begun(self, job: Job, how: str, now: Now) -> None:
-        text = f"{job.spec.kind} of {job.spec.topic} {how}"
-        self.core.events.tell("job", f"job {job.number}", text, now, job=job.number, topic=str(job.spec.topic))
-        log.info("job %d, %s", job.number, text)
-        self._run(job, now)
-
     def _stop(self, job: Job, state: str, why: str, now: Now) -> None:
         job.state, job.error = state, why
         if state in ENDED:
@@ -173,13 +168,18 @@ class Jobs:
                 del self._runs[job.number]
         self._claims = {place: number for place, number in self._claims.items() if number != job.number}
         self.keep(job)
-        text = f"{job.spec.kind} of {job.spec.topic} is {state}" + (f": {why}" if why else "")
-        bad = state in (FAILED, TRIPPED) or bool(why)
-        about: dict[str, Any] = {"severity": WARNING} if bad else {}
-        about |= {"job": job.number, "topic": str(job.spec.topic), "state": state}
-        self.core.events.tell("job-stopped", f"job {job.number}", text, now, **about)
-        log.log(logging.WARNING if bad else logging.INFO, "job %d, %s", job.number, text)
+        self._tell(job, f"is {state}{f': {why}' if why else ''}", now)
         self._forget_old()
+
+    def _tell(self, job: Job, what: str, now: Now) -> None:
+        """In the log, and as an event, whose kind has the state in it: so none of two that follow is only counted."""
+        spec = job.spec
+        text = f"job {job.number}, {spec.kind} of {spec.topic}{', a dry run' if spec.dry_run else ''}, {what}"
+        severity = WARNING if job.state == PAUSED and job.error else KINDS[f"job-{job.state}"].severity
+        log.log(logging.INFO if severity == INFO else logging.WARNING, "%s", text)
+        subject = f"{spec.topic} job {job.number}"
+        about: dict[str, Any] = {"job": job.number, "topic": str(spec.topic), "state": job.state, "severity": severity}
+        self.core.events.tell(f"job-{job.state}", subject, text, now, **about)
 
     def _forget_old(self) -> None:
         ended = [job for job in self._jobs.values() if job.state in ENDED]

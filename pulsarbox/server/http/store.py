@@ -9,7 +9,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import AuthorizationError
 from pulsarbox.server.http.call import Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
-from pulsarbox.server.http.top import around
+from pulsarbox.server.http.top import STORAGE, around
 from pulsarbox.server.live.asking import scope_of
 
 
@@ -28,7 +28,7 @@ def storage(call: Call) -> Later:
         rows = document.pop("rows", [])
         totals = commit_totals(broker.core, call.now) | document
         counts = {"total": len(rows), "matching": len(rows), "offset": 0, "rows": rows, "totals": totals}
-        later.give(answer(around(call, "storage", scope, call.now) | counts))
+        later.give(answer(around(call, STORAGE, scope, call.now) | counts))
 
     if broker.standing is None:
         told(None, None)
@@ -66,4 +66,4 @@ def _quantile(times: CommitTimes, share: float) -> float | None:
     return FINE_MS[min(found, len(FINE_MS) - 1)]
 
 
-ROUTES = (Route("GET", "/pulsarbox/v1/top/storage", Permission.WATCHER, storage),)
+ROUTES = (Route("GET", f"/pulsarbox/v1/top/{STORAGE}", Permission.WATCHER, storage),)

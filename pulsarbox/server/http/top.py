@@ -23,6 +23,8 @@ from pulsarbox.server.live.view import Scope
 
 T = TypeVar("T")
 
+STORAGE: Final = "storage"
+"""The view that ``server.http.store`` answers."""
 _CHOICES: Final[WeakKeyDictionary[Broker, Choices]] = WeakKeyDictionary()
 
 
@@ -39,7 +41,7 @@ def top(call: Call) -> Later:
         return _in_turns(call, ready(call.broker, call.now), lambda _, now: _overview(call, scope, now))
     view = VIEWS.get(name)
     if view is None:
-        raise NotFound(f"There is no view {name!r}; there are {', '.join((overview.NAME, *VIEWS))}")
+        raise NotFound(f"There is no view {name!r}; there are {', '.join((overview.NAME, *VIEWS, STORAGE))}")
     question = asked(view, call.query)
     choices = _CHOICES.setdefault(call.broker, Choices())
     work = answers(call.broker, question, choices, call.now)

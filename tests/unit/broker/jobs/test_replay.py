@@ -582,20 +582,6 @@ def test_what_comes_straight_back_stops_the_job() -> None:
     assert (job.state, job.progress.counts.done, job.progress.counts.returned) == ("done", 50, 8)
 
 
-def test_what_becomes_of_a_job_is_an_event() -> None:
-    box = Box()
-    dead_letter_topic(box, b"0").send(5, b"stray")
-    job = run(box)
-    run(box, subscription=SUB, filter="replays > 0")
-    told = [each for each in box.broker.core.events.after(0, 100) if each.kind.startswith("job")]
-    assert [(each.kind, each.subject) for each in told][:2] == [
-        ("job", f"job {job.number}"),
-        ("job-stopped", f"job {job.number}"),
-    ]
-    assert told[1].fields["state"] == "done"
-    assert told[1].severity == "info"
-
-
 def test_a_share_of_them_stops_it_too() -> None:
     box = Box()
     client = dead_letter_topic(box, *[b"%d" % i for i in range(100)])
