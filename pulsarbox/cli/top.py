@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -91,7 +92,18 @@ def _feed(admin: Callable[[], Target], data_dir: str | None) -> "tuple[Feed, lis
     """Where answers come from, and the options by which another command finds the same box."""
     from pulsarbox.tui.feed import Feed, web_exchange
 
-    found = admin()
+    try:
+        found = admin()
+    except Unreachable:
+        if data_dir is None or not Path(data_dir).is_dir():
+            raise
+        from pulsarbox.cli.holding import find
+
+        if find(Path(data_dir)) is not None:  # it runs, and does not serve yet
+            raise
+        from pulsarbox.cli.top_offline import offline
+
+        return offline(Path(data_dir)), ["--data-dir", data_dir]
     words = ["--data-dir", data_dir] if data_dir is not None else []
     if found.origin == "--admin-url":
         words = ["--admin-url", found.url]

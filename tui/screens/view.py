@@ -203,6 +203,7 @@ class ViewScreen(TopScreen):
         sort, descending = self.table.sorted_by
         self.table.sorted_by = (sort, not descending)
         self.top.kept.set(f"sort.{self.view.name}", [sort, not descending])
+        self.table.refresh()
         self.ask_again()
 
     def do_columns(self) -> None:

@@ -319,14 +319,12 @@ class FakeBox:
             "plugins": [PLUGIN],
             "storage": [
                 {
-                    "kind": "volume",
-                    "name": f"0000{at}.lmdb",
-                    "state": "sealed" if at < 3 else "open",
-                    "size": 67_108_864,
-                    "alive": 10_000_000 * at,
-                    "share": 0.15 * at,
-                    "entries": 40_000,
-                    "since": NOW - 86_400_000,
+                    "name": f"volumes/0000000{at}",
+                    "state": "sealed" if at < 3 else "current",
+                    "diskUsed": 67_108_864,
+                    "liveBytes": 10_000_000 * at,
+                    "liveShare": 0.15 * at,
+                    "liveEntries": 40_000,
                 }
                 for at in range(4)
             ],

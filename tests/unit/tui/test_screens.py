@@ -22,7 +22,7 @@ SEEN = {
     "deadletters": ("orders-0-billing-DLQ", "● yes", "What comes here is lost"),
     "quotas": ("publish-rate", "1.00k/s", "● 12s", "namespace"),
     "clients": ("127.0.0.1:40000", "Pulsar-CPP-v3.7.1"),
-    "storage": ("00003.lmdb", "64.0 MiB", "disk free"),
+    "storage": ("volumes/00000003", "64.0 MiB", "disk free"),
     "plugins": ("zones", "123,456", "KeyError: 'zone'"),
     "events": ("the backlog quota is reached: 30", "warning"),
     "jobs": ("dlq-replay", "running", "25%"),
