@@ -106,6 +106,8 @@ class Compressing(NamedTuple):
     """Of one core, on average; 100 or more for as much as there is."""
     generation: int
     """Another number where choices may be other ones than before."""
+    hurried: Callable[[], bool] = bool
+    """Whether something waits for the step that is under way: then it moves no more than it has begun to."""
 
 
 class Engine(Protocol):

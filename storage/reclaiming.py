@@ -234,11 +234,11 @@ class Reclaimer:
         written = self._written[number]
         return written is None or live * 4 <= written * 3
 
-    def _pack(self, sources: list[int], contents: dict[int, Content], choose: Choose, percent: int) -> list[int]:
+    def _pack(self, sources: list[int], contents: dict[int, Content], compressing: Compressing | None) -> list[int]:
         number = self._next_packed
         self._next_packed += 1
         try:
-            emptied = self._packer.pack(sources, number, contents, choose, percent)
+            emptied = self._packer.pack(sources, number, contents, self._choices(compressing), compressing)
         except DamagedSource as error:
             self._bad.update([error.volume] if error.volume else sources)
             raise
@@ -254,8 +254,7 @@ class Reclaimer:
     ) -> Reclaimed:
         volumes = self._volumes
         before = self._disk_bytes(sources)
-        choose, percent = self._choices(compressing)
-        number, *emptied = self._pack(sources, contents, choose, percent)
+        number, *emptied = self._pack(sources, contents, compressing)
         self._remove(emptied, "source removed")
         after = self._disk_bytes([number, *set(sources).difference(emptied)])
         return Reclaimed(what, tuple(map(volumes.directory.name, sources)), before, after)
@@ -272,11 +271,9 @@ class Reclaimer:
 
     # What is to be compressed
 
-    def _choices(self, compressing: Compressing | None) -> tuple[Choose, int]:
-        """What is wanted for a ledger, and the share of a core."""
-        if compressing is None:
-            return _nothing, 0
-        return compressing.chooser(self._rows), compressing.cpu_percent
+    def _choices(self, compressing: Compressing | None) -> Choose:
+        """What is wanted for a ledger."""
+        return _nothing if compressing is None else compressing.chooser(self._rows)
 
     def _to_compress(self, contents: dict[int, Content], compressing: Compressing) -> list[int]:
         """Volumes that are packed for that alone, oldest first: once for each codec that is wanted."""
@@ -284,7 +281,7 @@ class Reclaimer:
             self._generation = compressing.generation
             self._judged.clear()
             self._unusable.clear()
-        choose = self._choices(compressing)[0]
+        choose = self._choices(compressing)
         sources: list[int] = []
         live = 0
         for number in self._able(contents):

@@ -297,7 +297,7 @@ def help_text(kind: str, meanings: str) -> str:
 
 
 def _listed(actions: Sequence[Any]) -> str:
-    return "\n".join(f"  {each.shown_keys:<8} :{each.name:<14} {each.title}" for each in actions)
+    return "\n".join(f"  {each.shown_keys:<7} :{each.name:<13} {each.title}" for each in actions)
 
 
 assert {name for name, _, _, _ in PLACES} == set(SCREENS)

@@ -146,6 +146,7 @@ class Asked(ModalScreen[list[Request] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", show=False),
         Binding("ctrl+y", "copy", "Copy the command", show=False, priority=True),
+        Binding("ctrl+s", "do", "Do it", show=False, priority=True),
     ]
 
     def __init__(self, deed: Deed, rows: Sequence[Row], target: Sequence[str] = ()) -> None:
@@ -191,7 +192,7 @@ class Asked(ModalScreen[list[Request] | None]):
                     yield Input("", id="typed", placeholder=self._typed)
             yield Static("", classes="wrong", id="wrong", markup=False)
             with Horizontal(id="buttons"):
-                yield Static("ctrl+y copies the line", classes="dim", markup=False)
+                yield Static("ctrl+s do it   ctrl+y copy the line   esc back", classes="dim", markup=False)
                 yield Button("Back", id="leave", compact=True)
                 yield Button("Do it", id="do", variant="error" if self.deed.danger else "primary", compact=True)
 
@@ -220,12 +221,13 @@ class Asked(ModalScreen[list[Request] | None]):
         fields = list(self.query(Input))
         at = fields.index(event.input)
         if at + 1 < len(fields):
-            fields[at + 1].focus()
+            self.set_focus(fields[at + 1])
         else:
-            self._do()
+            self.action_do()
 
     @on(Button.Pressed, "#do")
-    def _do(self) -> None:
+    def action_do(self) -> None:
+        """What is asked of the box, where all that is typed in can be used."""
         try:
             values = self.values
             for field in self.deed.fields:

@@ -78,8 +78,9 @@ class Graph(Widget):
 
     def show(self, values: Sequence[float | None], now: float | None) -> None:
         """Draw these values, the newest last."""
-        self._values, self._now, self._lines = values, now, None
-        self.refresh()
+        if (values, now) != (self._values, self._now):
+            self._values, self._now, self._lines = values, now, None
+            self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """See textual.widget.Widget."""

@@ -52,14 +52,14 @@ class Table(ScrollView, can_focus=True):
     Table .table--trend { color: $primary; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False),
-        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False),
-        Binding("home,g", "edge(0)", "First", show=False),
-        Binding("end,G", "edge(1)", "Last", show=False),
-        Binding("enter", "choose", "Open", show=False),
-        Binding("space", "mark", "Mark", show=False),
+        Binding("up,k", "move(-1)", "Up", show=False, priority=True),
+        Binding("down,j", "move(1)", "Down", show=False, priority=True),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, priority=True),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, priority=True),
+        Binding("home,g", "edge(0)", "First", show=False, priority=True),
+        Binding("end,G", "edge(1)", "Last", show=False, priority=True),
+        Binding("enter", "choose", "Open", show=False, priority=True),
+        Binding("space", "mark", "Mark", show=False, priority=True),
     ]
 
     class Wanted(Message):
@@ -97,18 +97,26 @@ class Table(ScrollView, can_focus=True):
         self._rows: Sequence[Row] = ()
         self._offset = 0
         self._cursor = 0
+        self._shown_empty = ""
         self._layout: tuple[int, list[tuple[Column, int]]] | None = None
 
     # Rows
 
     def show(self, rows: Sequence[Row], offset: int, count: int) -> None:
         """Rows ``offset`` and following of ``count`` in all."""
+        before = (self._rows, self._offset, self.count, self._cursor, self._shown_empty)
         self._rows, self._offset = rows, offset
         if count != self.count:
             self.count = count
             self.virtual_size = Size(self.size.width, count + 1)
         self._follow()
-        self.refresh()
+        if before[1:] != (self._offset, self.count, self._cursor, self.empty) or len(before[0]) != len(rows):
+            self._shown_empty = self.empty
+            self.refresh()
+            return
+        for at, row in enumerate(rows):
+            if row != before[0][at]:  # what stays as it was is not sent to the terminal again
+                self.refresh_row(offset + at)
 
     def _follow(self) -> None:
         """The cursor goes with its row, or keeps to it where the row is out of sight."""
@@ -312,8 +320,9 @@ class Table(ScrollView, can_focus=True):
         return Strip(segments)
 
     def refresh_row(self, index: int) -> None:
-        """Draw one row again."""
-        self.refresh(Region(0, index - self.scroll_offset.y + 1, self.size.width, 1))
+        """Draw one row again, where it is in view."""
+        if 0 <= index - self.scroll_offset.y < self.size.height - 1:
+            self.refresh(Region(0, index - self.scroll_offset.y + 1, self.size.width, 1))
 
 
 def _fitted(text: str, width: int, right: bool) -> str:

@@ -41,6 +41,10 @@ class AtRest:
         self._made = self._stored = 1
         """As of the last checkpoint that was made, and the last on the disk."""
         self._set: _Set | None = None
+        self.held = False
+        """Nothing more is to be compressed for now: the box stops, or has to stand still."""
+        self.waited_for: Callable[[], bool] = bool
+        """Whether something waits until the step that is under way has ended."""
         self.changed: Callable[[], None] = _nothing
         """Is called when a checkpoint is wanted, because something else is to be compressed by now."""
 
@@ -67,13 +71,16 @@ class AtRest:
 
     def compressing(self) -> Compressing:
         """For the next step of giving disk back."""
-        return Compressing(self._chooser, self._settings.compressionAtRestCpuPercent, self._stored)
+        return Compressing(self._chooser, self._settings.compressionAtRestCpuPercent, self._stored, self._is_hurried)
 
     def _has_changed(self) -> None:
         self._changes += 1
         self.changed()
 
     # In the housekeeper's
+
+    def _is_hurried(self) -> bool:
+        return self.held or self.waited_for()
 
     def _chooser(self, rows: Rows) -> Choose:
         settings, generation = self._settings, self._stored

@@ -271,6 +271,8 @@ class Broker:
     def drain(self, now: Now) -> None:
         """Prepare to stop: let clients go, write the checkpoint."""
         self.core.events.tell("stopping", "", "the box stops: clients are let go, a checkpoint is written", now)
+        self.core.at_rest.held = True
+        self.core.jobs.rest()
         for topic in self.topics:
             topic.close(now)
         self.core.commits.ask_checkpoint()

@@ -61,6 +61,7 @@ class Core:
         self.policies.for_unloaded = self._policies_changed
         self.at_rest = AtRest(settings, lambda: self.plugins.disabled)
         self.at_rest.changed = self.commits.housekeeping.ask_checkpoint
+        self.at_rest.waited_for = lambda: self.commits.housekeeping.is_ready
         self.commits.housekeeping.at_rest = self.at_rest
         self.walks.must_wait = lambda: self.policies.telling
         self.unacked = BrokerUnacked(settings)

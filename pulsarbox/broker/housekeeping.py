@@ -110,6 +110,10 @@ class Housekeeping:
         """Make a checkpoint with the next batch, however little there is to write."""
         self._asked = True
 
+    def ask_reclaim(self) -> None:
+        """Look once more whether disk can be given back, or something be compressed."""
+        self._reclaim = True
+
     def ledger_dropped(self, ledger_id: int, now: Now) -> None:
         """A ledger is no more: with the next checkpoint its disk can be given back."""
         self._dropped.append(ledger_id)
@@ -139,6 +143,11 @@ class Housekeeping:
     def waiting(self) -> bool:
         """Whether a checkpoint is made that waits for a batch to be committed."""
         return self._taken is not None and not self._committed
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a checkpoint could be written, were there nothing under way. Any thread may ask."""
+        return self._taken is not None and self._committed
 
     def needs(self, position: int) -> None:
         """The checkpoint that was just made lacks something that the batch at ``position`` will say: it waits."""
@@ -193,7 +202,8 @@ class Housekeeping:
             self._under_way = CHECK_ROOM
         elif self._reclaim:
             self._reclaim = False
-            self._under_way = Reclaim(None if self.at_rest is None else self.at_rest.compressing())
+            at_rest = self.at_rest
+            self._under_way = Reclaim(None if at_rest is None or at_rest.held else at_rest.compressing())
         return self._under_way
 
     def done(self, chore: Chore, now: Now, error: Exception | None, reclaimed: Reclaimed | None) -> None:

@@ -310,7 +310,12 @@ class Plugins:
         if hashing not in built_in("hashing"):
             hash32 = self._guard("hashing", hashing).hashing(hash32, key_hash)
         plugin = self._routing(name, "open", "which partition a message goes to")
-        return opened(plugin, producing(hash32), None if name in built_in("routing") else self._guard("routing", name))
+        guard = None if name in built_in("routing") else self._guard("routing", name)
+        try:
+            return opened(plugin, producing(hash32), guard)
+        except PluginError as error:  # of its options
+            self._cannot(("routing", name), error)
+            raise
 
 
 def needed_by(sub_type: int, properties: Mapping[str, str], settings: Settings) -> Iterable[Key]:

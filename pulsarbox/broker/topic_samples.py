@@ -219,7 +219,7 @@ class TopicSample:
             self.size = ledger.size
         self._published = published
         more = self._look_at_subscriptions(topic, at, since)
-        return more if more is not None or not rests else None
+        return None if rests and more is None else more or 0
 
     def _look_at_subscriptions(self, topic: "Topic", at: float, since: float) -> int | None:
         mine = self.subscriptions

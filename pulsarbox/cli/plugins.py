@@ -93,12 +93,16 @@ def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: 
 @plugins.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completing.plugins())
 @click.option("--all", "everything", is_flag=True, help="Those that are built in as well.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="And the codecs that entries in there need.")
 @PLUGINS_DIR
 @OUTPUT
-def doctor(names: tuple[str, ...], everything: bool, plugins_dir: Path | None, output: str) -> None:
+def doctor(
+    names: tuple[str, ...], everything: bool, data_dir: Path | None, plugins_dir: Path | None, output: str
+) -> None:
     """Load plugins in a process of their own, one by one, and check them: those named, or all that are not built in.
 
-    Nothing that they do there harms anybody: processor time and memory are bounded.
+    Nothing that they do there harms anybody: processor time and memory are bounded. With --data-dir, whether the
+    codecs are there that entries on the disk are compressed with: a box does not start without them.
 
     \b
     Exit codes:
@@ -111,6 +115,7 @@ def doctor(names: tuple[str, ...], everything: bool, plugins_dir: Path | None, o
       pulsarbox plugins doctor
       pulsarbox plugins doctor zones --plugins-dir mine
       pulsarbox plugins doctor --all -o json
+      pulsarbox plugins doctor --data-dir data
     """
     from pulsarbox.cli.plugins_known import diagnosed
     from pulsarbox.plugins.registry import find
@@ -125,6 +130,10 @@ def doctor(names: tuple[str, ...], everything: bool, plugins_dir: Path | None, o
         found.append(diagnosed(each))
         if output == "table":
             _say_of(found[-1])
+    for one in _needed(data_dir, plugins_dir):
+        found.append(one)
+        if output == "table":
+            _say_of(one)
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     elif not found:
@@ -279,6 +288,18 @@ def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None
     from pulsarbox.cli.plugins_known import switched
 
     run(switched, admin, name, kind, plugins_directory(plugins_dir), on=False)
+
+
+def _needed(data_dir: Path | None, plugins_dir: Path | None) -> list[dict[str, Any]]:
+    if data_dir is None:
+        return []
+    from pulsarbox.cli.plugins_needed import needed
+    from pulsarbox.errors import PersistenceError
+
+    try:
+        return needed(data_dir, plugins_dir)
+    except PersistenceError as error:
+        raise Misused(str(error)) from None
 
 
 def _say_of(found: dict[str, Any]) -> None:

@@ -141,13 +141,14 @@ class LoopShell:
         self.broker.core.commits.after_commit(lambda now: durable.set())
         self.kick()
         await durable.wait()
-        self._still = True
+        self._still = self.broker.core.at_rest.held = True
         try:
             while self.broker.committing or self.broker.core.commits.housekeeping.busy:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
             yield
         finally:
-            self._still = False
+            self._still = self.broker.core.at_rest.held = False
+            self.broker.core.commits.housekeeping.ask_reclaim()
             self.kick()
 
     def hold(self, connection: Connection) -> None:

@@ -149,12 +149,7 @@ class Serving:
         if self._certificates is not None:
             self._certificates.watch(self.broker.core.timers, self.shell.now())
         self.shell.start()
-        self.broker.folder = self._data
-        if isinstance(self._engine, LmdbEngine):
-            self.broker.standing = self._engine.standing
-        folder = self._data / FOLDER if self._data is not None else None
-        self._keeper = EventKeeper(self.shell, folder, settings.eventsMaxMbytes << 20)
-        self._keeper.start()
+        self._keep()
         self.running = Running(
             pid=os.getpid(),
             started=time.time_ns() // 1_000_000,
@@ -181,6 +176,15 @@ class Serving:
         )
         self.broker.core.events.tell("started", "", text, self.shell.now(), pid=os.getpid(), version=__version__)
         return self.running
+
+    def _keep(self) -> None:
+        """Keep what those want who look later, and let them look at the store."""
+        self.broker.folder = self._data
+        if isinstance(self._engine, LmdbEngine):
+            self.broker.standing = self._engine.standing
+        folder = self._data / FOLDER if self._data is not None else None
+        self._keeper = EventKeeper(self.shell, folder, self._settings.eventsMaxMbytes << 20)
+        self._keeper.start()
 
     async def _port(self, port: int, option: str) -> list[socket.socket]:
         """Listen on one of the four ports; nothing where it is switched off."""

@@ -133,6 +133,7 @@ class _Gathering:
             },
             "volumes": volumes,
             "topics": self._topics(totals, topics),
+            "codecs": self._codecs(),
         }
 
     def _volume(self, name: str) -> dict[str, Any]:
@@ -204,6 +205,20 @@ class _Gathering:
             document = each.document()
             found.setdefault(document.pop("topic"), []).append(document)
         return found
+
+    def _codecs(self) -> list[dict[str, Any]]:
+        """The codecs that entries need, and whose those are."""
+        topics: dict[bytes, set[str]] = {}
+        for (_, ledger_id, tag, _), usage in self.tables.compressed.items():
+            topic = self._topic_of(ledger_id)
+            if topic and usage.entries:
+                topics.setdefault(tag, set()).add(topic)
+        names = {tag: name for (tag, _), name in self.tables.needs.items()}
+        return [
+            {"name": names[tag], "tag": tag.decode("latin-1"), "topics": sorted(topics[tag])}
+            for tag in sorted(names)
+            if tag in topics
+        ]
 
     def _topic_of(self, ledger_id: int) -> str:
         return self.holdings.topic_of(ledger_id) if ledger_id in self.holdings.ledgers else ""

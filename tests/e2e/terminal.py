@@ -34,7 +34,8 @@ class RawTerminal:
         self.seen = b""
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            os.execvpe(command[0], command, {**os.environ, **ENVIRONMENT, "XDG_CONFIG_HOME": str(home)})
+            own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+            os.execvpe(command[0], command, {**own, **ENVIRONMENT, "XDG_CONFIG_HOME": str(home)})
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         os.kill(self.pid, signal.SIGWINCH)
 
@@ -63,7 +64,9 @@ class Tmux:
     def __init__(self, command: list[str], columns: int, lines: int) -> None:
         self._folder = tempfile.mkdtemp(prefix="tmux-")
         self._socket = f"{self._folder}/s"
-        environment = " ".join(f"{name}={value}" for name, value in ENVIRONMENT.items())
+        environment = "-u COLUMNS -u LINES -u NO_COLOR " + " ".join(
+            f"{name}={value}" for name, value in ENVIRONMENT.items()
+        )
         line = f"env {environment} XDG_CONFIG_HOME={self._folder} {shlex.join(command)}; echo ended; exec sleep 600"
         self._tmux("new-session", "-d", "-x", str(columns), "-y", str(lines), line)
 

@@ -41,9 +41,7 @@ def test_batches_of_avro_are_decoded_found_and_left_alone(box: Running, client: 
     producer.flush()
     taken = [consumer.receive(60_000) for _ in range(50)]
     consumer.acknowledge(taken[0])
-    found = page(
-        box, topic, **{"from": "earliest"}, filter='value.place == "us" and value.number > 9', subscription="s"
-    )
+    found = page(box, topic, **{"from": "earliest"}, filter='json.place == "us" and json.number > 9', subscription="s")
     assert [each["decoded"]["number"] for each in found["messages"]] == list(range(10, 50, 5))
     assert found["ended"] is True
     assert {each["codec"] for each in found["messages"]} == {"ZSTD"}

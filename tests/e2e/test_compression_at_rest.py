@@ -13,6 +13,34 @@ import pytest
 from pulsarbox import PulsarBox
 from tests.e2e.clients import EARLIEST, connect, send_all, take, until
 
+DEFLATE = """
+import zlib
+
+class Plugin:
+    kind = "compression"
+    name = "deflate"
+    api = 1
+    wire_id = None
+    rest_tag = b"defl"
+
+    def open(self):
+        return self
+
+    def trained(self, dictionary):
+        return None
+
+    def train(self, samples, size):
+        return None
+
+    def compress(self, data):
+        return zlib.compress(data, 1, wbits=-15)
+
+    def decompress(self, data, size):
+        unpacked = zlib.decompressobj(-15).decompress(data, max(1, size))
+        if len(unpacked) != size:
+            raise ValueError("it has another size")
+        return unpacked
+"""
 NAMESPACE = "/pulsarbox/v1/policies/public/default/compressionAtRest"
 SMALL: dict[str, Any] = {
     "journalVolumeSizeMbytes": 1,
@@ -94,6 +122,31 @@ def test_what_is_sealed_is_compressed_and_read_as_it_came(tmp_path: Path) -> Non
     with PulsarBox(data_dir=tmp_path / "data", **SMALL) as box:
         client = connect(box.service_url)
         assert take(client.subscribe("orders", "s", initial_position=EARLIEST), len(bodies)) == bodies
+        client.close()
+
+
+def test_a_box_does_not_start_without_a_codec_that_its_entries_need(tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "deflate.py").write_text(DEFLATE)
+    data = tmp_path / "data"
+    directory: dict[str, Any] = {"pluginsDirectory": str(plugins)}
+    with PulsarBox(data_dir=data, **SMALL, **directory, compressionAtRest="deflate") as box:
+        client = connect(box.service_url)
+        client.subscribe("kept", "s", initial_position=EARLIEST)
+        bodies = [body * 60 for body in orders(450)]
+        send_all(client.create_producer("kept", batching_enabled=False), bodies)
+        until(lambda: view(box).get("kept", {}).get("codec") == "deflate")
+        client.close()
+    with pytest.raises(Exception, match=r"the codec 'deflate' cannot be used.*persistent://public/default/kept"):
+        PulsarBox(data_dir=data, **SMALL).start()
+    doctor = [sys.executable, "-m", "pulsarbox", "plugins", "doctor", "--data-dir", str(data)]
+    asked = subprocess.run(doctor, capture_output=True, text=True, check=False)
+    assert asked.returncode == 1
+    assert "persistent://public/default/kept" in asked.stdout
+    with PulsarBox(data_dir=data, **SMALL, **directory) as box:
+        client = connect(box.service_url)
+        assert take(client.subscribe("kept", "s", initial_position=EARLIEST), len(bodies)) == bodies
         client.close()
 
 

@@ -104,6 +104,13 @@ def with_compaction(settings: Settings, random: Random) -> Settings:
     )
 
 
+def with_compression(settings: Settings, seed: int, engine: str) -> Settings:
+    """The same; of some seeds, drawn without a draw, what is packed is compressed, on files with dictionaries."""
+    if seed % 18 != 8 and seed % 16 != 9:
+        return settings
+    return replace(settings, compressionAtRest="zstd" if engine == "lmdb" else "zlib")
+
+
 def without_rates(settings: Settings) -> Settings:
     """The same, and nothing is limited."""
     return replace(
@@ -170,7 +177,7 @@ class Run:
     def _settings_of(self, seed: int, random: Random, engine: str) -> Settings:
         """Drawn with as few draws as ever: other seeds stay the histories they were."""
         self.deduplication = seed % 5 == 2
-        settings = settings_of(random, deduplication=self.deduplication)
+        settings = with_compression(settings_of(random, deduplication=self.deduplication), seed, engine)
         self.limited = seed % 5 == 3
         if self.limited:
             settings = with_rates(settings, Random(seed), relative=seed % 25 == 13)
@@ -179,9 +186,6 @@ class Run:
             settings = with_delays(settings, Random(seed))
         if self.governed:
             settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
-        if seed % 18 == 8 or seed % 16 == 9:
-            # What is packed is compressed. Without dictionaries, which are too little for the memory's disk.
-            settings = replace(settings, compressionAtRest="zstd" if engine == "lmdb" else "zlib")
         if self.compacted:
             settings = with_compaction(settings, Random(seed))
         return settings

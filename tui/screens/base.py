@@ -29,27 +29,41 @@ T = TypeVar("T")
 def bindings() -> list[BindingType]:
     """The keys of all actions; the user's own may replace them by name."""
     return [
-        Binding(action.keys, f"act('{action.name}')", action.title, show=False, id=action.name.replace(" ", "-"))
+        Binding(
+            action.keys,
+            f"act('{action.name}')",
+            action.title,
+            show=False,
+            id=action.name.replace(" ", "-"),
+            priority=True,  # in the order in which they are typed, however fast
+        )
         for action in REGISTRY
         if action.keys
     ]
 
 
 class Prompt(Input):
-    """The line that a filter or a command is typed in."""
+    """The line that a filter or a command is typed in. It is always there: keys that follow at once shall find it."""
 
     DEFAULT_CSS = """
-    Prompt { dock: bottom; height: 1; border: none; background: $panel; padding: 0 1; margin-bottom: 1; }
+    Prompt { height: 1; border: none; background: $panel; padding: 0 1; display: none; }
     Prompt:focus { border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
 
-    def __init__(self, kind: str, value: str = "") -> None:
+    def __init__(self) -> None:
+        super().__init__(id="prompt")
+        self.kind = ""
+
+    def open(self, kind: str, value: str) -> None:
         """``kind``: ``/`` or ``:``."""
         words = [action.name for action in REGISTRY] if kind == ":" else []
-        placeholder = "what to do: sub clear, topics, theme, quit ..." if kind == ":" else FILTER_HINT
-        super().__init__(value, placeholder=placeholder, suggester=SuggestFromList(words) if words else None)
         self.kind = kind
+        self.suggester = SuggestFromList(words) if words else None
+        self.placeholder = "what to do: sub clear, topics, theme, quit ..." if kind == ":" else FILTER_HINT
+        self.display = True
+        self.value = value
+        self.cursor_position = len(value)
 
     def action_leave(self) -> None:
         """Nothing is said."""
@@ -101,6 +115,7 @@ class TopScreen(Screen[None]):
         yield Static("", id="trouble", markup=False)
         with Vertical(id="body"):
             yield from self.body()
+        yield Prompt()
         yield Line(key="told")
         yield Line(key="hints")
 
@@ -111,7 +126,11 @@ class TopScreen(Screen[None]):
     # Asking
 
     def on_mount(self) -> None:
-        """Begin."""
+        """Once: the library calls this of every class that has it."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Ask, again and again."""
         self._timer = self.set_interval(self.top.interval, self._tick)
         self.set_interval(1.0, self._second)
         self.retell()
@@ -129,6 +148,11 @@ class TopScreen(Screen[None]):
     def _tick(self) -> None:
         if self.is_seen and not self.top.paused and not self._asking and self.top.at is None:
             self.ask_again()
+
+    def repaced(self) -> None:
+        """It is to be asked more often, or less."""
+        self._timer.stop()
+        self._timer = self.set_interval(self.top.interval, self._tick)
 
     def _second(self) -> None:
         if self.is_seen:
@@ -246,6 +270,10 @@ class TopScreen(Screen[None]):
 
     # Doing
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where something is typed in, keys are letters."""
+        return not (action == "act" and isinstance(self.focused, Input))
+
     def action_act(self, name: str) -> None:
         """An action by its name."""
         self.act(name)
@@ -314,23 +342,22 @@ class TopScreen(Screen[None]):
 
     def open_prompt(self, kind: str, value: str = "") -> None:
         """Let a line be typed in."""
-        self.close_prompt()
-        prompt = Prompt(kind, value)
-        self.mount(prompt)
-        prompt.focus()
+        prompt = self.query_one(Prompt)
+        prompt.open(kind, value)
+        self.set_focus(prompt)
 
     def close_prompt(self) -> None:
         """No longer."""
-        for prompt in self.query(Prompt):
-            prompt.remove()
+        self.query_one(Prompt).display = False
         self.focus_body()
 
     def focus_body(self) -> None:
         """The keys go to what is in the middle."""
         for each in self.query("#body *"):
             if each.can_focus:
-                each.focus()
+                self.set_focus(each)
                 return
+        self.set_focus(None)
 
     @on(Input.Submitted, "Prompt")
     def _submitted(self, event: Input.Submitted) -> None:

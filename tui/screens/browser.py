@@ -86,11 +86,9 @@ class Browser(ViewScreen):
         with VerticalScroll(id="content", can_focus=False):
             yield Static("", id="message", markup=False)
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """Begin at the end, or where it was said."""
-        wanted = self.filter
-        super().on_mount()
-        self.filter = wanted
+        super().begin()
         self.table.sorted_by = (None, True)
         self.table.border_title = short_topic(self.topic)
 

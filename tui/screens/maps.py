@@ -75,7 +75,7 @@ class CursorMap(TopScreen):
     def body(self) -> ComposeResult:
         """All of it is text."""
         with VerticalScroll():
-            yield Static("asking the box ...", id="map", markup=False)
+            yield Static("", id="map", markup=False)
 
     def load(self) -> Callable[[], Any]:
         """As many parts as there are cells."""
@@ -179,13 +179,8 @@ class KeyMap(ViewScreen):
 
     def body(self) -> ComposeResult:
         """Consumers, then keys."""
-        yield Static("asking the box ...", id="consumers", markup=False)
+        yield Static("", id="consumers", markup=False)
         yield from super().body()
-
-    def on_mount(self) -> None:
-        """No filter of other screens."""
-        super().on_mount()
-        self.filter = ""
 
     def load(self) -> Callable[[], Any]:
         """The whole map, and who its consumers are: by what a client is sent away."""

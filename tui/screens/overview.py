@@ -16,8 +16,8 @@ from pulsarbox.tui.graph import Graph
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.table import Row, Table
 
-_EVERY: Final = 2
-"""The tables are asked for every so many times: order changes slower than numbers."""
+_TURNS: Final = 2
+"""Numbers and tables take turns: both are sampled once a second."""
 _BACKLOGS: Final = 30
 _WIDE: Final = 180
 
@@ -88,9 +88,9 @@ class Overview(TopScreen):
             )
             yield _panel(dead, "Dead letters", "")
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """The backlogs have the keys."""
-        super().on_mount()
+        super().begin()
         table = self.query_one("#subscriptions", Table)
         table.sorted_by = ("backlog", True)
         table.focus()
@@ -102,14 +102,16 @@ class Overview(TopScreen):
         self.query_one("#graphs").styles.height = whole
 
     def load(self) -> Callable[[], Any]:
-        """The numbers each time, the tables each second time."""
+        """Numbers and tables by turns; both at first, and of history."""
         feed, at = self.top.feed, self.top.at
-        with_tables = self._count % _EVERY == 0 or at is not None
-        self._count += 1
+        turn, self._count = self._count % _TURNS, self._count + 1
+        whole = self._count == 1 or at is not None
 
-        def ask() -> list[Snapshot | Trouble]:
-            found: list[Snapshot | Trouble] = [feed.view(Query("overview", limit=0, at=at))]
-            if with_tables:
+        def ask() -> list[Snapshot | Trouble | None]:
+            found: list[Snapshot | Trouble | None] = [None]
+            if whole or turn == 0:
+                found = [feed.view(Query("overview", limit=1, at=at))]
+            if whole or turn == 1:
                 for view, sort, limit, passing in _TABLES:
                     try:
                         found.append(feed.view(Query(view.name, sort, True, 0, limit, passing, at)))
@@ -124,11 +126,12 @@ class Overview(TopScreen):
     def show(self, answer: Any) -> None:
         """Draw it all."""
         first, *tables = answer
-        self.top.learn(first)
-        totals, series = first.totals, first.series
-        for name in ("publishRate", "deliverRate", "backlog", "p99"):
-            self.query_one(f"#{name}", Graph).show(series.get(name) or (), totals.get(name))
-        self.query_one("#numbers", Line).put(_numbers(totals))
+        if first is not None:
+            self.top.learn(first)
+            for name in ("publishRate", "deliverRate", "backlog", "p99"):
+                self.query_one(f"#{name}", Graph).show(first.series.get(name) or (), first.totals.get(name))
+            self.query_one("#numbers", Line).put(_numbers(first.totals))
+        totals = self.top.vitals
         for (view, _, _, _), found in zip(_TABLES, tables, strict=False):
             table = self.query_one(f"#{view.name}", Table)
             if isinstance(found, Snapshot):

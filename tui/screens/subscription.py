@@ -45,10 +45,9 @@ class SubscriptionDetails(ViewScreen):
             yield Graph("backlog", "count", "-backlog", key="backlog")
         yield from super().body()
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """The consumers have the keys."""
-        super().on_mount()
-        self.filter = ""
+        super().begin()
         table = self.table
         table.border_title = "Consumers"
         table.set_columns(column for column in table.columns if column.key not in ("kind", "topic", "subscription"))

@@ -57,7 +57,7 @@ class ViewScreen(TopScreen):
         """The table."""
         return self.query_one("#table", Table)
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """With the columns and the order of the last time."""
         table = self.table
         kept = self.top.kept.get(f"columns.{self.view.name}")
@@ -72,9 +72,9 @@ class ViewScreen(TopScreen):
         )
         table.sorted_by = (sort, bool(descending))
         table.empty = "asking the box ..."
-        if not self.filter:
-            self.filter = self.top.filter
-        super().on_mount()
+        if self.top.filter:  # of the first screen that takes one
+            self.filter, self.top.filter = self.top.filter, ""
+        super().begin()
         table.focus()
 
     # Asking
@@ -277,7 +277,12 @@ class ViewScreen(TopScreen):
 
     def _open_map(self, name: str) -> None:
         row = self.row_meant()
-        if row is None or self.kind != "subscription":
+        if row is not None and name == "KeyMap" and row.get("type") != "Key_Shared":
+            told = (
+                f"Keys are held by consumers of Key_Shared subscriptions; this one is {row.get('type') or 'of no type'}"
+            )
+            self.top.notify(told, severity="warning", markup=False)
+        elif row is None or self.kind != "subscription":
             self.top.notify("That is about a subscription: 3 lists them", severity="warning")
         else:
             self.top.open(f"maps:{name}", row)

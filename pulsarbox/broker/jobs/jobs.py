@@ -72,6 +72,11 @@ class Jobs:
             if job.state == RUNNING:
                 self._run(job, now)
 
+    def rest(self) -> None:
+        """The box is about to stop: nothing new is begun, and the next start goes on."""
+        for run in self._runs.values():
+            run.end()
+
     # Asked for
 
     def create(self, spec: Spec, now: Now) -> Job:

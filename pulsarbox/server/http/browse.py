@@ -157,7 +157,6 @@ def _maker(asked: Asked, partition: int) -> Callable[[Looked, str], dict[str, An
         payload = message.payload
         told = None if payload is None else payload[: asked.payload]
         fits = payload is not None and len(payload) <= DECODED_MAX
-        decoded = message.value if fits else None
         schema = metadata.schema_version if metadata.HasField("schema_version") else None
         return {
             "id": f"{entry.ledger_id}:{entry.entry_id}:{partition}:{message.index}",
@@ -183,12 +182,21 @@ def _maker(asked: Asked, partition: int) -> Callable[[Looked, str], dict[str, An
             "chunk": _chunk(message),
             "payload": None if told is None else b64encode(told).decode(),
             "truncated": payload is not None and len(payload) > asked.payload,
-            "decoded": decoded if decoded is not None or not fits else message.json,
+            "decoded": _tellable(message.said) if fits else None,
             "closed": closed or None,
             "damaged": None,
         }
 
     return make
+
+
+def _tellable(value: Any) -> Any:
+    """A value that JSON can tell; None for what is nested too deep, or holds numbers that are none."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return value
 
 
 def _sequence_id(message: Looked) -> int:

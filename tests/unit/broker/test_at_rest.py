@@ -120,5 +120,31 @@ def test_a_codec_that_is_not_there_is_refused(name: str) -> None:
         box.broker.configuration.update("compressionAtRest", name, box.now)
 
 
+def test_a_box_that_stops_begins_no_step_and_ends_the_one_under_way() -> None:
+    box = Box(auto=False, compressionAtRest="zlib")
+    at_rest = box.broker.core.at_rest
+    assert not at_rest.compressing().hurried()
+    box.broker.drain(box.now)
+    assert at_rest.compressing().hurried()
+    housekeeping = box.broker.core.commits.housekeeping
+    housekeeping.ask_reclaim()
+    while (chore := box.broker.take_chore(box.now)) is None:
+        assert box.commit()
+    assert not isinstance(chore, Reclaim) or chore.compressing is None
+
+
+def test_a_checkpoint_that_could_be_written_hurries_the_step() -> None:
+    box = Box(auto=False)
+    while box.commit() or box.chore():
+        pass
+    housekeeping = box.broker.core.commits.housekeeping
+    assert not box.broker.core.at_rest.compressing().hurried()
+    housekeeping.ask_checkpoint()
+    while box.commit():
+        pass
+    assert housekeeping.is_ready
+    assert box.broker.core.at_rest.compressing().hurried()
+
+
 def test_a_reclaim_without_choices_is_one_of_nothing() -> None:
     assert Reclaim().compressing is None

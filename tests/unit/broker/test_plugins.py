@@ -13,6 +13,7 @@ from pulsarbox.plugins.guard import ERRORS_MAX
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, KeyValue
 from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.plugins.dividing import ByTurns
 
 KEY_SHARED, SHARED = CommandSubscribe.Key_Shared, CommandSubscribe.Shared
 
@@ -322,36 +323,16 @@ def test_what_the_settings_name_is_asked_for_at_the_start() -> None:
     assert Box(plugins=Plugins(beside=True)).broker.take_plugins() == []
 
 
-class Halves:
-    """A selector plugin: odd slots have the first consumer, even ones the last."""
-
-    def divide(self) -> "Halves":
-        made = Halves()
-        made.here = []
-        return made
-
-    here: list[Any]
-
-    def add(self, consumer: Any) -> None:
-        self.here.append(consumer)
-
-    def remove(self, consumer: Any) -> None:
-        self.here.remove(consumer)
-
-    def select(self, slot: int) -> Any:
-        return self.here[0] if slot % 2 else self.here[-1]
-
-
 @pytest.mark.parametrize("by_property", [True, False])
 def test_keys_go_where_a_selector_says(by_property: bool) -> None:
-    given: dict[str, Any] = {} if by_property else {"keySharedSelector": "halves"}
-    own: dict[str, Any] = {"subscription_properties": properties(keySharedSelector="halves")} if by_property else {}
-    there = plugins(number=Hashed(by_number), halves=Halves())
+    given: dict[str, Any] = {} if by_property else {"keySharedSelector": "turns"}
+    own: dict[str, Any] = {"subscription_properties": properties(keySharedSelector="turns")} if by_property else {}
+    there = plugins(number=Hashed(by_number), turns=ByTurns())
     box = Box(plugins=there, keySharedHashing="number", **given)
-    odd, even = (join(box, name, KEY_SHARED, **own) for name in ("odd", "even"))
+    even, odd = (join(box, name, KEY_SHARED, **own) for name in ("even", "odd"))
     publish(box, "1", "2", "3", "65537", "40000")
     assert (entries_of(odd), entries_of(even)) == ([0, 2, 3], [1, 4])
-    assert box.broker.core.plugins.guards["routing", "halves"].cost().errors == 0
+    assert box.broker.core.plugins.guards["routing", "turns"].cost().errors == 0
 
 
 def test_a_built_in_selector_by_its_name_and_one_that_is_none() -> None:
@@ -375,13 +356,13 @@ def test_each_trouble_is_told_at_one_place() -> None:
 
 
 def test_another_property_holds_once_nobody_is_there() -> None:
-    box = Box(plugins=plugins(number=Hashed(by_number), halves=Halves()), **RANGES)
+    box = Box(plugins=plugins(number=Hashed(by_number), turns=ByTurns()), **RANGES)
     first = join(box, "first", KEY_SHARED)
     topic = next(iter(box.broker.topics))
     (subscription,) = topic.all_subscriptions()
-    subscription.properties.update(keySharedHashing="number", keySharedSelector="halves")  # type: ignore[attr-defined]
+    subscription.properties.update(keySharedHashing="number", keySharedSelector="turns")  # type: ignore[attr-defined]
     first.request("close_consumer", consumer_id=1)
-    odd, even = join(box, "odd", KEY_SHARED), join(box, "even", KEY_SHARED)
+    even, odd = join(box, "even", KEY_SHARED), join(box, "odd", KEY_SHARED)
     publish(box, "1", "2", "3")
     assert (entries_of(odd), entries_of(even)) == ([0, 2], [1])
     assert [row["hashing"] for _, row in rows(box.broker.core.catalog)] == ["number"]

@@ -67,6 +67,22 @@ def test_the_backlog_grows_as_fast_as_is_published() -> None:
     assert (topic_of(box).producers, topic_of(box).consumers, found.consumers) == (1, 1, 1)
 
 
+def test_what_nobody_subscribes_to_counts_as_well() -> None:
+    box = Box()
+    client = box.client()
+    client.producer()
+    look(box)
+    for i in range(6):
+        client.send(i)
+        a_second(box)
+    totals = box.broker.samples.totals
+    assert (topic_of(box).in_rate, totals.publish_rate) == (1.0, 1.0)
+    assert totals.size == topic_of(box).size > 0
+    for _ in range(6):
+        a_second(box)
+    assert totals.publish_rate == 0.0
+
+
 def test_a_backlog_that_is_sent_and_acknowledged_drains() -> None:
     box = Box()
     client = box.client()

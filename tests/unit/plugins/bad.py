@@ -31,7 +31,7 @@ ENDS: Final = "raise SystemExit(3)\n" + HASH.format("return 1")
 OLD: Final = HASH.format("return 1").replace("api = 1", "api = 0")
 RANGE: Final = HASH.format("return len(key) - 1")
 ENDLESS: Final = HASH.format("while True: pass")
-MEMORY: Final = "kept = []\n" + HASH.format("kept.append(b'x' * (1 << 28)); return self.hash32(key)")
+MEMORY: Final = "kept = []\n" + HASH.format("kept.append(bytes(1 << 28)); return self.hash32(key)")
 BOMB: Final = CODEC.format(compress="zlib.compress(data)", decompress="zlib.decompress(data)")
 LIES: Final = CODEC.format(compress="data[: len(data) // 2]", decompress="data + bytes(size - len(data))")
 THREADS: Final = "import time, zlib\n" + HASH.format(

@@ -1,8 +1,10 @@
 """Plugins for a box: looked at once, loaded beside the loop, and who does not come back."""
 
 import json
+import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,3 +140,24 @@ def test_a_few_at_a_time() -> None:
     goes_on.set()
     brought.wait(len(names))
     assert brought.found == {name: name for name in names}
+
+
+def test_a_codec_that_comes_into_use_in_a_thread_starts_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[float] = []
+    stand_in = SimpleNamespace(
+        signal=lambda number, handler: None,
+        siginterrupt=lambda number, flag: None,
+        setitimer=lambda which, seconds, again=0.0: timers.append(seconds),
+        **{name: getattr(signal, name) for name in ("SIGALRM", "ITIMER_REAL", "SIG_IGN")},
+    )
+    monkeypatch.setattr(plugins, "signal", stand_in)
+    there = plugins_of(Settings(), None)
+    watch = plugins.Watch(there)
+    watch.begin()
+    thread = threading.Thread(target=there.guarded)
+    thread.start()
+    thread.join()
+    assert timers == []
+    there.guarded()
+    watch.stop()
+    assert timers == [plugins.LOOK_SECONDS, 0]

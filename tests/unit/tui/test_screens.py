@@ -264,6 +264,11 @@ async def test_a_cursor_and_the_keys_of_a_subscription_as_maps() -> None:
         assert "mark-delete   12:40" in text and "12:50-51" in text
         assert "█" * 41 in text and "▓" * 10 in text
         await driver.press("escape", "K")
+        await driver.until(lambda: any("this one is Shared" in each for each in driver.said))
+        driver.box.rows["subscriptions"][0]["type"] = "Key_Shared"
+        await driver.press("r")
+        await driver.until(lambda: (driver.table.pointed or {}).get("type") == "Key_Shared")
+        await driver.press("K")
         await driver.at("KeyMap")
         assert "customer-9" in driver.text()
         assert "c0 has not acknowledged 12:61" in driver.told("told")

@@ -464,6 +464,21 @@ def test_a_running_job_goes_on_after_a_restart_by_itself() -> None:
     assert bodies(box) == [b"%d" % i for i in range(10)]
 
 
+def test_a_box_that_stops_does_not_wait_for_its_jobs() -> None:
+    box = Box()
+    dead_letter_topic(box, *[b"%d" % i for i in range(10)])
+    job = create(box, rate=2)
+    box.advance(1)
+    box.broker.drain(box.now)
+    box.turn()
+    done = job.progress.counts.done
+    box.advance(10)
+    assert (job.state, job.progress.counts.done, box.broker.core.commits.idle) == ("running", done, True)
+    box = box.restart()
+    box.advance(10)
+    assert bodies(box) == [b"%d" % i for i in range(10)]
+
+
 def test_a_deleted_subscription_fails_the_job() -> None:
     box = Box()
     dead_letter_topic(box, b"0", b"1", b"2")

@@ -231,6 +231,20 @@ def test_what_cannot_be_opened_says_why() -> None:
     with_box(scenario)
 
 
+@pytest.mark.parametrize(
+    "payload", [b"[" * 900 + b"]" * 900, b"[" * 100_000, b'{"a": NaN}', b'{"a": "\\ud800"}', b"\xff\xfe", b"1" * 5000]
+)
+def test_whatever_a_payload_says_there_is_an_answer(payload: bytes) -> None:
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        client.send(client.producer(T), 0, payload)
+        (found,) = (await page(box, maxPayload=1 << 20))["messages"]
+        assert b64decode(found["payload"]) == payload
+        assert (await page(box, filter="json.a == 1"))["messages"] == []
+
+    with_box(scenario)
+
+
 def test_the_state_of_each_message_on_a_subscription() -> None:
     async def scenario(box: Box) -> None:
         client = Client(box)
