@@ -151,7 +151,7 @@ class Acknowledging:
         if self._topic.termination.ended:
             self._subscription.tell_end()
 
-    def settle(self, now: Now, unheld: Iterable[Entry] = ()) -> None:
+    def settle(self, now: Now, unheld: Iterable[Entry | Position] = ()) -> None:
         """The cursor has changed: have it written, and do what follows where mark-delete has moved. ``unheld`` entries
         were acknowledged by no consumer: they too may have been the last that their ledger was held for."""
         growing = self._ledgers.growing

@@ -78,6 +78,7 @@ class Broker:
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
+        self.core.transactions.topic_of = self.topics.persistent
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)

@@ -16,6 +16,7 @@ from pulsarbox.broker.quarantine import Quarantine
 from pulsarbox.broker.reads import Reads
 from pulsarbox.broker.security.authorization import Authorization
 from pulsarbox.broker.timers import Timers
+from pulsarbox.broker.transactions.coordinator import Coordinator
 from pulsarbox.broker.walks import Walks
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.config import Settings
@@ -58,6 +59,7 @@ class Core:
         """Deletes a topic because nobody has used it for too long."""
         self.office: DeadLetterOffice
         """Where dead letters go; the broker sets it once there are topics."""
+        self.transactions = Coordinator(self)
         self._producer_names = 0
 
     def apply(self, settings: Settings, now: Now | None = None) -> None:

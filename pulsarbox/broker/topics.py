@@ -91,6 +91,11 @@ class Topics:
             self._idle.used(topic, now)
         return topic
 
+    def persistent(self, name: str, now: Now) -> PersistentTopic | None:
+        """The persistent topic of a name, None where there is none."""
+        topic = self.find(parse_topic(name), now)
+        return topic if isinstance(topic, PersistentTopic) else None
+
     def _unload(self, topic: PersistentTopic, now: Now) -> bool:
         """Let a topic be rows again; whether it is out of the way. Not while somebody uses it."""
         if self._topics.get(str(topic.name)) is not topic:

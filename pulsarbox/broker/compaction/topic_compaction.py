@@ -71,7 +71,9 @@ class TopicCompaction:
             raise Conflict("Compaction already in progress")
         self._subscribe(now)
         ledger, view = self._topic.ledger, self.view
-        if ledger.confirmed_entries and (view is None or ledger.last_confirmed > view.horizon):
+        readable = self._topic.stored.open.readable
+        last = ledger.last_confirmed if readable is None else readable[0]
+        if last > (view.horizon if view is not None else ledger.first_position()):
             self._began = now.monotonic
             self.run = Run(self._topic, view, self._switch, self._ended)
             self._core.compactions.enqueue(self.run, now)

@@ -1,0 +1,77 @@
+"""One transaction, as its row has it, and what waits for its end."""
+
+from collections.abc import Callable
+from typing import Final
+
+from pulsarbox.broker.timers import Timer
+from pulsarbox.clock import Now
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.storage.catalog import Row
+from pulsarbox.storage.transactions import TxnId
+
+OPEN: Final = "OPEN"
+COMMITTED: Final = "COMMITTED"
+ABORTED: Final = "ABORTED"
+
+Answer = Callable[[PulsarBoxError | None, Now], None]
+"""Is told that it is done, or why it is not."""
+
+
+class Transaction:
+    """An open transaction.
+
+    Its row: ``state``, ``opened`` and (once it has ended) ``ended`` in milliseconds since 1970, ``timeout`` in
+    milliseconds, ``owner`` (a role, null where authentication is off), ``topics`` that it publishes to, and
+    ``subscriptions`` ([topic, name]) on which it acknowledges.
+    """
+
+    __slots__ = (
+        "acks", "ending", "id", "opened", "owner", "subscriptions", "timed_out", "timeout", "timer", "topics",
+        "waiting",
+    )  # fmt: skip
+
+    def __init__(self, txn_id: TxnId, opened: int, timeout: int, owner: str | None) -> None:
+        self.id = txn_id
+        self.opened = opened
+        self.timeout = timeout
+        self.owner = owner
+        self.topics: dict[str, None] = {}
+        self.subscriptions: dict[tuple[str, str], None] = {}
+        self.acks: dict[tuple[int, int], list[Row]] = {}
+        """Rows of what it has acknowledged, by topic id and cursor id."""
+        self.ending: str | None = None
+        """How it ends, once that is asked for: nothing more is taken in."""
+        self.timed_out = False
+        self.waiting: list[Answer] = []
+        """Who is to hear that it has ended."""
+        self.timer: Timer | None = None
+
+    @property
+    def ends_at(self) -> int:
+        """When it is aborted if nobody ends it before (ms since 1970)."""
+        return self.opened + self.timeout
+
+    @property
+    def state(self) -> str:
+        """As Pulsar names it."""
+        return {None: OPEN, COMMITTED: "COMMITTING", ABORTED: "ABORTING"}[self.ending]
+
+    def row(self, state: str = OPEN, ended: int = 0) -> Row:
+        """Its row in this state."""
+        row: Row = {
+            "state": state,
+            "opened": self.opened,
+            "timeout": self.timeout,
+            "owner": self.owner,
+            "topics": list(self.topics),
+            "subscriptions": [list(each) for each in self.subscriptions],
+        }
+        return row | {"ended": ended} if ended else row
+
+    @classmethod
+    def of_row(cls, txn_id: TxnId, row: Row) -> "Transaction":
+        """The open transaction that a row says."""
+        txn = cls(txn_id, row["opened"], row["timeout"], row["owner"])
+        txn.topics = dict.fromkeys(row["topics"])
+        txn.subscriptions = dict.fromkeys((topic, name) for topic, name in row["subscriptions"])
+        return txn
