@@ -126,6 +126,40 @@ class ConsumerChoice(Protocol):
         """One of ``ready``, which has at least one ``Candidate``; whose turn was longest ago stands first."""
 
 
+SLOTS: Final = 65536
+"""The hash of a key falls into one of so many slots: ``hash % SLOTS``, 0 counts as 1."""
+
+
+class Selector(Protocol):
+    """Which consumer of one Key_Shared subscription has which keys; the keys of a slot are together.
+
+    Between two changes a slot stays where it is: it is asked for once, and the answer is kept. Where a slot has moved,
+    its new consumer gets nothing of it before the earlier one has acknowledged what it holds: no answer of a selector,
+    a wrong one neither, changes the order of a key.
+    """
+
+    def add(self, consumer: Any) -> object:
+        """A ``Candidate`` has come. What this gives is of no matter (the box's own selectors tell who lost slots)."""
+
+    def remove(self, consumer: Any) -> object:
+        """One that came has gone."""
+
+    def select(self, slot: int) -> Any:
+        """Of those that are here the one that has a slot, from 1 to ``SLOTS - 1``; there is one at least."""
+
+
+@runtime_checkable
+class KeyDivision(Protocol):
+    """Keys of a Key_Shared subscription to its consumers: a third form of routing plugin."""
+
+    api: int
+    """1."""
+    name: str
+
+    def divide(self) -> Selector:
+        """A selector for one subscription, without consumers."""
+
+
 @runtime_checkable
 class Codec(Protocol):
     """Bytes to fewer bytes and back. Objects are used by one thread at a time."""

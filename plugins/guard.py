@@ -40,7 +40,7 @@ class PluginEndless(BaseException):
 
 
 class Trouble(NamedTuple):
-    """Something to be told about a plugin: at the first error of a period, and when it trips."""
+    """Something to be told about a plugin: it cannot be had; the first error of a period; it trips."""
 
     kind: str
     name: str
@@ -49,8 +49,12 @@ class Trouble(NamedTuple):
     """Where it was raised, as Python shows it; empty where nothing was raised."""
     tripped: bool
     """It is not asked any more."""
+    loading: bool = False
+    """It could not be loaded; it was not asked yet."""
 
     def __str__(self) -> str:
+        if self.loading:
+            return f"the {self.kind} plugin {self.name!r} cannot be used: {self.reason}"
         then = "; it is not asked any more: from here on the built-in one decides" if self.tripped else ""
         return f"the {self.kind} plugin {self.name!r} failed: {self.reason}{then}"
 
@@ -70,6 +74,10 @@ class Cost(NamedTuple):
     p99_ns: int
     tripped: bool
     last_error: str
+
+
+def _anything(found: object) -> bool:
+    return True
 
 
 class Guard:
@@ -95,6 +103,8 @@ class Guard:
         self._times: deque[int] = deque(maxlen=SAMPLES_KEPT)
         self._calls = 0
         """As far as they are not counted by the functions."""
+        self._busy = False
+        """A call that the functions do not count is being made, in the thread that decides."""
         self._looks: list[Callable[[], tuple[int, bool]]] = []
         """What the functions have counted, and whether a call is being made."""
 
@@ -199,6 +209,28 @@ class Guard:
         self._looks.append(lambda: (SAMPLE - left, busy))
         return guarded
 
+    def decided(self, decide: Callable[..., Any], *arguments: Any, fits: Callable[[Any], bool] = _anything) -> Any:
+        """One call about the consumers of a subscription, which is seldom: what was decided is kept.
+
+        Raises PluginFailed where it fails, where the answer does not fit, and where it is not asked any more.
+        """
+        if self.tripped:
+            raise PluginFailed(f"the {self.kind} plugin {self.name!r} is not asked any more")
+        self._calls += 1
+        self._busy = True
+        try:
+            found = decide(*arguments) if self._calls & SAMPLE - 1 else self._timed(decide, *arguments, counts=0)
+            if fits(found):
+                return found
+            raise _OutOfContract(f"{getattr(decide, '__name__', 'it')} gave {found!r:.80}, which is none of those here")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self._failed(error, trips=True)
+            raise PluginFailed(f"the {self.kind} plugin {self.name!r} failed: {self.last}") from error
+        finally:
+            self._busy = False
+
     def bytes_of(self, work: Callable[..., bytes]) -> Callable[..., bytes]:
         """A method of a codec. Nothing stands in for it: raises PluginFailed where it fails.
 
@@ -230,7 +262,7 @@ class Guard:
     @property
     def busy(self) -> bool:
         """Whether a call is being made right now: for who looks from a signal's handler."""
-        return any(look()[1] for look in self._looks)
+        return self._busy or any(look()[1] for look in self._looks)
 
     def cost(self) -> Cost:
         """Calls, errors and times so far."""

@@ -49,7 +49,7 @@ _BUILT_IN: Final = {
 }
 
 _METHODS: Final = {
-    "routing": (("open",), ("choose",)),
+    "routing": (("open",), ("choose",), ("divide",)),
     "hashing": (("hash32",),),
     "compression": (("open", "trained", "train"),),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.clock import Now
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
-from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.record import Position
 
 if TYPE_CHECKING:
     from pulsarbox.broker.subscription import Subscription
@@ -151,11 +151,11 @@ class Acknowledging:
         if self._topic.termination.ended:
             self._subscription.tell_end()
 
-    def settle(self, now: Now, unheld: Iterable[Entry | Position] = ()) -> None:
+    def settle(self, now: Now, unheld: Iterable[tuple[int, int]] = ()) -> None:
         """The cursor has changed: have it written, and do what follows where mark-delete has moved. ``unheld`` entries
         were acknowledged by no consumer: they too may have been the last that their ledger was held for."""
         growing = self._ledgers.growing
-        self._closed.update(entry.ledger_id for entry in unheld if entry.ledger_id < growing)
+        self._closed.update(ledger_id for ledger_id, _ in unheld if ledger_id < growing)
         self._topic.core.commits.cursor_changed(self._cursor, now)
         mark = self._cursor.mark_delete
         moved = mark != self._mark

@@ -254,6 +254,8 @@ class Backlog:
         return self._was_old
 
     def _block(self, quota: Quota | None, now: Now) -> None:
+        if quota != self.blocked:
+            self._tell(quota, now)
         self.blocked = quota
         if quota is not None:
             self.full_at = 0  # whoever gets in by another door is looked at
@@ -269,6 +271,17 @@ class Backlog:
             except PulsarBoxError as error:
                 claim.refused(error, now)
 
+    def _tell(self, quota: Quota | None, now: Now) -> None:
+        """The quota that keeps producers away is this one now."""
+        events, name = self._topic.core.events, str(self._topic.name)
+        if quota is None:
+            events.tell("quota-released", name, "producers may come again", now, used=self.used)
+        else:
+            what = "wait" if quota.follows is Follows.HOLD else "are refused"
+            text = f"{self._reason(quota)}: producers {what}"
+            policy = "age" if quota is self.age else "size"
+            events.tell("quota-hit", name, text, now, policy=policy, limit=quota.limit, used=self.used)
+
     def _evict(self, now: Now) -> None:
         """Let the oldest go for everybody who still has them, until nine tenths of the limit are left."""
         topic, ledger = self._topic, self._topic.ledger
@@ -281,6 +294,8 @@ class Backlog:
         self._evicting = True
         topic.core.under_way += 1
         self.evictions += 1
+        text = f"{self._reason(self.size)}: the oldest are let go"
+        topic.core.events.tell("evicted", str(topic.name), text, now, used=self.used, limit=self.size.limit)
 
         find_first(
             topic,

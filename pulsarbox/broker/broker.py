@@ -1,16 +1,18 @@
-"""The broker: seven inputs, five outputs, no clock, no thread, no socket.
+"""The broker: eight inputs, six outputs, no clock, no thread, no socket.
 
 Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(now)``, ``committed(batch, now)``,
-``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``on_timer(now)``. Outputs: ``outbox.send``,
-``take_batch()``, ``take_reads()``, ``take_chore()``, ``next_timer()``.
+``read_done(token, entries, now)``, ``chore_done(chore, now)``, ``plugin_brought(key, found, now)``, ``on_timer(now)``.
+Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``, ``take_chore()``, ``take_plugins()``, ``next_timer()``.
 
 Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cnx.writable`` starts it
 again), and ``full``, the open batch (the shell stops reading).
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from pulsarbox.broker import key_hashes
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.command_table import CommandRow, command_table
 from pulsarbox.broker.compaction.topic_compaction import drop_leftovers
@@ -22,7 +24,9 @@ from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
-from pulsarbox.broker.plugins import Plugins
+from pulsarbox.broker.plugins import Key, Plugins
+from pulsarbox.broker.routing import Routing
+from pulsarbox.broker.samples import Samples
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.configured import authentication_of
@@ -31,7 +35,7 @@ from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
-from pulsarbox.clock import Deadlines, Now
+from pulsarbox.clock import Deadlines, Now, in_words
 from pulsarbox.config import Settings
 from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
@@ -40,6 +44,9 @@ from pulsarbox.storage.recovery import Store
 
 if TYPE_CHECKING:
     from pulsarbox.broker.faults.faults import Faults
+
+Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
+"""A name, the work, and who is told in the loop what it has given or raised."""
 
 _ROUNDS_MAX = 100
 """What is due behind so many rounds of deadlines comes with the next turns, at once as well."""
@@ -70,39 +77,54 @@ class Broker:
         offset = offset_of(store, settings.brokerClock)
         self.core = Core(settings, store, now.wall + offset, plugins)
         self.clock = VirtualClock(self.core, offset)
+        self._tell_start(store, self.core.started, now)
         self.core.commits.times.begin(now)
         self.core.cache_use.begin(now)
         self.configuration = DynamicConfiguration(self.core)
-        self.core.plugins.check_hashes(settings, self.core.commits, self.core.catalog)
+        key_hashes.check(self.core.plugins, settings, self.core.commits, self.core.catalog)
         self.tenants = Tenants(self.core)
         self.schemas = Schemas(self.core)
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
-        self.core.transactions.topic_of = self.topics.persistent
-        self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas)
+        self.routing = Routing(self.core, self.topics)
+        self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
+        self.core.plugins.prepare(settings)
+        self.samples = Samples(self.topics, store)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:
             look_again(self.authentication, self.core, now)
         self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
         self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
-        self.refusals = Refusals()
+        self.refusals = Refusals(self.core.events)
         """What clients were refused, for the log."""
         self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
         """Rules of faults to inject; None where the box was not made for it."""
         self.on_shutdown: Callable[[str], None] | None = None
         """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
+        self.folder: Path | None = None
+        """The data directory; None where there is none."""
+        self.beside: Beside = _at_once
+        """Has work done that is no turn's: reading files, taking apart what clients have packed."""
         self._outbox_of: type[Outbox] = Outbox
         self._cnx_of: type[ServerCnx] = ServerCnx
         if settings.faultInjectionEnabled:
-            from pulsarbox.broker.faults.faults import Faults
-            from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
-
-            self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
+            self._take_faults()
         self.cnxs: dict[ServerCnx, None] = {}
         self.connections_made = 0
         """By clients since the start."""
         self._waiting: list[Outbox] = []
+
+    def _take_faults(self) -> None:
+        from pulsarbox.broker.faults.faults import Faults
+        from pulsarbox.broker.faults.faulty import FaultyCnx, FaultyOutbox
+
+        self.faults, self._outbox_of, self._cnx_of = Faults(), FaultyOutbox, FaultyCnx
+
+    def _tell_start(self, store: Store, wall: int, now: Now) -> None:
+        if store.replayed_bytes:
+            text = f"the box had not been stopped: {store.replayed_bytes:,} bytes of the log were read again"
+            self.core.events.tell("recovered", "", text, now._replace(wall=wall), bytes=store.replayed_bytes)
 
     # Inputs
 
@@ -149,6 +171,10 @@ class Broker:
         """A chore is carried out; with ``error`` it is not."""
         self.core.commits.housekeeping.done(chore, now, error, reclaimed)
 
+    def plugin_brought(self, key: Key, found: object, now: Now) -> None:
+        """A plugin is there, or the PluginError that says why not."""
+        self.core.plugins.brought(key, found, now)
+
     def on_timer(self, now: Now) -> None:
         """A deadline of ``next_timer`` has come."""
         self.core.timers.run(now)
@@ -159,6 +185,8 @@ class Broker:
         Raises Conflict where the clock is not virtual, BadRequest where it cannot be moved so.
         """
         now = self.clock.advance(by, now)
+        text = f"the clock was moved forward by {in_words(by)}"
+        self.core.events.tell("clock-moved", "", text, now, by=by, offset=now.offset)
         for _ in range(_ROUNDS_MAX):  # what is done may set a deadline that has passed as well
             wall = self.next_timer().wall
             if wall is None or wall > now.wall:
@@ -193,6 +221,10 @@ class Broker:
     def take_chore(self, now: Now) -> Chore | None:
         """A checkpoint to write, or disk to give back; None while one is under way or nothing is to be done."""
         return self.core.commits.housekeeping.take(now)
+
+    def take_plugins(self) -> list[Key]:
+        """Plugins to load, see ``plugin_brought``."""
+        return self.core.plugins.take_wanted()
 
     def next_timer(self) -> Deadlines:
         """When ``on_timer`` is to be called next."""
@@ -230,6 +262,17 @@ class Broker:
 
     def drain(self, now: Now) -> None:
         """Prepare to stop: let clients go, write the checkpoint."""
+        self.core.events.tell("stopping", "", "the box stops: clients are let go, a checkpoint is written", now)
         for topic in self.topics:
             topic.close(now)
         self.core.commits.ask_checkpoint()
+
+
+def _at_once(name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+    """Where there is no shell with threads."""
+    try:
+        result = work()
+    except Exception as error:
+        done(None, error)
+    else:
+        done(result, None)

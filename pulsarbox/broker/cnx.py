@@ -76,6 +76,8 @@ class ServerCnx:
         self.proof: Proof | None = None
         """What the client has proved that with, and what is done when that ends; None where nothing can end."""
         self.state = State.START
+        self.greeted = False
+        """Its CONNECT was accepted."""
         self.client_version = ""
         self.protocol_version = 0
         self.connected_since = now.wall
@@ -235,7 +237,27 @@ class ServerCnx:
         for watcher_id in list(self.watched):
             self.broker.topics.lists.leave(self, watcher_id)
         self.broker.cnxs.pop(self, None)
+        self._tell_gone(now)
         self._tell_alive(False, now)
+
+    def _tell_gone(self, now: Now) -> None:
+        reason = self.outbox.close_reason
+        if reason is not None:
+            self._tell("client-refused", now, f": {reason}")
+        elif self.greeted:
+            self._tell("client-disconnected", now)
+
+    def _tell(self, kind: str, now: Now, more: str = "") -> None:
+        """Have an event told; of the many connections of one host only one is."""
+        who = f"{self.principal} with {self.client_version}" if self.principal else self.client_version or "a client"
+        host = self.address.rpartition(":")[0]
+        self.broker.core.events.tell(kind, host, f"{who} from {self.address}{more}", now)
+
+    def greet(self, now: Now) -> None:
+        """Its CONNECT is accepted."""
+        self.state = State.CONNECTED
+        self.greeted = True
+        self._tell("client-connected", now)
 
     def abort(self, reason: str) -> None:
         """Close the connection because of what the client did."""

@@ -8,6 +8,7 @@ from pulsarbox.broker.compaction.records import Compactions
 from pulsarbox.broker.deadlines import TopicDeadlines
 from pulsarbox.broker.dispatch.bounds import Bounds
 from pulsarbox.broker.dispatch.unacked import BrokerUnacked
+from pulsarbox.broker.events import Events
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.limits.box_limits import BoxLimits
 from pulsarbox.broker.plugins import Plugins
@@ -33,7 +34,10 @@ class Core:
 
     def __init__(self, settings: Settings, store: Store, started: int = 0, plugins: Plugins | None = None) -> None:
         self.settings = settings
+        self.events = Events(store.ids()["boot"] + 1)
+        """What people want to hear of."""
         self.plugins = plugins or Plugins()
+        self.plugins.events = self.events
         self.bounds = Bounds(settings)
         self.started = started
         """When the box was started, in milliseconds since 1970."""
@@ -41,12 +45,12 @@ class Core:
         self.catalog = store.catalog
         self.timers = Timers()
         self.reads = Reads()
-        self.commits = GroupCommit(store, settings, self.timers)
+        self.commits = GroupCommit(store, settings, self.timers, self.events)
         self.policies = Policies(store.catalog, settings, self.commits.put_row, self.timers)
         self.authorization = Authorization(settings, store.catalog, self.policies)
         self.limits = BoxLimits(settings, store.catalog, self.timers, self.commits.put_row)
         self.cache_use = CacheUse(self.commits.tail_cache, self.reads)
-        self.quarantine = Quarantine(store.catalog, self.commits)
+        self.quarantine = Quarantine(store.catalog, self.commits, self.events)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
         self.walks = Walks(store.catalog, self.commits, self.timers)
         self.policies.for_unloaded = self.walks.changed

@@ -1,42 +1,36 @@
 """Where dead letters go: their topics are found or made, given a subscription, and the letters put into the open batch.
 
-A dead letter is no producer's: no name, no rate and no deduplication stands before it. What the topic itself asks for
-(room, size, encryption, a schema) holds for it too.
+A dead letter is no producer's, see ``posting``. What the topic asks for of schemas holds for it too.
 """
 
 import logging
-from typing import Final
 
 from pulsarbox.broker import keeping
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dead_letter import Letter, Origin, make_letter
 from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
+from pulsarbox.broker.posting import put
+from pulsarbox.broker.routing import Routing
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.topics import Topics
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, PersistenceError, ServiceNotReady
 from pulsarbox.names import TopicName
-from pulsarbox.protocol.frames import MESSAGE_SIZE_FRAME_PADDING
-from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.storage.record import Entry
 
 log = logging.getLogger(__name__)
 
-_COMMAND_BYTES: Final = 1024
-"""What the command before a message may take of a frame."""
-
 
 class DeadLetterOffice:
     """Puts dead letters into their topics."""
 
-    def __init__(self, core: Core, topics: Topics, schemas: Schemas) -> None:
+    def __init__(self, core: Core, topics: Topics, schemas: Schemas, routing: Routing) -> None:
         self._core = core
         self._topics = topics
         self._schemas = schemas
-        self._turn = 0
-        """Which partition is next for a message without a key."""
+        self._routing = routing
         self._posting = False
 
     def prepare(self, policy: DeadLetterPolicy, now: Now) -> list[TopicName]:
@@ -88,22 +82,20 @@ class DeadLetterOffice:
     def _post(
         self, entry: Entry, unacked: int | None, source: TopicName, origin: Origin, policy: DeadLetterPolicy, now: Now
     ) -> None:
-        topic = self._topic(entry, source, policy, now)
-        topic.check_takes()
         most = self._core.settings.maxMessageSize
         letter = make_letter(entry.body, unacked, origin, now.wall - now.offset, most)
+        topic = self._topic(letter, policy, now)
+        topic.check_takes()  # before its schemas are looked at
         self._bring_schema(source, topic.name, letter.metadata, now)
-        self._put(letter, topic, now)
+        put(topic, letter.metadata, letter.body, now)
+        keeping.marked(topic, now)
 
-    def _topic(self, entry: Entry, source: TopicName, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
+    def _topic(self, letter: Letter, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
         parts = self.prepare(policy, now)
-        if len(parts) == 1:
-            name = parts[0]
-        elif entry.key_hash:
-            name = parts[entry.key_hash % len(parts)]  # those of a key stay together, and in order
-        else:
-            self._turn += 1
-            name = parts[self._turn % len(parts)]
+        part = 0
+        if len(parts) > 1:
+            part = self._routing.route(policy.topic, letter.metadata, len(letter.body), len(parts), now)
+        name = parts[part]
         topic = self._topics.open(name, now)
         if not isinstance(topic, PersistentTopic):
             raise NotAllowed(f"{name} keeps nothing")
@@ -120,15 +112,3 @@ class DeadLetterOffice:
             metadata.ClearField("schema_version")  # else it would mean another one there
         else:
             metadata.schema_version = self._schemas.keep(target, stored.schema, now.wall).version_bytes
-
-    def _put(self, letter: Letter, topic: PersistentTopic, now: Now) -> None:
-        payload = letter.payload()
-        most = self._core.settings.maxMessageSize + MESSAGE_SIZE_FRAME_PADDING - _COMMAND_BYTES
-        if len(payload) > most:
-            raise NotAllowed(f"no frame takes more than {most} bytes, and it has more with its properties")
-        if topic.admission.measures:
-            topic.admission.check_message(len(payload), letter.metadata)
-        if topic.ledger.total_bytes >= topic.backlog.full_at and topic.backlog.refuses(now):
-            raise ServiceNotReady(f"the backlog quota of {topic.name} is reached")
-        topic.append(parse_entry(payload), payload, now)
-        keeping.marked(topic, now)

@@ -142,6 +142,8 @@ class DeadLetters:
         if reason != self.refused:
             self.refused, self.refused_since = reason, now.wall
             assert self.policy is not None
+            text = f"{self.policy.topic} does not take a dead letter: {reason}"
+            self._subscription.topic.core.events.tell("dead-letters-refused", self._subject, text, now)
             log.warning(
                 "%s sends a message once more that was to go to %s, which does not take it: %s",
                 self._subscription,
@@ -174,7 +176,17 @@ class DeadLetters:
             )
             self.messages += move.messages
         self.last = now.wall
+        self._tell(sum(move.messages for move in arrived), now)
         self._subscription.moved_on([move.entry for move in arrived], now)
+
+    @property
+    def _subject(self) -> str:
+        return f"{self._subscription.topic.name} {self._subscription.name}"
+
+    def _tell(self, messages: int, now: Now) -> None:
+        to = "" if self.policy is None else str(self.policy.topic)
+        text = f"{messages:,} message{'s' * (messages > 1)} moved to {to or 'the dead letter topic'}"
+        self._subscription.topic.core.events.tell("dead-letters", self._subject, text, now, count=messages, to=to)
 
     def not_moved(self, moves: list[Move], now: Now) -> None:
         """They could not be stored: those that the dispatcher has come by are to be sent, or to move, once more."""

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 Found = Callable[[Position, Now], None]
 Failed = Callable[[Exception], None]
+Told = Callable[[bool, Now], None]
+"""Told whether it is it."""
+Look = Callable[[int, Told, Now], None]
+"""Asked whether what stands at an index is it."""
 
 
 def find_first_since(
@@ -58,25 +62,21 @@ class _InView:
         compaction, view = self._topic.compaction, self._view
         compaction.pin(view, self)
 
-        def step(low: int, high: int, when: Now) -> None:
-            if low == high:
-                compaction.unpin(view, self)
-                found(self._found, when) if self._found is not None else not_found(when)
-                return
-            middle = (low + high) // 2
-
+        def look(index: int, told: Told, _: Now) -> None:
             def read(entries: list[Entry], error: Exception | None, at: Now) -> None:
                 if error is not None:
                     compaction.unpin(view, self)
                     failed(error)
-                elif self._is_before(entries[0]):
-                    step(middle + 1, high, at)
                 else:
-                    step(low, middle, at)
+                    told(not self._is_before(entries[0]), at)
 
-            self._topic.core.reads.ask(view.ledger_id, middle, middle, 1, read)
+            self._topic.core.reads.ask(view.ledger_id, index, index, 1, read)
 
-        step(0, view.entries, now)
+        def ended(_: int, when: Now) -> None:
+            compaction.unpin(view, self)
+            found(self._found, when) if self._found is not None else not_found(when)
+
+        _bisect(view.entries, look, ended, now)
 
     def _is_before(self, stored: Entry) -> bool:
         """Whether what is looked for stands behind an entry of the view."""
@@ -117,23 +117,31 @@ def find_first(
             index -= end - first
         return behind
 
-    def step(low: int, high: int, when: Now) -> None:
-        # Entries before low are not it, those from high on are.
-        if low == high:
-            found(position_of(low), when)
-            return
-        middle = (low + high) // 2
-        position = position_of(middle)
-
-        def known(it: bool, at: Now) -> None:
-            step(low, middle, at) if it else step(middle + 1, high, at)
+    def look(index: int, told: Told, when: Now) -> None:
+        position = position_of(index)
 
         def lost(error: Exception) -> None:
             if unread is None:
                 failed(error)
             else:
-                known(unread(position), when)
+                told(unread(position), when)
 
-        topic.read_entry(position, lambda entry, at: known(is_it(entry), at), lost, when)
+        topic.read_entry(position, lambda entry, at: told(is_it(entry), at), lost, when)
 
-    step(0, sum(end - first for _, first, end in spans), now)
+    count = sum(end - first for _, first, end in spans)
+    _bisect(count, look, lambda index, when: found(position_of(index), when), now)
+
+
+def _bisect(count: int, look: Look, found: Callable[[int, Now], None], now: Now) -> None:
+    """The first of ``count`` indexes that it is, as are all behind it; ``count`` where none is. Who is asked may answer
+    later."""
+
+    def step(low: int, high: int, when: Now) -> None:
+        # What is before low is not it, what is from high on is.
+        if low == high:
+            found(low, when)
+            return
+        middle = (low + high) // 2
+        look(middle, lambda it, at: step(low, middle, at) if it else step(middle + 1, high, at), when)
+
+    step(0, count, now)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.commit_times import CommitTimes
+from pulsarbox.broker.events import Events
 from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.tail_cache import TailCache
 from pulsarbox.broker.timers import Timers
@@ -35,6 +36,7 @@ from pulsarbox.storage.transactions import OpenEntries
 if TYPE_CHECKING:
     from pulsarbox.broker.dead_letters import DeadLetters, Move
     from pulsarbox.broker.deduplication import Deduplication
+    from pulsarbox.broker.posting import Posted
     from pulsarbox.broker.producer import Producer
     from pulsarbox.broker.topic import PersistentTopic
 
@@ -63,7 +65,7 @@ class Group:
 
     def __init__(self, position: int) -> None:
         self.batch = Batch(position)
-        self.receipts: list[tuple[Producer, int, int, int, int]] = []
+        self.receipts: list[tuple[Producer | Posted, int, int, int, int]] = []
         """Producer, sequence id, highest sequence id, ledger, entry. Of a duplicate there is no entry in the batch."""
         self.appended: dict[PersistentTopic, list[Entry]] = {}
         self.sequenced: dict[Deduplication, None] = {}
@@ -86,8 +88,9 @@ class Group:
 class GroupCommit:
     """The open group, the one being written, and the checkpoint that is due."""
 
-    def __init__(self, store: Store, settings: Settings, timers: Timers) -> None:
+    def __init__(self, store: Store, settings: Settings, timers: Timers, events: Events) -> None:
         self._store = store
+        self._events = events
         self._timers = timers
         self._max_batch = settings.journalMaxBatchMbytes << 20
         self._not_before = 0.0
@@ -96,7 +99,7 @@ class GroupCommit:
         self._dirty_sequences = store.replayed_sequences
         self._dirty_delays = store.replayed_delays
         self._dirty_open = store.replayed_open
-        self.housekeeping = Housekeeping(store, settings, timers)
+        self.housekeeping = Housekeeping(store, settings, timers, events)
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.times = CommitTimes()
         self.open = Group(store.next_position)
@@ -353,6 +356,8 @@ class GroupCommit:
         group, behind = self.in_flight, self.open
         assert group is not None and group.batch is batch
         log.error("a commit of %d bytes failed, its messages are refused: %s", batch.size, error)
+        text = f"a commit of {batch.size:,} bytes failed, its messages are refused: {error}"
+        self._events.tell("commit-failed", "", text, now, bytes=batch.size)
         self.times.failed += 1
         self.in_flight = None
         retry = self.open = Group(batch.position)

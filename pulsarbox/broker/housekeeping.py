@@ -8,6 +8,7 @@ when a volume may have been closed.
 import logging
 from typing import Final
 
+from pulsarbox.broker.events import Events
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
@@ -44,8 +45,9 @@ LAG_FACTOR = 4
 class Housekeeping:
     """Which chore is next."""
 
-    def __init__(self, store: Store, settings: Settings, timers: Timers) -> None:
+    def __init__(self, store: Store, settings: Settings, timers: Timers, events: Events) -> None:
         self._store = store
+        self._events = events
         self._timers = timers
         self.checkpoint_every = settings.journalCheckpointMbytes << 20
         self._written = store.replayed_bytes
@@ -165,6 +167,7 @@ class Housekeeping:
     def store_is_full(self, reason: str, now: Now) -> None:
         """The store had no room for messages: look every second whether it has."""
         if not self._full:
+            self._events.tell("disk-full", "", f"{reason}: messages are refused until there is room", now)
             self._timers.at(now.monotonic + FULL_SECONDS, self._look_for_room)
         self._full = reason
         self._judge()
@@ -193,6 +196,7 @@ class Housekeeping:
         if isinstance(chore, CheckRoom):
             if error is None:
                 log.info("there is room for messages again")
+                self._events.tell("disk-room", "", "there is room for messages again", now)
                 self._full = ""
                 self._judge()
             else:

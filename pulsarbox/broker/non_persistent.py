@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.non_persistent_subscription import NonPersistentSubscription
 from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
+from pulsarbox.broker.posting import Posted
 from pulsarbox.broker.producer import Producer
 from pulsarbox.broker.topic import Topic
 from pulsarbox.clock import Now
@@ -56,7 +57,7 @@ class NonPersistentTopic(Topic):
         """See Topic."""
         return iter(self.subscriptions.values())
 
-    def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
+    def publish(self, producer: Producer | Posted, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves at once."""
         metadata = parse_entry(payload).metadata
         if self.admission.measures:

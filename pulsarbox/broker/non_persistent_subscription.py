@@ -11,7 +11,6 @@ from pulsarbox.broker.dispatch.direct import (
     DirectSingleActive,
     has_room,
 )
-from pulsarbox.broker.dispatch.selectors.choice import make_selector
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PulsarBoxError
@@ -68,8 +67,9 @@ class NonPersistentSubscription:
         if sub_type == CommandSubscribe.Shared:
             return DirectRoundRobin()
         if sub_type == CommandSubscribe.Key_Shared:
-            hash32 = self.topic.core.plugins.key_hash(settings.keySharedHashing)
-            return DirectKeyShared(make_selector(consumer.key_shared.mode, settings), hash32 or key_hash)
+            plugins = self.topic.core.plugins
+            selector = plugins.selector_of(consumer.key_shared.mode, settings, {})
+            return DirectKeyShared(selector, plugins.key_hash(settings.keySharedHashing) or key_hash)
         return DirectSingleActive(
             self.topic.name,
             failover=sub_type == CommandSubscribe.Failover,

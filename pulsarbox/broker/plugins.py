@@ -1,45 +1,54 @@
-"""The plugins that a broker was handed: the hashes of Key_Shared, and choices among consumers of Shared.
+"""The plugins that a broker was handed: hashes of Key_Shared, choices among consumers, selectors, routers.
 
 The broker never looks for plugins. The shell gives it a function that does, and a clock to time them with; without them
-there are the built-in ones only. A choice that cannot be had is replaced by the built-in one. A hash is not: keys would
-move to other consumers with nobody knowing, so a box does not start without the hashes its subscriptions go by.
-
-Which subscription goes by which hash stands in rows of its own (``KEY_HASHES``), of plugins only. A row whose
-subscription is gone is dropped at the next start.
+there are the built-in ones only. To look at a plugin takes a second, in which nothing else may stand still: so who
+needs one asks for it (``want``), the shell takes what is asked for (``take_wanted``), gets it beside the loop and
+brings it (``brought``). What cannot be had is replaced by the built-in one; but for hashes, see ``key_hashes``.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.broker.consumer import Consumer
-from pulsarbox.broker.dispatch.selectors.selector import key_hash
+from pulsarbox.broker.dispatch.consumer_choice import CHOICES, Choose, round_robin
+from pulsarbox.broker.dispatch.consumer_choice import PROPERTY as CHOICE
+from pulsarbox.broker.dispatch.selectors.choice import PROPERTY as SELECTOR
+from pulsarbox.broker.dispatch.selectors.choice import SELECTORS, make_selector
+from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMode
+from pulsarbox.broker.dispatch.selectors.plugged import PluggedSelector
+from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, key_hash
+from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.errors import ConsumerAssignError, PersistenceError
+from pulsarbox.errors import ConsumerAssignError
+from pulsarbox.plugins.contracts import Choose as Partition
+from pulsarbox.plugins.contracts import Producing
 from pulsarbox.plugins.guard import Guard, Trouble
-from pulsarbox.plugins.registry import PluginError
-from pulsarbox.storage.catalog import Catalog, Row, cursor_key
+from pulsarbox.plugins.opening import opened
+from pulsarbox.plugins.registry import PluginError, built_in, get
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.group_commit import GroupCommit
-    from pulsarbox.broker.subscription import Subscription
+    from pulsarbox.broker.events import Events
 
 log = logging.getLogger(__name__)
 
-KEY_HASHES: Final = "keyhash/"
 MURMUR3: Final = "murmur3"
 """The hash of Pulsar's brokers; it stands in the header of each entry."""
 HASHING: Final = "keySharedHashing"
-"""Setting of the broker, and property of a subscription that goes before it."""
+"""Setting of the broker, and property of a subscription that goes before it; so are ``CHOICE`` and ``SELECTOR``."""
 
 Load = Callable[[str, str], Any]
 """The plugin of a kind and name. Raises PluginError."""
 Hash = Callable[[bytes], int]
-Choice = Callable[[Iterable[Consumer]], Consumer]
+Key = tuple[str, str]
+"""Kind and name."""
 
-_SHOWN_MAX: Final = 10
+_AGAIN_NANOS: Final = 10_000_000_000
+"""What could not be had is looked for again after that time, when somebody asks."""
+_LATER: Final = "it is being loaded"
 
 
 def _nothing_else(kind: str, name: str) -> Any:
@@ -49,20 +58,31 @@ def _nothing_else(kind: str, name: str) -> Any:
 class Plugins:
     """The plugins in use, each with its guard."""
 
-    def __init__(self, load: Load = _nothing_else, clock: Callable[[], int] = int) -> None:
-        """``clock``: nanoseconds that only grow. Without one nothing is timed, and errors are all of one minute."""
-        self.guards: dict[tuple[str, str], Guard] = {}
-        """By kind and name."""
-        self.missing: dict[tuple[str, str], str] = {}
+    def __init__(self, load: Load = _nothing_else, clock: Callable[[], int] = int, *, beside: bool = False) -> None:
+        """``clock``: nanoseconds that only grow; without one nothing is timed, and errors are all of one minute.
+
+        ``beside``: the shell calls ``take_wanted``. Else ``load`` is called where something is needed.
+        """
+        self.guards: dict[Key, Guard] = {}
+        self.missing: dict[Key, str] = {}
         """What was asked for and cannot be had, and why."""
-        self.disabled: frozenset[tuple[str, str]] = frozenset()
+        self.disabled: frozenset[Key] = frozenset()
         """What is not to be used from now on (``pluginsDisabled``)."""
+        self.events: Events | None = None
+        """Where troubles are told, besides the log; the core sets it."""
         self.guarded: Callable[[], None] = _nothing
         """Called when a plugin has come into use."""
-        self._load = load
+        self.load = load
         self._clock = clock
+        self._beside = beside
+        self._there: dict[Key, Any] = {}
+        self._failed: dict[Key, tuple[PluginError, int]] = {}
+        """Why it cannot be had, and when that was found out."""
+        self._wanted: list[Key] = []
+        self._waiting: dict[Key, list[Callable[[Now], None]]] = {}
+        """Who waits for what is being loaded."""
         self._hashes: dict[str, Hash] = {}
-        self._choices: dict[str, Choice | None] = {}
+        self._choices: dict[str, Choose] = {}
 
     def take(self, settings: Settings) -> None:
         """Go by these settings from now on. What was missing, or was not asked any more, gets another chance."""
@@ -73,11 +93,111 @@ class Plugins:
             elif key in disabled and key[0] == "routing":
                 guard.tripped = True
         if disabled != self.disabled:
-            self._choices = {name: choice for name, choice in self._choices.items() if choice is not None}
             self.missing.clear()
+            self._failed.clear()
         self.disabled = disabled
 
-    # Hashes
+    # Loading
+
+    def want(self, keys: Iterable[Key], then: Callable[[Now], None]) -> bool:
+        """Whether any of these has to be loaded first; ``then`` is called when all are there, or cannot be had."""
+        missing = [key for key in dict.fromkeys(keys) if not self._is_known(key)]
+        if not self._beside or not missing:
+            return False
+        left = len(missing)
+
+        def one(now: Now) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                then(now)
+
+        for key in missing:
+            if key not in self._waiting:
+                self._wanted.append(key)
+            self._waiting.setdefault(key, []).append(one)
+        return True
+
+    def prepare(self, settings: Settings) -> None:
+        """Ask for what the settings name, so that it is there when it is needed."""
+        wanted = [("routing", settings.routing), ("hashing", settings.routingHashing)]
+        for sub_type in (CommandSubscribe.Shared, CommandSubscribe.Key_Shared):
+            wanted += needed_by(sub_type, {}, settings)
+        self.want(wanted, _no_matter)
+
+    def _is_known(self, key: Key) -> bool:
+        kind, name = key
+        return name in built_in(kind) or key in self._there or key in self.disabled or self._why_not(key) is not None
+
+    def _why_not(self, key: Key) -> PluginError | None:
+        failed = self._failed.get(key)
+        return failed[0] if failed is not None and self._clock() - failed[1] < _AGAIN_NANOS else None
+
+    def take_wanted(self) -> list[Key]:
+        """What is to be loaded, and then brought."""
+        wanted, self._wanted = self._wanted, []
+        return wanted
+
+    def brought(self, key: Key, found: Any, now: Now) -> None:
+        """A plugin that was wanted, or the PluginError that says why it cannot be had."""
+        if isinstance(found, PluginError):
+            self._cannot(key, found)
+        else:
+            self._there[key] = found
+        for then in self._waiting.pop(key, ()):
+            then(now)
+
+    def _loaded(self, kind: str, name: str, *, at_once: bool = False) -> Any:
+        """Raises PluginError, also where it is not there yet and would have to be waited for."""
+        key = kind, name
+        if name in built_in(kind):
+            return get(kind, name)
+        if key not in self._there:
+            error = self._why_not(key)
+            if error is not None:
+                raise error
+            if self._beside and not at_once:
+                self.want([key], _no_matter)
+                raise PluginError(_LATER)
+            try:
+                self._there[key] = self.load(kind, name)
+            except PluginError as failed:
+                self._cannot(key, failed)
+                raise
+        return self._there[key]
+
+    def _cannot(self, key: Key, error: PluginError) -> None:
+        self._failed[key] = error, self._clock()
+        if self.missing.get(key) != str(error):
+            self.missing[key] = str(error)
+            self._tell(Trouble(*key, str(error), error.trace, tripped=False, loading=True))
+
+    def _guard(self, kind: str, name: str) -> Guard:
+        guard = self.guards.get((kind, name))
+        if guard is None:
+            guard = self.guards[kind, name] = Guard(kind, name, self._clock, self._tell)
+            self.guarded()
+        return guard
+
+    def _tell(self, trouble: Trouble) -> None:
+        """A plugin fails or cannot be had; see Guard for how often."""
+        log.error("%s%s", trouble, f"\n{trouble.trace}" if trouble.trace else "")
+        if self.events is not None:
+            subject = f"{trouble.kind} {trouble.name}"
+            self.events.tell_undated("plugin-failed", subject, str(trouble), tripped=trouble.tripped)
+
+    def _routing(self, name: str, form: str, what: str) -> Any:
+        """A routing plugin of one form. Raises PluginError."""
+        if ("routing", name) in self.disabled:
+            raise PluginError("it is disabled")
+        plugin = self._loaded("routing", name)
+        if not hasattr(plugin, form):
+            error = PluginError(f"it does not say {what}: it has no {form}()")
+            self._cannot(("routing", name), error)
+            raise error
+        return plugin
+
+    # Hashes of Key_Shared
 
     def key_hash(self, name: str) -> Hash | None:
         """The hash of that name; None for Murmur3, which entries carry. Raises ConsumerAssignError without it."""
@@ -86,112 +206,92 @@ class Plugins:
         if ("hashing", name) in self.disabled and name not in self._hashes:
             raise ConsumerAssignError(f"The hashing plugin '{name}' is disabled: pulsarbox plugins enable {name}")
         try:
-            return self._hash(name)
+            return self._hashes.get(name) or self.load_hash(name, at_once=False)
         except PluginError as error:
             raise ConsumerAssignError(f"The hashing plugin '{name}' cannot be used: {error}") from None
 
-    def _hash(self, name: str) -> Hash:
-        found = self._hashes.get(name)
-        if found is None:
-            plugin = self._loaded("hashing", name)
-            found = self._hashes[name] = self._guard("hashing", name).hashing(plugin.hash32, key_hash)
+    def load_hash(self, name: str, *, at_once: bool = True) -> Hash:
+        """The same, also where it takes a while. Raises PluginError."""
+        plugin = self._loaded("hashing", name, at_once=at_once)
+        found = self._hashes[name] = self._guard("hashing", name).hashing(plugin.hash32, key_hash)
         return found
 
-    def check_hashes(self, settings: Settings, commits: GroupCommit, catalog: Catalog) -> None:
-        """At the start: whether all hashes are there that subscriptions go by. Raises PersistenceError if not."""
-        wanted: dict[str, list[Row]] = {settings.keySharedHashing: []}
-        for key, row in rows(catalog):
-            decided = not row["own"] and row["hashing"] != settings.keySharedHashing
-            if decided or cursor_key(*_ids(key)) not in catalog:
-                commits.put_row(key, None)  # it is gone, or the operator has chosen another hash
-            else:
-                wanted.setdefault(row["hashing"], []).append(row)
-        for name, of in wanted.items():
-            if name == MURMUR3:
-                continue
-            try:
-                self._hash(name)
-            except PluginError as error:
-                said = f"the hashing plugin {name!r} cannot be used: {error}; {_needed_by(of)}"
-                if settings.keySharedHashingMissing == "refuse":
-                    raise PersistenceError(f"{said}. {_ADVICE}") from None
-                log.warning("%s; they go by %s, as keySharedHashingMissing says", said, MURMUR3)
-                self._hashes[name] = key_hash
+    def replace_hash(self, name: str, instead: Hash) -> None:
+        """What goes by a hash that cannot be had goes by another one."""
+        self._hashes[name] = instead
 
-    # Choices among consumers
+    # Consumers
 
-    def choice(self, name: str) -> Choice | None:
-        """The choice of that name; None where it cannot be had, which is logged once."""
+    def choice_of(self, default: str, properties: Mapping[str, str]) -> Choose:
+        """The choice among the consumers of a Shared subscription with these properties; see CHOICES.
+
+        A name that is none, nor that of a plugin, counts as none.
+        """
+        for name in (properties.get(CHOICE), default):
+            found = (CHOICES.get(name) or self._choice(name)) if name else None
+            if found is not None:
+                return found
+        return round_robin
+
+    def _choice(self, name: str) -> Choose | None:
         if name not in self._choices:
-            self._choices[name] = self._made_choice(name)
+            try:
+                plugin = self._routing(name, "choose", "which consumer is next")
+            except PluginError:
+                return None
+            guarded = self._guard("routing", name).consumers(plugin.choose, round_robin)
+            self._choices[name] = lambda ready: guarded(list(ready))
         return self._choices[name]
 
-    def _made_choice(self, name: str) -> Choice | None:
-        try:
-            if ("routing", name) in self.disabled:
-                raise PluginError("it is disabled")
-            plugin = self._loaded("routing", name)
-            if not hasattr(plugin, "choose"):
-                raise PluginError(f"{name!r} chooses among partitions, not among consumers")
-        except PluginError as error:
-            self.missing["routing", name] = str(error)
-            log.error("the routing plugin %r cannot be used, consumers take turns instead: %s", name, error)
-            return None
-        guarded = self._guard("routing", name).consumers(plugin.choose, _first)
+    def selector_of(
+        self, mode: KeySharedMode, settings: Settings, properties: Mapping[str, str]
+    ) -> StickyKeySelector[Consumer]:
+        """The selector of a Key_Shared subscription with these properties, in a mode that its first consumer wants.
 
-        def choose(ready: Iterable[Consumer]) -> Consumer:
-            found: Consumer = guarded(list(ready))
-            return found
+        Ranges that consumers choose for themselves are no matter of plugins.
+        """
+        for name in (properties.get(SELECTOR), settings.keySharedSelector):
+            if not name or mode is not KeySharedMode.AUTO_SPLIT:
+                continue
+            if name in SELECTORS:
+                return SELECTORS[name](settings)
+            try:
+                plugin = self._routing(name, "divide", "which consumer has which keys")
+            except PluginError:
+                continue
+            return PluggedSelector(plugin, self._guard("routing", name), make_selector(mode, settings))
+        return make_selector(mode, settings)
 
-        return choose
+    # Partitions
 
-    # All
+    def router(self, name: str, hashing: str, producing: Callable[[Hash], Producing]) -> Partition:
+        """What chooses partitions where the box does. Raises PluginError, also where it is not there yet.
 
-    def _loaded(self, kind: str, name: str) -> Any:
-        try:
-            return self._load(kind, name)
-        except PluginError as error:
-            self.missing[kind, name] = str(error)
-            if error.trace:
-                log.error("the %s plugin %r failed while it was loaded:\n%s", kind, name, error.trace)
-            raise
-
-    def _guard(self, kind: str, name: str) -> Guard:
-        guard = self.guards[kind, name] = Guard(kind, name, self._clock, _tell)
-        self.guarded()
-        return guard
+        ``producing`` is given the hash of keys.
+        """
+        hash32 = self._loaded("hashing", hashing).hash32
+        if hashing not in built_in("hashing"):
+            hash32 = self._guard("hashing", hashing).hashing(hash32, key_hash)
+        plugin = self._routing(name, "open", "which partition a message goes to")
+        return opened(plugin, producing(hash32), None if name in built_in("routing") else self._guard("routing", name))
 
 
-def key_hash_of(subscription: Subscription, plugins: Plugins, default: str) -> Hash | None:
-    """The hash that a Key_Shared subscription goes by, which is kept for the next start; None for Murmur3.
-
-    Raises ConsumerAssignError where it cannot be had.
-    """
-    own = subscription.properties.get(HASHING)
-    name = own or default
-    found = plugins.key_hash(name)
-    if subscription.durable:
-        core = subscription.topic.core
-        key = f"{KEY_HASHES}{subscription.topic.ledger.topic_id}/{subscription.cursor.cursor_id}"
-        row: Row | None = {
-            "hashing": name,
-            "own": own is not None,
-            "topic": str(subscription.topic.name),
-            "subscription": subscription.name,
-        }
-        if name == MURMUR3:
-            row = None
-        if core.catalog.get(key) != row:
-            core.commits.put_row(key, row)
-    return found
+def needed_by(sub_type: int, properties: Mapping[str, str], settings: Settings) -> Iterable[Key]:
+    """What a subscription of a type, with these properties, needs of plugins."""
+    if sub_type == CommandSubscribe.Shared:
+        for name in (properties.get(CHOICE), settings.sharedConsumerSelection):
+            if name and name not in CHOICES:
+                yield "routing", name
+    elif sub_type == CommandSubscribe.Key_Shared:
+        for name in (properties.get(SELECTOR), settings.keySharedSelector):
+            if name and name not in SELECTORS:
+                yield "routing", name
+        hashing = properties.get(HASHING) or settings.keySharedHashing
+        if hashing != MURMUR3:
+            yield "hashing", hashing
 
 
-def rows(catalog: Catalog) -> list[tuple[str, Row]]:
-    """The subscriptions that go by a hash other than Murmur3: keys, and ``{hashing, own, topic, subscription}``."""
-    return [(key, row) for key in list(catalog.keys(KEY_HASHES)) if (row := catalog.get(key)) is not None]
-
-
-def named(text: str) -> Iterable[tuple[str, str]]:
+def named(text: str) -> Iterable[Key]:
     """What ``pluginsDisabled`` names, as kind and name."""
     for each in text.split(","):
         kind, _, name = each.strip().partition(":")
@@ -199,32 +299,9 @@ def named(text: str) -> Iterable[tuple[str, str]]:
             yield kind, name
 
 
-_ADVICE: Final = (
-    "Install it, or put its file into pluginsDirectory; or let them go by murmur3 with keySharedHashingMissing = "
-    "murmur3, which gives keys to other consumers"
-)
-
-
-def _ids(key: str) -> tuple[int, int]:
-    topic, _, cursor = key.removeprefix(KEY_HASHES).partition("/")
-    return int(topic), int(cursor)
-
-
-def _needed_by(of: Sequence[Mapping[str, Any]]) -> str:
-    if not of:
-        return "keySharedHashing names it"
-    shown = ", ".join(f"{row['topic']} ({row['subscription']})" for row in of[:_SHOWN_MAX])
-    more = f" and {len(of) - _SHOWN_MAX} more" if len(of) > _SHOWN_MAX else ""
-    return f"Key_Shared subscriptions go by it: {shown}{more}"
-
-
 def _nothing() -> None:
     """Nobody wants to know."""
 
 
-def _first(ready: Sequence[Consumer]) -> Consumer:
-    return ready[0]
-
-
-def _tell(trouble: Trouble) -> None:
-    log.error("%s%s", trouble, f"\n{trouble.trace}" if trouble.trace else "")
+def _no_matter(now: Now) -> None:
+    """Nobody waits."""

@@ -1,7 +1,7 @@
 """A subscription of a persistent topic: its cursor, its consumers, the dispatcher of its type."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.acknowledging import Acknowledging, Done, Failed
@@ -10,24 +10,22 @@ from pulsarbox.broker.compaction.reading import CompactedReading
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
 from pulsarbox.broker.dead_letters import DeadLetters
 from pulsarbox.broker.dispatch.compatibility import check_compatible
-from pulsarbox.broker.dispatch.consumer_choice import choice_of
 from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
 from pulsarbox.broker.dispatch.dispatcher import Dispatcher
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
-from pulsarbox.broker.dispatch.selectors.choice import make_selector
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
-from pulsarbox.broker.plugins import key_hash_of
+from pulsarbox.broker.key_hashes import key_hash_of
 from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.transactions.pending_acks import PendingAcks
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
-from pulsarbox.errors import MetadataError, PersistenceError, ServiceNotReady
+from pulsarbox.errors import EntryDamaged, MetadataError, PersistenceError, ServiceNotReady
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row, cursor_key
@@ -76,7 +74,7 @@ class Subscription:
         """When mark-delete moved last (ms since 1970), since it came into memory."""
         self.clearing = Clearing(self)
         self.dead_letters = DeadLetters(self, row or {})
-        self.source = EntrySource(cursor, topic.core, self.dispatch)
+        self.source = EntrySource(cursor, topic.core, self.dispatch, self._set_aside)
         self._acks = Acknowledging(self)
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
@@ -203,12 +201,12 @@ class Subscription:
         core = self.topic.core
         self._set_delayed(sub_type)
         if sub_type == CommandSubscribe.Shared:
-            choose = choice_of(core.settings.sharedConsumerSelection, self.properties, core.plugins)
+            choose = core.plugins.choice_of(core.settings.sharedConsumerSelection, self.properties)
             shared = SharedDispatcher(self.cursor, self.source, core, self.throttle, choose)
             shared.dead_letters = self.dead_letters
             return shared
         if sub_type == CommandSubscribe.Key_Shared:
-            selector = make_selector(asked.mode, core.settings)
+            selector = core.plugins.selector_of(asked.mode, core.settings, self.properties)
             draining = asked.mode is KeySharedMode.AUTO_SPLIT and not asked.allow_out_of_order
             hash32 = key_hash_of(self, core.plugins, core.settings.keySharedHashing)
             by_key = KeySharedDispatcher(
@@ -229,7 +227,9 @@ class Subscription:
             self.source.delayed = None
         if sub_type not in ONE_ACTIVE:
             delays = topic.stored.delays
-            self.source.delayed = Delayed(self.cursor, delays, topic.policies, topic.core, self.dispatch)
+            self.source.delayed = Delayed(
+                self.cursor, delays, topic.policies, topic.core, self.dispatch, self._set_aside
+            )
 
     def delayed(self, now: Now) -> int:
         """Entries that are held back because they are not due. Of one whose type nobody knows yet: that would be."""
@@ -289,13 +289,21 @@ class Subscription:
 
     def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
         """Entries are acknowledged that no consumer holds: they are dead letters now, or too old; others go on."""
-        entries = list(entries)
-        self._acks.settle(now, entries)
-        for entry in entries:
-            self.dispatcher.acknowledged_unheld((entry[0], entry[1]))
+        self._passed([(entry[0], entry[1]) for entry in entries], now)
+        self.dispatch(now)
+
+    def _set_aside(self, damage: EntryDamaged, now: Now) -> None:
+        """See SetAside."""
+        if self.topic.core.quarantine.take(damage, self.cursor, now):
+            self._passed([(damage.ledger_id, damage.first)], now)
+
+    def _passed(self, acknowledged: Collection[tuple[int, int]], now: Now) -> None:
+        """Entries are acknowledged that no consumer holds."""
+        self._acks.settle(now, acknowledged)
+        for at in acknowledged:
+            self.dispatcher.acknowledged_unheld(at)
         if not self.consumers:
             self.topic.upkeep.maybe_unused(now)
-        self.dispatch(now)
         if self.topic.termination.ended:
             self.tell_end()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from pulsarbox.broker import key_hashes
 from pulsarbox.broker.admission import Admission
 from pulsarbox.broker.any_subscription import AnySubscription
 from pulsarbox.broker.backlog import Backlog
@@ -455,6 +456,7 @@ class PersistentTopic(Topic):
             cursor_id = subscription.cursor.cursor_id
             self.stored.cursors.pop(cursor_id, None)
             self.core.commits.put_row(cursor_key(self.ledger.topic_id, cursor_id), None)
+            key_hashes.forget(self.ledger.topic_id, cursor_id, self.core.commits, self.core.catalog)
             self.core.commits.forget_cursor(subscription.cursor)
 
     # Positions

@@ -65,6 +65,11 @@ class Topics:
         core.deadlines.fall_due = self._look_at
         core.walks.look_at = self._pass_by
         core.let_go = self._let_go
+        core.transactions.topic_of = self.persistent
+        self.left: Callable[[Topic], None] = _nobody
+        """Is told of each topic that is not in memory any more."""
+        self.rows_changed: Callable[[str], None] = _nobody
+        """Is told of each that has changed without being there."""
         core.deadlines.start()
 
     def __iter__(self) -> Iterator[Topic]:
@@ -111,6 +116,7 @@ class Topics:
         del self._topics[str(topic.name)]
         self._core.policies.detach(topic.policies)
         topic.limits.end()
+        self.left(topic)
 
     def unload(self, topic: Topic, done: Callable[[Now], None], now: Now) -> None:
         """Let a topic out of memory with everybody who is connected to it; they are told to come back, and find it
@@ -161,6 +167,7 @@ class Topics:
         deadline = TopicDeadline(self._core, stored)
         deadline.set(TopicLedgers(self._core, stored, policies, deadline).look(now)[1])
         self._core.commits.unload(stored)
+        self.rows_changed(name)
 
     def _pass_by(self, name: str, now: Now) -> None:
         """Policies have changed: one that is in memory has been told, unless it came there since."""
@@ -262,6 +269,7 @@ class Topics:
         topic: Topic
         if not name.persistent:
             topic = NonPersistentTopic(self._core, name)
+            self._tell("topic-created", name, now)
             self._core.timers.at(now.monotonic, topic.maybe_unused)
         else:
             topic = PersistentTopic(self._core, name, self._make_stored(name, now, properties))
@@ -284,7 +292,12 @@ class Topics:
         commits.put_row(topic_key(str(name)), row)
         commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
         self.lists.changed(str(name), now, exists=True)
+        self._tell("topic-created", name, now)
         return stored
+
+    def _tell(self, kind: str, name: TopicName, now: Now, text: str = "") -> None:
+        if not is_system(str(name)):
+            self._core.events.tell(kind, str(name), text or ("created" if kind == "topic-created" else "deleted"), now)
 
     def _make_partitions(self, name: TopicName, numbers: range, now: Now) -> None:
         """Those that are not there; persistent ones as rows alone, until somebody uses them."""
@@ -294,6 +307,7 @@ class Topics:
                 continue
             if partition.persistent:
                 self._core.store.forget(self._make_stored(partition, now))
+                self.rows_changed(str(partition))
             else:
                 self._make(partition, now)
 
@@ -314,6 +328,7 @@ class Topics:
         if not force:
             topic.check_idle()
         self._leave(topic)
+        self._tell("topic-deleted", name, now)
         if isinstance(topic, PersistentTopic):
             topic.delete(now)
             self.lists.changed(str(name), now, exists=False)
@@ -545,3 +560,7 @@ def _check_count(count: int) -> None:
         raise NotAcceptable("Number of partitions should be more than 0")
     if count > PARTITIONS_MAX:
         raise NotAcceptable(f"Number of partitions should be less than or equal to {PARTITIONS_MAX}")
+
+
+def _nobody(topic: object) -> None:
+    """Nobody watches."""

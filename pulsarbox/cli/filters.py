@@ -7,9 +7,10 @@ props["name"], json.a.b (of the payload), publish_time, event_time, deliver_at, 
 from collections.abc import Callable
 from typing import Any, Final
 
-from pulsarbox.cli.expressions import Language
 from pulsarbox.cli.formats import json_at
+from pulsarbox.cli.times import wall_now
 from pulsarbox.client.incoming import Message
+from pulsarbox.expressions import Language
 
 Filter = Callable[[Message], bool]
 _Value = Callable[[Message], Any]
@@ -52,4 +53,4 @@ _LANGUAGE: Final = Language(_named, _member, ", ".join([*NAMES, "props.name", "j
 
 def parse_filter(text: str) -> Filter:
     """What tells whether a message is wanted. Raises ValueError, in words."""
-    return _LANGUAGE.parse(text)
+    return _LANGUAGE.parse(text, wall_now())

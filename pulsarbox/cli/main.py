@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),
     "tap": LazyCommand("pulsarbox.cli.tap:tap", "Show messages as they are published."),
     "produce": LazyCommand("pulsarbox.cli.produce:produce", "Send messages: from the command line, or from stdin."),
+    "events": LazyCommand("pulsarbox.cli.events:events", "What has happened in a box, and what happens now."),
     "fault": LazyCommand("pulsarbox.cli.fault:fault", "Inject faults by rule, to test applications."),
     "topic": LazyCommand("pulsarbox.cli.topic:topic", "Create, delete, list and look at topics."),
     "sub": LazyCommand("pulsarbox.cli.sub:sub", "Create, delete, list, move and clear subscriptions."),

@@ -99,7 +99,8 @@ def show(output: Output, look: Callable[[], Found]) -> None:
 def _wanted(text: str | None) -> Callable[[Row], bool] | None:
     if text is None:
         return None
-    from pulsarbox.cli.expressions import Language
+    from pulsarbox.cli.times import wall_now
+    from pulsarbox.expressions import Language
 
     def named(name: str) -> Callable[[Row], Any]:
         return lambda row: _field(row, [name])
@@ -108,7 +109,7 @@ def _wanted(text: str | None) -> Callable[[Row], bool] | None:
         return lambda row: _field(row, [name, *path])
 
     try:
-        return Language(named, member, "the fields of -o json").parse(text)
+        return Language(named, member, "the fields of -o json").parse(text, wall_now())
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--filter") from None
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pulsarbox.cli.positions import message_id
-from pulsarbox.cli.times import Words, duration, moment
+from pulsarbox.cli.times import Words, moment
 from pulsarbox.client.places import MessageId
 from pulsarbox.names import TopicName
+from pulsarbox.times import duration
 
 FORMS: Final = "earliest, latest, @TIME such as @-1h, or a message id: ledger:entry, ledger:entry:partition:index"
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}

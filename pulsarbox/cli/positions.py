@@ -4,8 +4,9 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
-from pulsarbox.cli.times import Words, duration, moment
+from pulsarbox.cli.times import Words, moment
 from pulsarbox.client.places import EARLIEST, LATEST, MessageId, Start
+from pulsarbox.times import duration
 
 _ID: Final = re.compile(r"(\d+):(\d+)(?::(-1|\d+))?(?::(-1|\d+))?")
 FROM_FORMS: Final = "earliest, latest, -10 (the last ten of each partition), @TIME, or a message id"

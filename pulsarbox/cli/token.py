@@ -3,7 +3,6 @@
 import json
 import secrets
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,11 +13,10 @@ from pulsarbox.cli.directory import CONFIG
 from pulsarbox.cli.exits import Failed, Misused, run
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.text import OUTPUT, clean, say
+from pulsarbox.cli.token_files import given_token, read_token, write
 
 if TYPE_CHECKING:
     from pulsarbox.config import Settings
-
-VARIABLE: Final = "PULSARBOX_TOKEN"
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,13 +37,6 @@ def token() -> None:
 _KEY: Final = click.option(
     "--key", metavar="FILE", help="The secret key. [tokenSecretKey of the configuration, else one of your own]"
 )
-
-
-def _given(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A token that is there: an argument shows in the list of processes, a file, stdin and a variable do not."""
-    command = click.option("-f", "--token-file", metavar="FILE", help="Read the token from a file.")(command)
-    command = click.option("-i", "--stdin", "from_stdin", is_flag=True, help="Read the token from stdin.")(command)
-    return click.argument("token", required=False)(command)
 
 
 @token.command()
@@ -94,8 +85,6 @@ def _create(
     except ValueError as error:
         raise Misused(str(error)) from None
     if file is not None:
-        from pulsarbox.cli.token_files import write
-
         write(file, made.encode() + b"\n")
     if output == "json":
         shown = {"role": role, "expires": claims.get("exp"), "algorithm": algorithm, "key": named}
@@ -138,7 +127,6 @@ def _own_key() -> Path:
 
 def _make_where_missing(named: str) -> None:
     """A secret key, where a file is named that is not there."""
-    from pulsarbox.cli.token_files import write
     from pulsarbox.config.secret_places import path_of
     from pulsarbox.protocol.tokens import SECRET_SIZES
 
@@ -173,7 +161,7 @@ def _place(settings: "Settings", named: str) -> str:
 
 
 @token.command()
-@_given
+@given_token
 @OUTPUT
 def show(token: str | None, from_stdin: bool, token_file: str | None, output: str) -> None:
     """Print what a token says, whoever signed it. Without one, that of $PULSARBOX_TOKEN.
@@ -204,7 +192,7 @@ def _show(token: str | None, from_stdin: bool, token_file: str | None, output: s
 
 
 @token.command()
-@_given
+@given_token
 @_KEY
 @click.option("--public-key", metavar="FILE", help="Check with this public key instead.")
 @CONFIG
@@ -255,9 +243,9 @@ def _validate(token: str | None, from_stdin: bool, token_file: str | None, outpu
 
 
 def _token_of(token: str | None, from_stdin: bool, token_file: str | None) -> str:
-    from pulsarbox.cli.token_files import read_token
+    from pulsarbox.cli.credentials import TOKEN_VARIABLE
 
-    return read_token(token, from_stdin, token_file, VARIABLE).strip().removeprefix("token:")
+    return read_token(token, from_stdin, token_file, TOKEN_VARIABLE).strip().removeprefix("token:")
 
 
 def _settings(config_file: Path | None) -> "Settings":

@@ -2,9 +2,23 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
+
+import click
 
 from pulsarbox.cli.exits import Misused
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def given_token(command: _F) -> _F:
+    """The words by which ``read_token`` is told where a token is: an argument shows in the list of processes, a file,
+    stdin and a variable do not."""
+    command = click.option("-f", "--token-file", metavar="FILE", help="Read the token from a file.")(command)
+    command = click.option("-i", "--stdin", "from_stdin", is_flag=True, help="Read the token from stdin.")(command)
+    return click.argument("token", required=False)(command)
 
 
 def read_token(token: str | None, from_stdin: bool, file: str | None, variable: str) -> str:

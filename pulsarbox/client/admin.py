@@ -4,19 +4,20 @@ It knows the paths that our commands use. What a broker refuses is a ``Refused``
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected
-from pulsarbox.client.web import TooSlow, Unanswered, Web
+from pulsarbox.client.web import Refusal, TooSlow, Unanswered, Web
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName
 
 EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
+_EVENTS: Final = "/pulsarbox/v1/events"
 
 
 class Refused(PulsarBoxError):
@@ -152,6 +153,28 @@ class Admin:
         """The plugins that a box has been asked for, what they cost and who goes by them. Of a box only."""
         found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/plugins")
         return found
+
+    # Events: of a box only
+
+    def events(self, **query: str) -> dict[str, Any]:
+        """Events of a box, oldest first, and the number behind which they go on: see GET /pulsarbox/v1/events."""
+        found: dict[str, Any] = self._ask("GET", f"{_EVENTS}?{urlencode(query)}")
+        return found
+
+    def follow_events(self, **query: str) -> Iterator[dict[str, Any] | None]:
+        """The events of a box as they happen; None is a sign of life. It ends where the box does.
+
+        Raises Refused, NotConnected, NoAnswer.
+        """
+        try:
+            for line in self._web.lines(f"{_EVENTS}?{urlencode({**query, 'follow': 'true'})}"):
+                yield json.loads(line) if line else None
+        except Refusal as error:
+            raise Refused(error.reply.status, error.reply.reason, "GET") from error
+        except TooSlow as error:
+            raise NoAnswer(f"GET {_EVENTS}: {error}") from error
+        except (Unanswered, ValueError) as error:
+            raise NotConnected(str(error)) from error
 
     # Statistics
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from pulsarbox.plugins.contracts import Backlogs, Choose, Producing, Unrouted
 from pulsarbox.plugins.guard import Guard, Tell, Trouble
-from pulsarbox.plugins.registry import PluginError, built_in, get
+from pulsarbox.plugins.opening import INSTEAD, opened
+from pulsarbox.plugins.registry import built_in, get
 
-ROUTE: Final = "round-robin"
+ROUTE: Final = INSTEAD
 HASHING: Final = "java"
 """What Java clients do by default."""
 
@@ -52,13 +53,11 @@ class Route:
 
     def open(self, topic: str) -> Choose:
         """What chooses for a producer of that topic. Raises PluginError where a plugin or an option cannot be used."""
-        hash32 = self._hash32()
-        plugin = get("routing", self.name, self.directory)
-        choose = self._opened(plugin, topic, hash32)
-        if self.name in built_in("routing"):
-            return choose
-        round_robin = self._opened(get("routing", ROUTE), topic, hash32)
-        return Guard("routing", self.name, time.perf_counter_ns, self.tell).partitions(choose, round_robin)
+        producing = Producing(topic, self._hash32(), self.backlogs, self.options)
+        guard = None
+        if self.name not in built_in("routing"):
+            guard = Guard("routing", self.name, time.perf_counter_ns, self.tell)
+        return opened(get("routing", self.name, self.directory), producing, guard)
 
     def _hash32(self) -> Callable[[bytes], int]:
         hash32: Callable[[bytes], int] = get("hashing", self.hashing, self.directory).hash32
@@ -66,19 +65,6 @@ class Route:
             return hash32
         murmur3 = get("hashing", "murmur3").hash32
         return Guard("hashing", self.hashing, time.perf_counter_ns, self.tell).hashing(hash32, murmur3)
-
-    def _opened(self, plugin: Any, topic: str, hash32: Callable[[bytes], int]) -> Choose:
-        if not hasattr(plugin, "open"):
-            raise PluginError(f"{self.name!r} chooses among consumers, not among partitions")
-        try:
-            choose: Choose = plugin.open(Producing(topic, hash32, self.backlogs, self.options))
-        except ValueError as error:
-            raise PluginError(f"the route {self.name!r} cannot be opened: {error}") from None
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise PluginError(f"the route {self.name!r} cannot be opened: {type(error).__name__}: {error}") from None
-        return choose
 
 
 def made_router(

@@ -6,7 +6,7 @@ the broker that has the topic, is followed; credentials go along to brokers of t
 
 import http.client
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
@@ -17,6 +17,7 @@ __all__ = ["Credentials", "Reply", "TooSlow", "Unanswered", "Web"]
 
 REDIRECTS_MAX: Final = 20
 ANSWER_BYTES_MAX: Final = 256 << 20
+LINE_BYTES_MAX: Final = 1 << 20
 _REASON_MAX: Final = 2000
 """Characters of an answer that is no JSON, in an error."""
 _REDIRECTED: Final = frozenset({301, 302, 307, 308})
@@ -28,6 +29,14 @@ class Unanswered(Exception):
 
 class TooSlow(Unanswered):
     """There was no answer in time."""
+
+
+class Refusal(Exception):
+    """A request for lines was answered otherwise."""
+
+    def __init__(self, reply: "Reply") -> None:
+        super().__init__(reply.status)
+        self.reply = reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,29 @@ class Web:
             reply = self._asked(method, target, body, kind, accept)
         raise Unanswered(f"{REDIRECTS_MAX} redirects in a row, the last to {target}")
 
+    def lines(self, target: str) -> Iterator[bytes]:
+        """The lines of an answer that goes on, each when it comes; empty ones are signs of life. It has a connection of
+        its own, which is gone when that ends.
+
+        Raises Unanswered where it ends because of the connection, TooSlow where nothing comes for too long. An answer
+        that refuses raises Refusal, with its Reply.
+        """
+        connection = self._new_connection()
+        try:
+            connection.request("GET", target, headers={"Accept": "*/*", **self._credentials.headers()})
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                headers = {name.lower(): value for name, value in response.getheaders()}
+                raise Refusal(Reply(response.status, headers, response.read(ANSWER_BYTES_MAX)))
+            while line := response.readline(LINE_BYTES_MAX):
+                yield line.rstrip(b"\n")
+        except TimeoutError as error:
+            raise TooSlow(f"nothing has come for {self._seconds:g} s") from error
+        except (http.client.HTTPException, OSError) as error:
+            raise Unanswered(_in_words(error)) from error
+        finally:
+            connection.close()
+
     def _moved(self, target: str, location: str) -> str:
         """The target at the broker that a redirect names, which is talked to from now on."""
         host, port = self._hosts[0]
@@ -151,8 +183,11 @@ class Web:
         return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, answer)
 
     def _connected(self) -> http.client.HTTPConnection:
-        if self._connection is not None:
-            return self._connection
+        if self._connection is None:
+            self._connection = self._new_connection()
+        return self._connection
+
+    def _new_connection(self) -> http.client.HTTPConnection:
         reasons = []
         for host, port in self._hosts:
             connection = self._to(host, port)
@@ -163,7 +198,6 @@ class Web:
             except OSError as error:
                 reasons.append(f"{host}:{port}: {error.strerror or error}")
             else:
-                self._connection = connection
                 return connection
             connection.close()
         raise Unanswered("; ".join(reasons))

@@ -20,6 +20,12 @@ class AuthorizationSettings:
         "Roles that may do everything, with commas between.",
         table="authorization",
     )
+    viewerRoles: str = setting(
+        "",
+        "Roles that may see how the whole box is doing (its live views), with commas between. They "
+        "may change nothing, unless that was granted.",
+        table="authorization",
+    )
     proxyRoles: str = setting(
         "",
         "Roles of proxies, with commas between. They have to say for whom they ask, and may do what both may. "

@@ -14,7 +14,10 @@ from pulsarbox.config.authentication_settings import AuthenticationSettings
 from pulsarbox.config.authorization_settings import AuthorizationSettings
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.keep_settings import KeepSettings
+from pulsarbox.config.logging_settings import LoggingSettings
+from pulsarbox.config.plugin_settings import PluginSettings
 from pulsarbox.config.policy_settings import PolicySettings
+from pulsarbox.config.recording_settings import RecordingSettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, port_setting, setting
 from pulsarbox.config.tables import TABLES
 from pulsarbox.config.throttle_settings import ThrottleSettings
@@ -39,6 +42,9 @@ class Settings(
     TlsSettings,
     TopicListSettings,
     TransactionSettings,
+    PluginSettings,
+    LoggingSettings,
+    RecordingSettings,
 ):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
 
@@ -367,35 +373,6 @@ class Settings(
         table="dispatcher",
         minimum=1,
     )
-    keySharedHashing: str = setting(
-        "murmur3",
-        "Own setting. The hash by which key-shared subscriptions give keys to consumers: murmur3 as Pulsar does, or "
-        "the name of a hashing plugin. Consumers that choose ranges themselves have to know it. A subscription's "
-        "property of this name goes before it.",
-        table="plugins",
-        minimum=1,
-    )
-    keySharedHashingMissing: str = setting(
-        "refuse",
-        "Own setting. What the box does where a hash cannot be had that key-shared subscriptions go by: refuse to "
-        "start, or let them go by murmur3, which gives keys to other consumers.",
-        table="plugins",
-        choices=("refuse", "murmur3"),
-    )
-    pluginsDirectory: str = setting(
-        "",
-        "Own setting. Directory with files that are plugins, each with a class Plugin; empty for none. Plugins that "
-        "are installed as packages are found without it.",
-        table="plugins",
-    )
-    pluginsDisabled: str = setting(
-        "",
-        "Own setting. Plugins that are not to be used, such as routing:zone,hashing:fnv: kind and name, with commas "
-        "between. A hash that subscriptions go by is used as long as they do. `pulsarbox plugins disable NAME` sets "
-        "it.",
-        table="plugins",
-        dynamic=True,
-    )
     keySharedLookAheadMsgInReplayThresholdPerConsumer: int = setting(
         2000,
         "Entries that may wait for their keys' consumers while a key-shared subscription looks for others, for each "
@@ -539,43 +516,6 @@ class Settings(
         unit="microseconds",
         minimum=1,
         maximum=1_000_000,
-    )
-
-    # ---------------------------------------------------------------------------------------------------- logging
-    logLevel: str = setting(
-        "info",
-        "Own setting. The least serious messages that are logged.",
-        table="logging",
-        choices=("debug", "info", "warning", "error"),
-    )
-    logFormat: str = setting(
-        "text",
-        "Own setting. Lines for people (text) or one JSON object a line (json).",
-        table="logging",
-        choices=("text", "json"),
-    )
-    logFileMaxMbytes: int = setting(
-        64,
-        "Own setting. Size at which the log file of a box in the background is cut: it becomes <name>.1, and a new one "
-        "is begun. 0: never. The log on stderr of a box in the foreground is its starter's.",
-        table="logging",
-        unit="MiB",
-        minimum=0,
-    )
-    logFileBackupCount: int = setting(
-        4,
-        "Own setting. How many older log files are kept, <name>.1 being the youngest.",
-        table="logging",
-        minimum=0,
-        maximum=1000,
-    )
-    logSlowCommitMillis: int = setting(
-        1000,
-        "Own setting. A commit that takes longer is a warning, at most one in ten seconds, with how many others there "
-        "were. 0: no such warnings.",
-        table="logging",
-        unit="milliseconds",
-        minimum=0,
     )
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ TABLES: Final = {
     "authentication": "How clients prove who they are",
     "authorization": "What clients may do who have proved who they are",
     "admin": "The Admin REST API",
+    "recording": "What is kept for those who look later: events, and the history of what the dashboard shows",
     "metrics": "What is told at /metrics and /status.html",
     "logging": "What the broker says about itself",
 }

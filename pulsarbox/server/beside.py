@@ -8,6 +8,26 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
+def in_thread(
+    loop: asyncio.AbstractEventLoop,
+    name: str,
+    work: Callable[[], Result],
+    done: Callable[[Result | None, Exception | None], None],
+) -> None:
+    """Do ``work`` in a thread; ``done`` is called in the loop with what it has returned or raised."""
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = work()
+        except Exception as error:
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(done, result, failure)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+
+
 async def beside(name: str, work: Callable[[], Result]) -> Result:
     """What ``work`` returns, or raises. The loop's own executor would keep its threads, and ends before atexit does."""
     loop = asyncio.get_running_loop()
@@ -21,14 +41,5 @@ async def beside(name: str, work: Callable[[], Result]) -> Result:
         else:
             future.set_result(result)  # type: ignore[arg-type]  # None only where Result is None
 
-    def run() -> None:
-        result, failure = None, None
-        try:
-            result = work()
-        except Exception as error:
-            failure = error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(told, result, failure)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
+    in_thread(loop, name, work, told)
     return await future

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pulsarbox.broker.security.watched_file import Stamp, stamp_of
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
@@ -28,7 +29,7 @@ _VERSIONS: Final = {
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
 
-Stamp = tuple[tuple[int, int, int], ...]
+Stamps = tuple[Stamp | None, ...]
 
 
 class CertificateError(OSError):
@@ -156,7 +157,7 @@ class Certificates:
         """Where the certificate is."""
         self._stamp = self._stamp_now()
         self.context, self.certificate = self._made(wall)
-        self._refused: Stamp | None = None
+        self._refused: Stamps | None = None
         self._warn_at = 0
         if settings.tlsAllowInsecureConnection and settings.tlsTrustCertsFilePath:
             log.warning(
@@ -204,13 +205,5 @@ class Certificates:
             self._warn_at = wall + DAY_MS
             log.warning("the certificate of %s %s: renew %s", self.certificate.subject, warning, self.path)
 
-    def _stamp_now(self) -> Stamp:
-        return tuple(_stamp(Path(getattr(self._settings, name))) for name in _FILES if getattr(self._settings, name))
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return (0, 0, 0)
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    def _stamp_now(self) -> Stamps:
+        return tuple(stamp_of(Path(getattr(self._settings, name))) for name in _FILES if getattr(self._settings, name))

@@ -5,6 +5,7 @@ The files of the process are the last bound: what the store needs for its volume
 
 import logging
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 from pulsarbox.config import Settings
@@ -33,6 +34,8 @@ class Gate:
         self.open = 0
         """Connections of all ports."""
         self._sparing: dict[str, Sparing] = {}
+        self.told: Callable[[str], None] = _nobody
+        """Hears of each refusal."""
 
     # Counting
 
@@ -85,9 +88,15 @@ class Gate:
 
     def tell(self, what: str, text: str, *parts: object) -> None:
         """A warning of what clients do, which may be many times a second: not each of them is a line."""
+        if what != "closed":  # of that, the core knows itself
+            self.told(text % parts)
         left_out = self._sparing.setdefault(what, Sparing()).due()
         if left_out is not None:
             log.warning("%s%s", text % parts, and_more(left_out))
+
+
+def _nobody(text: str) -> None:
+    """Nobody wants to hear it."""
 
 
 def _less(counted: Counter[str], host: str) -> None:

@@ -17,10 +17,13 @@ from functools import partial
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.housekeeping import Chore, carry_out
 from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.plugins import Key
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
+from pulsarbox.server.beside import in_thread
 from pulsarbox.server.connection import Connection
 from pulsarbox.server.gate import Gate
+from pulsarbox.server.plugins import bring
 from pulsarbox.server.slow_commits import WatchedCommit
 from pulsarbox.server.worker import Worker
 from pulsarbox.server.wrong_port import Doors
@@ -48,7 +51,9 @@ class LoopShell:
         self._held: list[Connection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis)
+        commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis, slow=self._slow_commit)
+        self.gate.told = self._refused
+        broker.beside = partial(in_thread, loop)
         self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
@@ -99,6 +104,8 @@ class LoopShell:
             self._submit_writes()
         for request in broker.take_reads():
             self._reader.submit(request)
+        for key in broker.take_plugins():
+            self._bring(key)
         for outbox in broker.take_waiting():
             connection = self.connections.get(outbox)
             if connection is not None:
@@ -194,6 +201,31 @@ class LoopShell:
     def _on_chore_done(self, chore: Chore, reclaimed: Reclaimed | None, error: Exception | None) -> None:
         self.broker.chore_done(chore, self.now(), error, reclaimed)
         self._end_turn()
+
+    def _bring(self, key: Key) -> None:
+        """Load a plugin beside the loop. A thread of its own: it may never come back, and nothing waits for it."""
+
+        def found(plugin: object) -> None:
+            self._call_in_loop(self._on_brought, key, plugin)
+
+        bring(self.broker.core.plugins.load, key, found)
+
+    def _on_brought(self, key: Key, plugin: object) -> None:
+        self.broker.plugin_brought(key, plugin, self.now())
+        self._end_turn()
+
+    # What the core does not see
+
+    def _refused(self, text: str) -> None:
+        self.broker.core.events.tell("client-refused", "", text, self.now())
+
+    def _slow_commit(self, took: float, records: int, size: int) -> None:
+        self._call_in_loop(self._on_slow_commit, took, records, size)
+
+    def _on_slow_commit(self, took: float, records: int, size: int) -> None:
+        text = f"a commit took {took:,.0f} ms, for {records:,} records of {size:,} bytes"
+        events = self.broker.core.events
+        events.tell("slow-commit", "", text, self.now(), milliseconds=round(took), records=records, bytes=size)
 
     def _call_in_loop(self, function: object, *args: object) -> None:
         if not self._loop.is_closed():

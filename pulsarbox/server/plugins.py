@@ -1,42 +1,57 @@
 """Plugins for a broker: found, looked at in a process of their own, then loaded into this one; and who does not return.
 
-The first use of a plugin takes as long as its checks in the other process, a second or so. The settings' own plugins
-are loaded at the start; one that only a subscription names, when its first consumer comes.
+A look takes a second or so. It is taken beside the loop, and once: what was found is kept with the data for as long as
+the plugin is made of the same. Only the hash that the settings name is waited for at the start, which it may refuse.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from pulsarbox.broker.plugins import Plugins
+from pulsarbox.broker.plugins import Key, Load, Plugins
 from pulsarbox.config import Settings
 from pulsarbox.plugins import guard as guard_module
+from pulsarbox.plugins.fingerprint import fingerprint
 from pulsarbox.plugins.guard import Guard, PluginEndless
-from pulsarbox.plugins.probe import probe
-from pulsarbox.plugins.registry import PluginError, built_in, choose, find, get, load
+from pulsarbox.plugins.probe import Report, probe
+from pulsarbox.plugins.registry import Found, PluginError, choose, find, load
 
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS: Final = 10
+LOAD_SECONDS: Final = 60
+"""After that time whoever waits for a plugin waits no longer."""
 LOOK_SECONDS: Final = 0.5
 """A call that is still being made at the second look, half a second to a second later, is ended."""
+KNOWN: Final = "plugins-known.json"
+"""File of the data directory: what was found out about plugins, by fingerprint."""
+_KNOWN_MAX: Final = 200
 
 
-def plugins_of(settings: Settings) -> Plugins:
-    """The plugins of a box with these settings."""
-    directory = Path(settings.pluginsDirectory) if settings.pluginsDirectory else None
+def plugins_of(settings: Settings, data: Path | None) -> Plugins:
+    """The plugins of a box with these settings; ``data``: its directory, None where it keeps everything in memory."""
+    return Plugins(_Loader(settings, data), time.perf_counter_ns, beside=True)
 
-    def loaded(kind: str, name: str) -> Any:
-        if name in built_in(kind):
-            return get(kind, name)
-        found = choose(find(directory), kind, name)
-        report = probe(found, PROBE_SECONDS)
+
+class _Loader:
+    """Gets a plugin by kind and name: finds it, has it looked at unless it is as it was, and loads it."""
+
+    def __init__(self, settings: Settings, data: Path | None) -> None:
+        self._directory = Path(settings.pluginsDirectory) if settings.pluginsDirectory else None
+        self._known = None if data is None else data / KNOWN
+
+    def __call__(self, kind: str, name: str) -> Any:
+        """An object of the plugin. Raises PluginError."""
+        found = choose(find(self._directory), kind, name)
+        report = self._looked_at(found)
         if not report.usable or (kind == "hashing" and report.problems):
             raise PluginError("; ".join(report.problems), report.trace)
         for problem in report.problems:
@@ -45,7 +60,67 @@ def plugins_of(settings: Settings) -> Plugins:
         log.info("the %s plugin %r is loaded from %s", kind, name, found.source)
         return plugin
 
-    return Plugins(loaded, time.perf_counter_ns)
+    def _looked_at(self, found: Found) -> Report:
+        """What a look at it finds, or found when it was the same. What cannot be used is looked at each time."""
+        made_of = None if self._known is None or found.problem else fingerprint(found)
+        if made_of is None:
+            return probe(found, PROBE_SECONDS)
+        known = _read(self._known)
+        problems = known.get(made_of)
+        if problems is not None:
+            return Report(True, problems)
+        report = probe(found, PROBE_SECONDS)
+        if report.usable:
+            known[made_of] = report.problems
+            _write(self._known, dict(list(known.items())[-_KNOWN_MAX:]))
+        return report
+
+
+def _read(path: Path | None) -> dict[str, list[str]]:
+    """What is not as it was written counts for nothing."""
+    try:
+        assert path is not None
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): [str(each) for each in problems] for name, problems in said.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def _write(path: Path | None, known: dict[str, list[str]]) -> None:
+    assert path is not None
+    beside = path.with_suffix(".new")
+    try:
+        beside.write_text(json.dumps(known, indent=1), encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        log.info("what was found out about plugins is not kept: %s", error)
+
+
+def bring(load: Load, key: Key, brought: Callable[[object], None]) -> None:
+    """Load a plugin in a thread of its own; ``brought`` is called in some thread with it, or with a PluginError.
+
+    Once, after ``LOAD_SECONDS`` at the latest: a plugin that does not come back leaves a thread behind.
+    """
+    first = threading.Lock()
+
+    def told(found: object) -> None:
+        if first.acquire(blocking=False):
+            late.cancel()
+            brought(found)
+
+    def run() -> None:
+        try:
+            told(load(*key))
+        except PluginError as error:
+            told(error)
+        except Exception as error:
+            log.exception("the %s plugin %r could not be loaded", *key)
+            told(PluginError(f"{type(error).__name__}: {error}"))
+
+    late = threading.Timer(LOAD_SECONDS, lambda: told(PluginError(f"it was not loaded after {LOAD_SECONDS} seconds")))
+    late.daemon = True
+    late.start()
+    threading.Thread(target=run, name=f"plugin {key[1]}", daemon=True).start()
 
 
 class Watch:

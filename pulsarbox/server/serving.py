@@ -25,12 +25,14 @@ from pulsarbox.config.setting import OFF
 from pulsarbox.config.together import uses_tls
 from pulsarbox.server.beside import beside
 from pulsarbox.server.connection import Connection
+from pulsarbox.server.event_keeper import EventKeeper
 from pulsarbox.server.listening import listen
 from pulsarbox.server.loop_shell import LoopShell
 from pulsarbox.server.plugins import plugins_of
 from pulsarbox.server.running import Running, remove, write
 from pulsarbox.storage.directory import is_made
 from pulsarbox.storage.engine import Engine
+from pulsarbox.storage.event_files import FOLDER
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 
 if TYPE_CHECKING:
@@ -100,6 +102,7 @@ class Serving:
         self._web_sockets: list[socket.socket] = []
         self._web_tls_sockets: list[socket.socket] = []
         self._http: HttpServer | None = None
+        self._keeper: EventKeeper
 
     async def open(self) -> Running:
         """Serve the binary port; who comes to the other one waits in its backlog. Where that is.
@@ -125,7 +128,7 @@ class Serving:
             endpoints = endpoints_of(settings, _reachable(settings.bindAddress), ports)
             recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
-            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins_of(settings))
+            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins_of(settings, self._data))
         except BaseException:
             for each in self.sockets:
                 each.close()
@@ -142,6 +145,10 @@ class Serving:
         if self._certificates is not None:
             self._certificates.watch(self.broker.core.timers, self.shell.now())
         self.shell.start()
+        self.broker.folder = self._data
+        folder = self._data / FOLDER if self._data is not None else None
+        self._keeper = EventKeeper(self.shell, folder, settings.eventsMaxMbytes << 20)
+        self._keeper.start()
         self.running = Running(
             pid=os.getpid(),
             started=time.time_ns() // 1_000_000,
@@ -163,6 +170,10 @@ class Serving:
             certificate=str(self._certificates.path) if self._certificates else "",
         )
         self._tell()
+        text = (
+            f"pulsarbox {__version__} serves {self.running.broker_urls} after {time.monotonic() - now.monotonic:.3f} s"
+        )
+        self.broker.core.events.tell("started", "", text, self.shell.now(), pid=os.getpid(), version=__version__)
         return self.running
 
     async def _port(self, port: int, option: str) -> list[socket.socket]:
@@ -248,6 +259,7 @@ class Serving:
             await self._http.stop()
         for each in self.sockets:
             each.close()
+        self._keeper.stop()
         shell.stop()
         if self._data is not None:
             remove(self._data)

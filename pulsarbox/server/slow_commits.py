@@ -14,8 +14,14 @@ class WatchedCommit:
     """Commits a batch and says when that took longer than ``slow_ms``; 0: says nothing. Called in one thread."""
 
     def __init__(
-        self, commit: Callable[[Batch], None], slow_ms: int, clock: Callable[[], float] = time.monotonic
+        self,
+        commit: Callable[[Batch], None],
+        slow_ms: int,
+        clock: Callable[[], float] = time.monotonic,
+        slow: Callable[[float, int, int], None] | None = None,
     ) -> None:
+        """``slow`` is told of each that was: milliseconds, records, bytes."""
+        self._slow = slow
         self._commit = commit
         self._slow_ms = slow_ms
         self._clock = clock
@@ -34,6 +40,8 @@ class WatchedCommit:
                 self._tell(batch, took)
 
     def _tell(self, batch: Batch, took: float) -> None:
+        if self._slow is not None:
+            self._slow(took, len(batch.covered), batch.size)
         left_out = self._sparing.due()
         if left_out is None:
             self._longest = max(self._longest, took)

@@ -249,7 +249,7 @@ def where_there_are_none(broker: Broker) -> Steps:
 
 @scenario
 def resource_groups(broker: Broker) -> Steps:
-    group = "resourcegroups/differences"
+    group = f"resourcegroups/{TENANT}"
     yield from asked(
         broker,
         ("PUT", group, {"publishRateInMsgs": 5}),
@@ -257,7 +257,7 @@ def resource_groups(broker: Broker) -> Steps:
         ("PUT", group, {"dispatchRateInBytes": 6}),
         ("GET", group),
         ("POST", f"{N}/resourcegroup/none"),
-        ("POST", f"{N}/resourcegroup/differences"),
+        ("POST", f"{N}/resourcegroup/{TENANT}"),
         ("GET", f"{N}/resourcegroup"),
         ("DELETE", group),
         ("DELETE", f"{N}/resourcegroup"),

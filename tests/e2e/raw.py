@@ -92,10 +92,14 @@ class RawProducer(Raw):
 
     def send(self, sequence_id: int, body: bytes, **fields: Any) -> Any:
         """Send one entry whose metadata has these fields; the message id of its receipt."""
+        self.post(sequence_id, body, **fields)
+        return self.take("send_receipt")[0].message_id
+
+    def post(self, sequence_id: int, body: bytes, **fields: Any) -> None:
+        """Send one entry whose metadata has these fields, and wait for nothing."""
         now = time.time_ns() // 1_000_000
         metadata = MessageMetadata(producer_name=self._name, sequence_id=sequence_id, publish_time=now, **fields)
         self.send_entry(sequence_id, encode_entry(metadata, body))
-        return self.take("send_receipt")[0].message_id
 
     def send_entry(self, sequence_id: int, entry: bytes) -> None:
         """Send an entry as it is, and wait for nothing."""

@@ -1,7 +1,9 @@
 """What the box does with the disk: it gives it back, lives through a full one, and never serves what is damaged."""
 
 import contextlib
+import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -12,7 +14,9 @@ from typing import Final
 import pulsar
 import pytest
 
-from tests.e2e.clients import EARLIEST, connect, receive, send_all
+from pulsarbox.protocol.PulsarApi_pb2 import ServerError
+from tests.e2e.clients import EARLIEST, connect, receive, send_all, take, until
+from tests.e2e.raw import RawProducer
 from tests.tools.box import PULSARBOX, Box, admin
 
 SMALL: Final = """
@@ -165,6 +169,46 @@ def test_a_full_disk_refuses_messages_takes_acknowledgements_and_heals(tmp_path:
         client.close()
     finally:
         box.kill()
+
+
+@contextlib.contextmanager
+def failing_disk(box: Box) -> Iterator[None]:
+    """The files of a box that runs do not take anything any more."""
+    before = resource.prlimit(box.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(box.pid, resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(box.pid, resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_fails_stores_nothing_loses_nothing_and_heals(own_box: Box) -> None:
+    own_box.start()
+    client = connect(own_box.url)
+    consumer = client.subscribe("t", "s", initial_position=EARLIEST)
+    producer = client.create_producer("t", batching_enabled=False, send_timeout_millis=300)
+    for number in range(3):
+        producer.send(b"%d" % number)
+    consumer.acknowledge(receive(consumer))
+    stats = "persistent/public/default/t/stats"
+    until(lambda: json.loads(admin(own_box.web_url, "GET", stats))["subscriptions"]["s"]["msgBacklog"] == 2)
+    with RawProducer(own_box.url, "persistent://public/default/t", "raw") as raw, failing_disk(own_box):
+        raw.post(0, b"refused")
+        refused, _ = raw.take("send_error")
+        assert refused.error == ServerError.PersistenceError
+        assert refused.message.startswith("The message could not be stored: ")
+        raw.take("close_producer")
+        with pytest.raises(pulsar.Timeout):  # the official client tries again as long as it may
+            producer.send(b"timed out")
+    client.create_producer("t").send(b"again")
+    client.create_producer("other").send(b"x")
+    client.close()
+    own_box.kill()
+    own_box.start()
+    client = connect(own_box.url)
+    consumer = client.subscribe("t", "s")
+    assert take(consumer, 3) == [b"1", b"2", b"again"]
+    client.close()
 
 
 def test_a_flipped_bit_is_reported_and_never_served(box: Box) -> None:

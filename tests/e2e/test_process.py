@@ -31,15 +31,19 @@ class Place:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.started: list[int] = []
+        self.runtime = path.with_name(f"{path.name}-runtime")
+        """Where boxes in memory are looked for: here there are none of tests that run meanwhile."""
+        self.runtime.mkdir(exist_ok=True)
+        others = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
+        self.environ = {**others, "XDG_RUNTIME_DIR": str(self.runtime), "TMPDIR": str(self.runtime)}
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "pulsarbox", *words]
 
     def call(self, *words: str) -> Done:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
         done = subprocess.run(
-            self.command(*words), capture_output=True, text=True, timeout=250, check=False, cwd=self.path, env=environ,
-            stdin=subprocess.DEVNULL,
+            self.command(*words), capture_output=True, text=True, timeout=250, check=False, cwd=self.path,
+            env=self.environ, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert "Traceback" not in done.stderr, done.stderr
         return done
@@ -108,8 +112,9 @@ def ctrl_c() -> Iterator[None]:
 def test_status_is_watched_until_ctrl_c(place: Place) -> None:
     command = place.command("status", "-o", "json", "--watch", "0.1")
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place.path, stdin=subprocess.DEVNULL
-    ) as watching:
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place.path, stdin=subprocess.DEVNULL,
+        env=place.environ,
+    ) as watching:  # fmt: skip
         try:
             assert watching.stdout is not None
             states = [json.loads(watching.stdout.readline())["state"] for _ in range(3)]
@@ -191,11 +196,7 @@ def test_in_memory_nothing_is_written_and_messages_pass(place: Place) -> None:
     assert rows["stop"] == f"pulsarbox stop --memory --pid {rows['process']}"
 
 
-def test_boxes_in_memory_are_found_and_stopped(
-    place: Place, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runtime = tmp_path_factory.mktemp("runtime")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+def test_boxes_in_memory_are_found_and_stopped(place: Place) -> None:
     assert place.call("status", "--memory").returncode == 3
     rows = place.start("--memory")
     document = json.loads(place.call("status", "--memory", "-o", "json").stdout)
@@ -219,7 +220,7 @@ def test_boxes_in_memory_are_found_and_stopped(
         pass
     done = place.call("stop", "--memory")
     assert (done.returncode, "no box of this user runs in memory" in done.stderr) == (0, True)
-    assert list((runtime / "pulsarbox").iterdir()) == []  # what the killed one left is removed as well
+    assert list((place.runtime / "pulsarbox").iterdir()) == []  # what the killed one left is removed as well
     assert list(place.path.iterdir()) == []
 
 

@@ -4,12 +4,9 @@ A choice is made among consumers of one priority level; they stand in the order 
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pulsarbox.broker.consumer import Consumer
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.plugins import Plugins
 
 Choose = Callable[[Iterable[Consumer]], Consumer]
 
@@ -36,12 +33,3 @@ CHOICES: Final[dict[str, Choose]] = {
 }
 PROPERTY: Final = "sharedConsumerSelection"
 """Property of a subscription that names its choice, in place of the broker's."""
-
-
-def choice_of(default: str, properties: "dict[str, str]", plugins: "Plugins") -> Choose:
-    """The choice of a subscription with these properties; a name that is none, nor that of a plugin, counts as none."""
-    for name in (properties.get(PROPERTY), default):
-        found = (CHOICES.get(name) or plugins.choice(name)) if name else None
-        if found is not None:
-            return found
-    return round_robin

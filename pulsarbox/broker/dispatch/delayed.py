@@ -21,6 +21,7 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.dispatch.replay import Positions, Replay
 from pulsarbox.broker.policies.delayed_delivery import DELAYED_DELIVERY
 from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.quarantine import SetAside
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
@@ -63,6 +64,7 @@ class Delayed:
         policies: TopicPolicies,
         core: Core,
         ready: Callable[[Now], None],
+        set_aside: SetAside,
     ) -> None:
         self._cursor = cursor
         self._ledger = cursor.ledger
@@ -71,7 +73,7 @@ class Delayed:
         self._core = core
         self._bounds = core.bounds
         self._ready = ready
-        self._replay = Replay(cursor, core, ready)
+        self._replay = Replay(cursor, core, ready, set_aside)
         self._mark = _NOTHING
         self._floor = (-1, -1)
         """What comes before this was taken under an earlier mark."""

@@ -19,11 +19,12 @@ from pulsarbox.broker.consumer import Consumer, Held
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dispatch.compatibility import take_slots
 from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.pinned_hash import PinnedHash
 from pulsarbox.broker.dispatch.replay import KEPT_READS, At
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
 from pulsarbox.broker.dispatch.source import EntrySource
 from pulsarbox.broker.dispatch.standstill import Reason
-from pulsarbox.broker.dispatch.sticky_hash import KEY, key_of, sticky_hash
+from pulsarbox.broker.dispatch.sticky_hash import KEY, sticky_hash
 from pulsarbox.broker.limits.dispatch import ALL, ANY, Grant, Throttle
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
@@ -101,7 +102,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         settings = core.settings
         self.selector = selector
         self._draining = draining
-        self._hash = hash32
+        self._hash = PinnedHash(hash32) if hash32 is not None else None
         self._per_consumer = settings.keySharedLookAheadMsgInReplayThresholdPerConsumer
         self._per_subscription = settings.keySharedLookAheadMsgInReplayThresholdPerSubscription
         self._owners: dict[int, Consumer | None] = {}
@@ -137,11 +138,11 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
         consumer.released = None
         self._drained.pop(consumer, None)
-        self.selector.remove(consumer)
+        losers = self.selector.remove(consumer) or ()
         self._ready.pop(consumer, None)
         for each in held.values():
             self._holders.pop(each.slot, None)
-        self._place_again(consumer)
+        self._place_again(consumer, *losers)
         self._wait_again(held)
 
     def _place_again(self, *consumers: Consumer) -> None:
@@ -187,8 +188,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     def _slot_of(self, entry: Entry) -> int:
         """See MultipleConsumersDispatcher."""
         if self._hash is not None:
-            return self.selector.slot(self._hash(key_of(entry)))
+            return self.selector.slot(self._hash.of(entry))
         return self.selector.slot(entry[6] if entry[2] & KEY else sticky_hash(entry))
+
+    def _look_at_pins(self, pinned: PinnedHash) -> None:
+        """Keys of which nothing is under way any more may go elsewhere."""
+        waiting = {each.at for each in chain(*self._queues.values(), *self._parked.values())}
+        pinned.keep(waiting, *(consumer.held for consumer in self._consumers))
 
     def _drains(self, slot: int, owner: Consumer) -> bool:
         """Whether somebody else holds unacknowledged entries of the slot."""
@@ -375,12 +381,14 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """Give each of the entries to the consumer of its key, or let it wait."""
         parcels: dict[Consumer, Parcel] = {}
         counts, holders, owners, slot_of = self._counts, self._holders, self._owners, self.selector.slot
-        hash32 = self._hash
+        pinned = self._hash
+        if pinned is not None and pinned.full:
+            self._look_at_pins(pinned)
         for entry in entries:
-            if hash32 is None:  # as _slot_of
+            if pinned is None:  # as _slot_of
                 slot = slot_of(entry[6] if entry[2] & KEY else sticky_hash(entry))
             else:
-                slot = slot_of(hash32(key_of(entry)))
+                slot = slot_of(pinned.of(entry))
             owner = owners[slot] if slot in owners else self._owner(slot)
             if owner is not None and slot not in counts:
                 holder = holders.get(slot)
@@ -460,13 +468,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 return Reason.DRAINING
         return reason
 
-    def draining_of(self, consumer: Consumer) -> list[Draining]:
-        """The slots that have moved away from a consumer which holds entries of them still, in order."""
-        return [
-            Draining(slot, holder.entries, holder.blocked)
-            for slot, holder in sorted(self._holders.items())
-            if holder.consumer is consumer and self._owner(slot) is not consumer
-        ]
+    def draining(self) -> dict[Consumer, list[Draining]]:
+        """The slots that have moved away from consumers which hold entries of them still, in order."""
+        found: dict[Consumer, list[Draining]] = {}
+        for slot, holder in sorted(self._holders.items()):
+            if self._owner(slot) is not holder.consumer:
+                found.setdefault(holder.consumer, []).append(Draining(slot, holder.entries, holder.blocked))
+        return found
 
     def drained_by(self, consumer: Consumer) -> int:
         """How many such slots it has drained, since it came."""

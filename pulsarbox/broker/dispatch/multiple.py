@@ -34,7 +34,7 @@ class MultipleConsumersDispatcher:
         self._throttle = throttle
         self._count_lost = settings.redeliveryCountOnConnectionLoss
         self._unacked = Unacked(settings, core.unacked, self.dispatch)
-        self._replay = Replay(cursor, core, self._reread)
+        self._replay = Replay(cursor, core, self._reread, source.set_aside)
         self._consumers: list[Consumer] = []
         self._parcels = 0
         """How often something was sent."""

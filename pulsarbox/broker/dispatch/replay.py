@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dispatch.source import RETRY_SECONDS
+from pulsarbox.broker.quarantine import SetAside
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.cursor import ManagedCursor
@@ -23,11 +24,11 @@ KEPT_READS = 4
 class Replay:
     """Has entries at hand that are to be sent again. One read is under way at a time; ``ready`` is called after it."""
 
-    def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None]) -> None:
+    def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None], set_aside: SetAside) -> None:
         self._cursor = cursor
         self._reads = core.reads
         self._timers = core.timers
-        self._quarantine = core.quarantine
+        self._set_aside = set_aside
         self._bounds = core.bounds
         self._ready = ready
         self._kept: dict[At, Entry] = {}
@@ -87,7 +88,7 @@ class Replay:
                 return
             self.reading = False
             if isinstance(error, EntryDamaged):
-                self._quarantine.take(error, self._cursor, now)
+                self._set_aside(error, now)
                 if error.counts is None:
                     self._lost.append(((error.ledger_id, error.first), (error.ledger_id, error.last)))
             elif error is not None and first[0] in self._cursor.ledger.ledgers:  # else trimmed, so acknowledged

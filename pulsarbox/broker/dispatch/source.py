@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.core import Core
+from pulsarbox.broker.quarantine import SetAside
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.cursor import ManagedCursor
@@ -61,12 +62,12 @@ class EntrySource:
     ``ready`` is called when a read has brought entries that ``take`` had to do without.
     """
 
-    def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None]) -> None:
+    def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None], set_aside: SetAside) -> None:
         self._cursor = cursor
         self._ledger: ManagedLedger = cursor.ledger
         self._reads = core.reads
         self._timers = core.timers
-        self._quarantine = core.quarantine
+        self.set_aside = set_aside
         self._bounds = core.bounds
         self._damaged: dict[Position, Position] = {}
         """Where damaged entries begin, and where to go on behind them."""
@@ -297,7 +298,7 @@ class EntrySource:
         if isinstance(error, EntryDamaged):
             damaged = Position(error.ledger_id, error.first)
             self._damaged[damaged] = self._ledger.next(error.ledger_id, error.last)
-            self._quarantine.take(error, self._cursor, now)
+            self.set_aside(error, now)
             self._starved = False
             self._ready(now)
             return

@@ -1,6 +1,6 @@
 """CONNECT, PING, PONG."""
 
-from pulsarbox.broker.cnx import ServerCnx, State, with_index
+from pulsarbox.broker.cnx import ServerCnx, with_index
 from pulsarbox.broker.handlers.authenticating import authenticate
 from pulsarbox.clock import Now
 from pulsarbox.protocol import replies
@@ -15,7 +15,7 @@ def connect(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
     cnx.protocol_version = negotiated_version(command.protocol_version)
     if cnx.broker.authentication is not None and not authenticate(cnx, cnx.broker.authentication, command, now):
         return
-    cnx.state = State.CONNECTED
+    cnx.greet(now)
     if (
         settings.exposingBrokerEntryMetadataToClientEnabled
         and command.feature_flags.supports_broker_entry_metadata

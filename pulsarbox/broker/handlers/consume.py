@@ -83,7 +83,7 @@ def _ack_in_transaction(cnx: ServerCnx, consumer: Consumer, command: CommandAck,
     subscription = consumer.subscription
     try:
         txn_id = TxnId(command.txnid_most_bits, command.txnid_least_bits)
-        txn = cnx.broker.core.transactions.find(txn_id, cnx.principal)
+        txn = cnx.broker.core.transactions.find(txn_id, cnx)
         if not isinstance(subscription, Subscription):
             raise NotAllowed("A non-persistent topic takes no part in transactions")
         subscription.pending_acks().acknowledge(consumer, command, txn, done, refused, now)

@@ -7,6 +7,7 @@ from pulsarbox.broker.cnx import ServerCnx, State
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
 from pulsarbox.broker.non_persistent import NonPersistentTopic
+from pulsarbox.broker.plugins import needed_by
 from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.policies.subscription_types import check_type_enabled
 from pulsarbox.broker.schemas import is_schema
@@ -42,6 +43,8 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     name = parse_topic(command.topic)
     _check(command, name)
     topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
+    if _waits_for_plugins(cnx, command, topic, now):
+        return
     topic.admission.check_consumer()
     if command.HasField("schema") and is_schema(command.schema):
         cnx.broker.schemas.meet(name, command.schema, now.wall, idle=_is_idle(topic))
@@ -53,6 +56,7 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
                 topic.admission.check_consumer_of(present, command.subType)
             subscription = topic.subscribe(command.subscription)
             consumer = _consumer(cnx, command, subscription, -1, now)
+            check_consumer(consumer)  # a permission may have gone while a plugin was loaded
             subscription.add_consumer(consumer, command.subType, now)
             _opened(cnx, command, consumer, now)
             return
@@ -68,6 +72,29 @@ def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
     except PulsarBoxError:
         cnx.opening.pop(key, None)
         raise
+
+
+def _waits_for_plugins(cnx: ServerCnx, command: CommandSubscribe, topic: Topic, now: Now) -> bool:
+    """Whether the consumer waits until the plugins are loaded that its subscription names; nobody else does."""
+    properties = key_values(command.subscription_properties)
+    present = topic.subscriptions.get(command.subscription) if isinstance(topic, PersistentTopic) else None
+    if present is not None:
+        properties = present.properties
+    core, key = cnx.broker.core, _key(command)
+
+    def loaded(when: Now) -> None:
+        if cnx.opening.get(key) != command.request_id or cnx.state is State.CLOSED:
+            return
+        del cnx.opening[key]
+        try:
+            subscribe(cnx, command, when)
+        except PulsarBoxError as error:
+            _give_up(cnx, command, error)
+
+    if not core.plugins.want(needed_by(command.subType, properties, core.settings), loaded):
+        return False
+    cnx.opening[key] = command.request_id
+    return True
 
 
 def _is_idle(topic: Topic) -> bool:

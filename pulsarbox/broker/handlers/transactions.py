@@ -67,7 +67,7 @@ def add_subscription_to_txn(cnx: ServerCnx, command: CommandAddSubscriptionToTxn
 def _add(cnx: ServerCnx, command: Any, add: Callable[[Transaction], None], reply: Reply, now: Now) -> None:
     request_id, least, most = command.request_id, command.txnid_least_bits, command.txnid_most_bits
     try:
-        add(cnx.broker.core.transactions.find(TxnId(most, least), cnx.principal))
+        add(cnx.broker.core.transactions.find(TxnId(most, least), cnx))
     except PulsarBoxError as error:
         cnx.outbox.send(reply(request_id, least, most, error.server_error, str(error)))
         return
@@ -84,6 +84,6 @@ def end_txn(cnx: ServerCnx, command: CommandEndTxn, now: Now) -> None:
 
     outcome = COMMITTED if command.txn_action == TxnAction.COMMIT else ABORTED
     try:
-        cnx.broker.core.transactions.end(TxnId(most, least), outcome, cnx.principal, answer, now)
+        cnx.broker.core.transactions.end(TxnId(most, least), outcome, cnx, answer, now)
     except PulsarBoxError as error:
         answer(error, now)

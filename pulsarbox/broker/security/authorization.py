@@ -37,6 +37,7 @@ class Authorization:
         self._catalog = catalog
         self._policies = policies
         self._superusers = roles_of(settings.superUserRoles)
+        self._viewers = roles_of(settings.viewerRoles)
         self._proxies = roles_of(settings.proxyRoles)
         self._wildcards = settings.authorizationAllowWildcardsMatching
 
@@ -53,6 +54,16 @@ class Authorization:
                 raise AuthorizationError(
                     f"This operation requires super-user access: {role!r} is none of superUserRoles"
                 )
+
+    def require_watcher(self, principal: Principal | None, tenant: str = "") -> None:
+        """It may see how the box is doing, of a tenant what belongs to that."""
+        for role in self._roles(principal):
+            if role in self._viewers or (tenant and self._administers(role, tenant)) or role in self._superusers:
+                continue
+            more = f", nor an admin of {tenant}" if tenant else "; admins of a tenant name it (tenant=)"
+            raise AuthorizationError(
+                f"This takes a view of the whole box: {role!r} is none of superUserRoles or viewerRoles{more}"
+            )
 
     def require_tenant_admin(self, principal: Principal | None, tenant: str) -> None:
         """It may do everything in the tenant."""

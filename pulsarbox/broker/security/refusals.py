@@ -3,6 +3,7 @@
 import logging
 from typing import Final
 
+from pulsarbox.broker.events import Events
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 
@@ -16,7 +17,8 @@ PERIOD: Final = 10.0
 class Refusals:
     """Of one broker: what clients of both ports were refused."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: Events | None = None) -> None:
+        self._events = events
         self._period_ends = 0.0
         self._lines = 0
         self._untold = 0
@@ -34,8 +36,10 @@ class Refusals:
 
     def tell(self, principal: Principal | None, address: str, what: str, reason: str, now: Now) -> None:
         """Write that somebody at ``address`` was refused something."""
+        who = "nobody" if principal is None else str(principal)
+        if self._events is not None:
+            self._events.tell("denied", who, f"{who} at {address}: {what}: {reason}", now)
         end = self.line(now)
         if end is not None:
-            who = "nobody" if principal is None else str(principal)
             fields = {"role": who, "who": address, "what": what, "reason": reason}
             log.warning("%s at %s: %s: refused: %s%s", who, address, what, reason, end, extra={"fields": fields})

@@ -9,6 +9,18 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+Stamp = tuple[int, int, int]
+"""What changes with a file: when it was written, how long it is, which one it is."""
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """The stamp of a file as it is now; None where it cannot be looked at."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
 
 class WatchedFile(Generic[T]):
     """What stands in a file, as it was when it was last right."""
@@ -33,9 +45,5 @@ class WatchedFile(Generic[T]):
         else:
             log.info("%s has changed and is read again", self._path)
 
-    def _now(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat() if self._path is not None else None
-        except OSError:
-            return None
-        return found and (found.st_mtime_ns, found.st_size, found.st_ino)
+    def _now(self) -> Stamp | None:
+        return stamp_of(self._path) if self._path is not None else None

@@ -12,7 +12,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pulsarbox.broker.transactions import applying
 from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, Transaction
@@ -45,16 +45,32 @@ KEPT: Final = 1000
 """So many transactions that have ended are remembered, for clients that lost the answer and ask again."""
 
 
+class Who(Protocol):
+    """Whoever asks: a connection."""
+
+    @property
+    def principal(self) -> "Principal | None":
+        """Who that is; None where nobody is anybody."""
+
+
+class Ended(NamedTuple):
+    """How a transaction has ended."""
+
+    state: str
+    told: "Who | None" = None
+    """The connection on which that was answered."""
+
+
 class Coordinator:
     """All transactions of the box."""
 
     def __init__(self, core: "Core") -> None:
         self._core = core
         self.topic_of: Callable[[str, Now], PersistentTopic | None] = _none
-        """Brings a topic into memory; the broker sets it once there are topics."""
+        """Brings a topic into memory; whoever has the topics sets it."""
         self.open: dict[TxnId, Transaction] = {}
-        self._ended: OrderedDict[TxnId, str] = OrderedDict()
-        """How the last ones ended."""
+        self.ended: OrderedDict[TxnId, Ended] = OrderedDict()
+        """The last ones that ended."""
         self.created = self.committed = self.aborted = self.timed_out = 0
         """Since the start."""
         self.appended = 0
@@ -78,7 +94,7 @@ class Coordinator:
                 self._watch(txn)
             else:
                 ended.append((row["ended"], txn_id, row["state"]))
-        self._ended.update((txn_id, state) for _, txn_id, state in sorted(ended))
+        self.ended.update((txn_id, Ended(state)) for _, txn_id, state in sorted(ended))
         for key, value in catalog.items(PENDING):
             _, most, least, topic_id, cursor_id, _ = key.split("/")
             owner = self.open.get(TxnId(int(most, 16), int(least, 16)))
@@ -120,16 +136,16 @@ class Coordinator:
         self._watch(txn)
         return txn
 
-    def find(self, txn_id: TxnId, principal: "Principal | None") -> Transaction:
+    def find(self, txn_id: TxnId, who: Who) -> Transaction:
         """A transaction that takes something in. Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError."""
         self.check_coordinator(txn_id.most)
         txn = self.open.get(txn_id)
         if txn is None:
-            state = self._ended.get(txn_id)
-            if state is not None:
-                raise InvalidTxnStatus(f"Transaction {txn_id} is {state}: it takes nothing more in")
-            raise TransactionNotFound(f"There is no transaction {txn_id}: it was ended long ago, or never begun")
-        self._check_owner(txn, principal)
+            ended = self.ended.get(txn_id)
+            if ended is not None and ended.told is not who:
+                raise InvalidTxnStatus(f"Transaction {txn_id} is {ended.state}: it takes nothing more in")
+            raise TransactionNotFound(f"There is no transaction {txn_id}: it has ended, or was never begun")
+        self._check_owner(txn, who.principal)
         if txn.ending is not None:
             raise InvalidTxnStatus(f"Transaction {txn_id} is {txn.state}: it takes nothing more in")
         return txn
@@ -162,7 +178,7 @@ class Coordinator:
     def of_send(self, txn_id: TxnId, producer: "Producer") -> Transaction:
         """The transaction of a message. Raises NotAllowed: clients give up a message for that, and nothing else."""
         try:
-            txn = self.find(txn_id, producer.cnx.principal)
+            txn = self.find(txn_id, producer.cnx)
         except PulsarBoxError as error:
             raise NotAllowed(str(error)) from None
         name = str(producer.topic.name)
@@ -193,22 +209,23 @@ class Coordinator:
             txn.timed_out = True
             self._begin_end(txn, ABORTED, now)
 
-    def end(self, txn_id: TxnId, outcome: str, principal: "Principal | None", answer: Answer, now: Now) -> None:
-        """Commit or abort; ``answer`` is told when that is durable. Who asks for the same again is told the same.
+    def end(self, txn_id: TxnId, outcome: str, who: Who, answer: Answer, now: Now) -> None:
+        """Commit or abort; ``answer`` is told when that is durable. Who may not have heard of it, because the connection
+        was lost over it, may ask for the same again; others are told as by Pulsar, which forgets what has ended.
 
         Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError.
         """
         self.check_coordinator(txn_id.most)
-        known = self._ended.get(txn_id)
-        if known == outcome:
+        ended = self.ended.get(txn_id)
+        if ended is not None and ended.state == outcome and ended.told is not who:
             answer(None, now)
             return
         txn = self.open.get(txn_id)
         if txn is not None and txn.ending == outcome:
-            self._check_owner(txn, principal)
+            self._check_owner(txn, who.principal)
         else:
-            txn = self.find(txn_id, principal)
-        txn.waiting.append(answer)
+            txn = self.find(txn_id, who)
+        txn.waiting[who] = answer
         if txn.ending is None:
             self._begin_end(txn, outcome, now)
 
@@ -236,9 +253,9 @@ class Coordinator:
             applying.end(topic, txn, now)
         self._core.catalog.delete_all(pending_key(*txn.id))
         self._write(txn, txn.ending, now.wall)
-        self._ended[txn.id] = txn.ending
-        while len(self._ended) > KEPT:
-            commits.put_row(txn_key(*self._ended.popitem(last=False)[0]), None)
+        self.ended[txn.id] = Ended(txn.ending, next(iter(txn.waiting), None))
+        while len(self.ended) > KEPT:
+            commits.put_row(txn_key(*self.ended.popitem(last=False)[0]), None)
         commits.after_commit(partial(self._has_ended, txn, topics))
 
     def _has_ended(self, txn: Transaction, topics: "list[PersistentTopic]", now: Now) -> None:
@@ -248,7 +265,7 @@ class Coordinator:
         self.timed_out += txn.timed_out
         for topic in topics:
             applying.has_ended(topic, txn, now)
-        for answer in txn.waiting:
+        for answer in txn.waiting.values():
             answer(None, now)
 
 

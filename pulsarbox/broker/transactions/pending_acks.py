@@ -174,7 +174,7 @@ class PendingAcks:
 
     @staticmethod
     def _row(wanted: list[Wanted], cumulative: bool) -> Row:
-        """What is acknowledged, as it is stored; of a cumulative one "through", the last whole entry with its totals."""
+        """What is acknowledged, as it is stored; of a cumulative one "through", the last whole entry and its totals."""
         if not cumulative:
             return {"acks": [[*each.at, *each.entry, f"{each.bits:x}"] for each in wanted]}
         at, entry, bits = wanted[-1]

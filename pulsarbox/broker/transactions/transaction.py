@@ -1,13 +1,16 @@
 """One transaction, as its row has it, and what waits for its end."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.transactions.coordinator import Who
 
 OPEN: Final = "OPEN"
 COMMITTED: Final = "COMMITTED"
@@ -42,7 +45,7 @@ class Transaction:
         self.ending: str | None = None
         """How it ends, once that is asked for: nothing more is taken in."""
         self.timed_out = False
-        self.waiting: list[Answer] = []
+        self.waiting: dict[Who, Answer] = {}
         """Who is to hear that it has ended."""
         self.timer: Timer | None = None
 

@@ -13,7 +13,7 @@ from pulsarbox.cli.exits import Failed, Misused
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.pulsar_admin.values import pair, seconds
 from pulsarbox.cli.text import clean
-from pulsarbox.cli.token_files import read_token, write
+from pulsarbox.cli.token_files import given_token, read_token, write
 
 _SECRETS: Final = ("HS256", "HS384", "HS512")
 _PAIRS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
@@ -40,12 +40,6 @@ def _algorithm(names: tuple[str, ...], default: str) -> Callable[[_F], _F]:
         "-a", "--signature-algorithm", "algorithm", type=click.Choice(names), default=default, show_default=True,
         help="The algorithm of the signature.",
     )  # fmt: skip
-
-
-def _token(command: _F) -> _F:
-    command = click.option("-f", "--token-file", metavar="FILE", help="Read the token from a file.")(command)
-    command = click.option("-i", "--stdin", "from_stdin", is_flag=True, help="Read the token from stdin.")(command)
-    return click.argument("token", required=False)(command)
 
 
 @tokens.command("create-secret-key")
@@ -122,7 +116,7 @@ def create(
 
 
 @tokens.command("show")
-@_token
+@given_token
 def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
     """Print header and claims of a token, whoever signed it. Without one, that of $TOKEN.
 
@@ -143,7 +137,7 @@ def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
 @_algorithm(_PAIRS, "RS256")
 @click.option("-sk", "--secret-key", "secret", metavar="KEY", help="Check with this secret key.")
 @click.option("-pk", "--public-key", "public", metavar="KEY", help="Check with this public key.")
-@_token
+@given_token
 def validate(
     algorithm: str, secret: str | None, public: str | None, token: str | None, from_stdin: bool, token_file: str | None
 ) -> None:

@@ -66,8 +66,7 @@ def decoder_of(schema: Schema) -> Decode:
 
 def separated(schema: Schema) -> tuple[Decode, Decode] | None:
     """What decodes key and payload, where a KEY_VALUE schema keeps the key apart, as the message's own; else None."""
-    properties = {item.key: item.value for item in schema.properties}
-    if schema.type != Schema.Type.KeyValue or properties.get("kv.encoding.type") != "SEPARATED":
+    if schema.type != Schema.Type.KeyValue or not key_value.is_separated(schema):
         return None
     key, value = (decoder_of(each) for each in key_value.split(schema))
     return key, value

@@ -9,12 +9,32 @@ import struct
 
 from pulsarbox.errors import InvalidSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
-from pulsarbox.protocol.schema.types import BYTES, SCHEMA_TYPES
+from pulsarbox.protocol.schema.types import BYTES, SCHEMA_TYPES, spelling
+
+_ENCODING = "kv.encoding.type"
 
 
 def join(key: bytes, value: bytes) -> bytes:
     """The definitions of key and value as one."""
     return b"".join((struct.pack(">I", len(key)), key, struct.pack(">I", len(value)), value))
+
+
+def joined(name: str, key: Schema, value: Schema) -> Schema:
+    """The schema of both, by which a message keeps its key apart from its payload."""
+    made = Schema(name=name, type=Schema.Type.KeyValue, schema_data=join(key.schema_data, value.schema_data))
+    for part, each in (("key", key), ("value", value)):
+        told = {item.key: item.value for item in each.properties}
+        kind = spelling(each.type)
+        made.properties.add(key=f"{part}.schema.name", value=each.name)
+        made.properties.add(key=f"{part}.schema.type", value="BYTES" if kind == "NONE" else kind)
+        made.properties.add(key=f"{part}.schema.properties", value=json.dumps(told, separators=(",", ":")))
+    made.properties.add(key=_ENCODING, value="SEPARATED")
+    return made
+
+
+def is_separated(schema: Schema) -> bool:
+    """Whether a message of a KEY_VALUE schema keeps its key apart from its payload."""
+    return any(item.key == _ENCODING and item.value == "SEPARATED" for item in schema.properties)
 
 
 def parts(data: bytes) -> tuple[bytes, bytes]:

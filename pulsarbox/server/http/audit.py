@@ -11,6 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
+from pulsarbox.broker.events import Events
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.clock import Now
@@ -26,32 +27,49 @@ _TOKEN: Final = re.compile(r"([?&;]token=)[^&;]*", re.IGNORECASE)
 class Audit:
     """Writes the lines of one port."""
 
-    def __init__(self, refusals: Refusals) -> None:
+    def __init__(self, refusals: Refusals, events: Events) -> None:
+        self._events = events
         self._refusals = refusals
 
     def tell(self, request: web.BaseRequest, given: Answer, principal: Principal | None, now: Now) -> None:
         """A request was answered. Messages that come by HTTP are no administrator's action."""
         end: str | None = ""
         if given.status in _DENIED:
+            self._event("denied", request, given, principal, now)
             end = self._refusals.line(now)
         elif request.method in _READING or request.raw_path.startswith("/topics/"):
             return
+        else:
+            self._event("changed", request, given, principal, now)
         if end is not None:
             _write(request, given, principal, end)
+
+    def _event(self, kind: str, request: web.BaseRequest, given: Answer, principal: Principal | None, now: Now) -> None:
+        what = f"{request.method} {printable(request.raw_path)}"
+        who, outcome = _who_and_outcome(request, given, principal)
+        self._events.tell(
+            kind, what if kind == "changed" else who, f"{who}: {what}: {outcome}", now, status=given.status
+        )
+
+
+def _who_and_outcome(request: web.BaseRequest, given: Answer, principal: Principal | None) -> tuple[str, str]:
+    address = request.remote or "?"
+    who = address if principal is None else f"{principal} at {address}"
+    reason = "" if given.status < 400 else _reason(given)
+    return who, f"refused with {given.status}: {reason}" if reason else f"done ({given.status})"
 
 
 def _write(request: web.BaseRequest, given: Answer, principal: Principal | None, end: str) -> None:
     address, path = request.remote or "?", printable(request.raw_path)
-    who = address if principal is None else f"{principal} at {address}"
+    who, outcome = _who_and_outcome(request, given, principal)
     reason = "" if given.status < 400 else _reason(given)
     fields = {"who": address, "method": request.method, "path": path, "status": given.status}
     if principal is not None:
         fields |= {"role": principal.role} | ({"original": principal.original} if principal.original else {})
-    outcome = f"refused with {given.status}: {reason}{end}" if reason else f"done ({given.status})"
     log.log(
         logging.WARNING if given.status in _DENIED or given.status >= 500 else logging.INFO,
-        "%s: %s %s: %s",
-        who, request.method, path, outcome,
+        "%s: %s %s: %s%s",
+        who, request.method, path, outcome, end if reason else "",
         extra={"fields": fields | ({"reason": reason} if reason else {})},
     )  # fmt: skip
 

@@ -44,6 +44,15 @@ class Pieces(NamedTuple):
     """Each is short work; an empty one ends a turn, as does a number of bytes."""
 
 
+class Live(NamedTuple):
+    """An answer that goes on as long as the client wants it: lines of JSON as things happen. It promises nothing."""
+
+    take: Callable[[], bytes]
+    """The lines that have come since it was called last; it is called again while it gives any."""
+    listen: Callable[[Callable[[], None]], Callable[[], None]]
+    """Has a function called when there is something to take; what it gives ends that."""
+
+
 class Later:
     """An answer that waits for something: a read, other turns, the disk. It is given once."""
 

@@ -18,10 +18,11 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.audit import Audit, printable
-from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Pieces, refusal
+from pulsarbox.server.http.call import FAILED, Answer, Call, Later, Live, Pieces, refusal
 from pulsarbox.server.http.http_connections import HttpConnection, Server
+from pulsarbox.server.http.live import LiveAnswers
 from pulsarbox.server.http.permitting import permit
-from pulsarbox.server.http.routes import Match, Permission, split_path
+from pulsarbox.server.http.routes import Match, split_path
 from pulsarbox.server.http.streaming import stream
 from pulsarbox.server.http.table import all_routes
 from pulsarbox.server.http.who import who_asks
@@ -59,7 +60,8 @@ class HttpServer:
         """How long a body may take to come."""
         self._body_max = 0
         self._sampling = Sampling(shell)
-        self._audit = Audit(shell.broker.refusals)
+        self._live = LiveAnswers()
+        self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
 
     async def start(
         self,
@@ -89,6 +91,7 @@ class HttpServer:
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
         self._sampling.stop()
+        self._live.end()
         if self._tls is not None:
             self._tls.stop()
         if self._runner is not None:
@@ -97,16 +100,19 @@ class HttpServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request. Everything between its last byte and the first of its answer but the disk's time is one turn."""
+        match = self._match(request)
         # Before its body is read: who may not ask anything does not get to send one.
-        who = who_asks(request, self._shell, self._permission(request))
+        who = who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
         if isinstance(who, Answer):
             return self._unread(request, who, None)
         body = await self._body(request)
         if isinstance(body, Answer):
             return self._unread(request, body, who)
-        found = self._given(request, body, who)
+        found = self._given(request, match, body, who)
         if isinstance(found, Pieces):
             return await stream(request, found, SERVER)
+        if isinstance(found, Live):
+            return await self._live.give(request, found, SERVER, lambda: self._may_still(request, who))
         given = await self._durable(await self._there(found))
         self._audit.tell(request, given, who, self._shell.now())
         # 204 has no body, and so no type of one.
@@ -141,32 +147,14 @@ class HttpServer:
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
             return refusal(400, f"The body cannot be read: {error}")
 
-    def _permission(self, request: web.BaseRequest) -> Permission | None:
-        """What the route of a request asks for, None where there is no route."""
-        try:
-            match = self._match(request.method, request.rel_url.raw_path)
-        except PulsarBoxError:
-            return None
-        return match.route.permission if isinstance(match, Match) else None
-
-    def _given(self, request: web.BaseRequest, body: bytes, who: Principal | None) -> Answer | Later | Pieces:
+    def _given(
+        self, request: web.BaseRequest, match: Match | Answer, body: bytes, who: Principal | None
+    ) -> Answer | Later | Pieces | Live:
         """The handler's answer, there or not yet, or what its failure means to the client."""
+        if isinstance(match, Answer):
+            return match
         try:
-            match = self._match(request.method, request.rel_url.raw_path)
-            if isinstance(match, Answer):
-                return match
-            assert isinstance(request.protocol, HttpConnection)
-            call = Call(
-                self._shell.broker,
-                self._shell.now(),
-                match.path,
-                request.query,
-                body,
-                request.headers.get("Host", ""),
-                request.headers.get("X-Pulsar-ListenerName", "").strip(),
-                who,
-                request.protocol.secure,
-            )
+            call = self._call(request, match, body, who)
             permit(call, match.route.permission)
             return match.route.handler(call)
         except PulsarBoxError as error:
@@ -177,8 +165,43 @@ class HttpServer:
         finally:
             self._shell.kick()
 
-    def _match(self, method: str, raw_path: str) -> Match | Answer:
+    def _call(self, request: web.BaseRequest, match: Match, body: bytes, who: Principal | None) -> Call:
+        assert isinstance(request.protocol, HttpConnection)
+        return Call(
+            self._shell.broker,
+            self._shell.now(),
+            match.path,
+            request.query,
+            body,
+            request.headers.get("Host", ""),
+            request.headers.get("X-Pulsar-ListenerName", "").strip(),
+            who,
+            request.protocol.secure,
+        )
+
+    def _may_still(self, request: web.BaseRequest, before: Principal | None) -> bool:
+        """Whether who has a live answer would get it now."""
+        match = self._match(request)
+        if isinstance(match, Answer):
+            return False
+        who = who_asks(request, self._shell, match.route.permission)
+        if isinstance(who, Answer) or who != before:
+            return False
+        try:
+            permit(self._call(request, match, b"", who), match.route.permission)
+        except PulsarBoxError:
+            return False
+        return True
+
+    def _match(self, request: web.BaseRequest) -> Match | Answer:
         """The route of a request; the answer where there is none, and to OPTIONS."""
+        try:
+            return self._found(request.method, request.rel_url.raw_path)
+        except PulsarBoxError as error:
+            return refusal(error.http_status, str(error))
+
+    def _found(self, method: str, raw_path: str) -> Match | Answer:
+        """What ``_match`` says. Raises NotFound, BadRequest."""
         segments = split_path(raw_path)
         match = self._routes.find("GET" if method == "HEAD" else method, segments)
         if match is not None:

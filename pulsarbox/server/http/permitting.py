@@ -13,6 +13,7 @@ from pulsarbox.errors import BadRequest, InvalidTopicName
 from pulsarbox.names import PERSISTENT, parse_topic
 from pulsarbox.server.http.call import Call
 from pulsarbox.server.http.routes import Permission
+from pulsarbox.server.live.asking import scope_of
 
 Rule = Callable[[Authorization, Call], None]
 
@@ -31,6 +32,10 @@ def permit(call: Call, permission: Permission) -> None:
 
 def _superuser(authorization: Authorization, call: Call) -> None:
     authorization.require_superuser(call.principal)
+
+
+def _watcher(authorization: Authorization, call: Call) -> None:
+    authorization.require_watcher(call.principal, scope_of(call.query).tenant)
 
 
 def _tenant_admin(authorization: Authorization, call: Call) -> None:
@@ -73,6 +78,7 @@ RULES: Final[Mapping[Permission, Rule]] = MappingProxyType(
         Permission.ANYONE: lambda authorization, call: None,
         Permission.NAMED: lambda authorization, call: None,
         Permission.SUPERUSER: _superuser,
+        Permission.WATCHER: _watcher,
         Permission.TENANT_ADMIN: _tenant_admin,
         Permission.TENANT_ADMIN_OF_TOPICS: _tenant_admin_of_topics,
         Permission.NAMESPACE_USER: _in_namespace(PRODUCE, CONSUME),

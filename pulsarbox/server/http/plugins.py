@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsarbox.broker.plugins import rows
+from pulsarbox.broker.key_hashes import rows
 from pulsarbox.server.http.call import Answer, Call, answer
 from pulsarbox.server.http.routes import Permission, Route
 

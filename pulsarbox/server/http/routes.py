@@ -14,9 +14,9 @@ from urllib.parse import unquote, unquote_plus
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import DOMAINS
-from pulsarbox.server.http.call import Answer, Call, Later, Pieces
+from pulsarbox.server.http.call import Answer, Call, Later, Live, Pieces
 
-Handler = Callable[[Call], Answer | Later | Pieces]
+Handler = Callable[[Call], Answer | Later | Pieces | Live]
 
 
 class Permission(enum.Enum):
@@ -25,6 +25,7 @@ class Permission(enum.Enum):
     ANYONE = "anyone, without a name too"
     NAMED = "whoever has proved a name"
     SUPERUSER = "superusers"
+    WATCHER = "superusers and viewers; where the query names a tenant or a namespace, the admins of that tenant too"
     TENANT_ADMIN = "superusers and the admins of the tenant"
     TENANT_ADMIN_OF_TOPICS = "superusers and the admins of the tenants whose topics the body names"
     NAMESPACE_USER = "those, and who may produce or consume in the whole namespace"

@@ -6,6 +6,7 @@ from pulsarbox.server.http import (
     clock,
     compaction,
     dead_letters,
+    events,
     faults,
     lookup,
     maintenance,
@@ -17,11 +18,13 @@ from pulsarbox.server.http import (
     partitions,
     permissions,
     plugins,
+    producing,
     schemas,
     stats,
     subscriptions,
     tenants,
     termination,
+    top,
     topics,
     unserved,
 )
@@ -39,6 +42,7 @@ ROOMS = (
     topics,
     partitions,
     plugins,
+    producing,
     stats,
     subscriptions,
     messages,
@@ -54,8 +58,10 @@ ROOMS = (
     lookup,
     clock,
     dead_letters,
+    events,
     faults,
     metrics,
+    top,
 )
 """Where the routes are that it serves."""
 

@@ -7,7 +7,7 @@ dead letters that keeps none has ``deadLettersLost``. Where rates are limited, t
 a list of LimiterReport, and a publisher ``held``: what of its receipts is held back.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -222,30 +222,30 @@ def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
     return stats if producer.topic.name.persistent else stats | {"msgDropRate": 0.0}
 
 
-def draining_stats(consumer: Consumer, subscription: AnySubscription) -> Stats:
-    """Of a consumer of a Key_Shared subscription: the hashes that are others' now, and that it has not acknowledged."""
+def _add_key_shared(consumers: Sequence[Stats], subscription: AnySubscription) -> None:
+    """What consumers of a Key_Shared subscription have more: their ranges, and the hashes that are others' now and
+    that they have not acknowledged."""
     dispatcher = subscription.dispatcher if isinstance(subscription, Subscription) else None
-    if not isinstance(dispatcher, KeySharedDispatcher):
-        return {"drainingHashes": []}
-    draining = dispatcher.draining_of(consumer)
-    return {
-        "drainingHashesCount": len(draining),
-        "drainingHashesClearedTotal": dispatcher.drained_by(consumer),
-        "drainingHashesUnackedMessages": sum(each.entries for each in draining),
-        "drainingHashes": [
+    shared = dispatcher if isinstance(dispatcher, KeySharedDispatcher) else None
+    moved = {} if shared is None else shared.draining()
+    ranges = subscription.key_ranges
+    for consumer, stats in zip(subscription.consumers, consumers, strict=True):
+        draining = moved.get(consumer, [])
+        if shared is not None:
+            stats["drainingHashesCount"] = len(draining)
+            stats["drainingHashesClearedTotal"] = shared.drained_by(consumer)
+            stats["drainingHashesUnackedMessages"] = sum(each.entries for each in draining)
+        stats["drainingHashes"] = [
             {"hash": each.slot, "unackMsgs": each.entries, "blockedAttempts": each.blocked} for each in draining
-        ],
-    }
+        ]
+        stats["keyHashRangeArrays"] = [list(pair) for pair in ranges.get(consumer, [])]
 
 
 def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
     """The statistics of a subscription."""
     consumers = [consumer_stats(each, subscription, wanted) for each in subscription.consumers]
-    ranges = subscription.key_ranges
-    for each, stats in zip(subscription.consumers, consumers, strict=True):
-        if subscription.type == CommandSubscribe.Key_Shared:
-            stats.update(draining_stats(each, subscription))
-            stats["keyHashRangeArrays"] = [list(pair) for pair in ranges.get(each, [])]
+    if subscription.type == CommandSubscribe.Key_Shared:
+        _add_key_shared(consumers, subscription)
     active = subscription.active_consumer
     stats = {
         "msgRateOut": sum((each["msgRateOut"] for each in consumers), 0.0),

@@ -20,8 +20,8 @@ ON_TOPIC = {"topic-producer": ["produce"], "topic-consumer": ["consume"]}
 
 
 def guarded_box(**settings: Any) -> Box:
-    """Tenant ``shop`` of ``admin``, tenant ``other`` of ``other-admin``; ``root`` is a superuser."""
-    box = Box(**GUARDED | {"authorizationEnabled": True, "superUserRoles": "root"} | settings)
+    """Tenant ``shop`` of ``admin``, tenant ``other`` of ``other-admin``; ``root`` a superuser, ``viewer`` looks on."""
+    box = Box(**GUARDED | {"authorizationEnabled": True, "superUserRoles": "root", "viewerRoles": "viewer"} | settings)
     broker = box.broker
     for tenant, admin in (("shop", "admin"), ("other", "other-admin")):
         broker.tenants.create(tenant, {"adminRoles": [admin], "allowedClusters": ["standalone"]})

@@ -383,6 +383,30 @@ def test_a_damaged_entry_is_kept_aside_and_the_rest_goes_on(sub_type: int, *, kn
     assert received(client) == sent[:4] + sent[5:]
 
 
+@pytest.mark.parametrize("sub_type", [0, 1, 3])
+def test_a_damaged_entry_that_was_the_last_of_its_ledger_lets_it_go(sub_type: int) -> None:
+    box = Box(managedLedgerMaxEntriesPerLedger=4)
+    client = box.client()
+    client.subscribe("a", subType=sub_type)
+    sent = publish(box, 9)
+    client.flow(100)
+    assert received(client) == sent
+    client.ack(*(at for at in sent if at != sent[2]))
+    leave(client)
+    box = box.restart()
+    topic_of(box)
+    assert ledgers_of(box) == [sent[0][0], sent[-1][0]]
+    (entry,) = box.engine.read(_request(*sent[2], sent[2][1]))
+    counts = (1, len(entry.body), entry.total_messages, entry.total_bytes)
+    Damaged(box, EntryDamaged(*sent[2], sent[2][1], "a bit is wrong", b"what is left", counts))
+    client = box.client()
+    client.subscribe("a", subType=sub_type)
+    client.flow(100)
+    box.advance(1)
+    assert received(client) == []
+    assert ledgers_of(box) == [sent[-1][0]]
+
+
 def _request(ledger_id: int, first: int, last: int) -> ReadRequest:
     return ReadRequest(1, ledger_id, first, last, 1 << 20)
 

@@ -8,7 +8,6 @@ from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, TxnAction
 from tests.unit.broker.playbook import Box, Client
 from tests.unit.broker.transactions_playbook import (
     CONFLICT,
-    INVALID_STATUS,
     MINUTE,
     NOT_ALLOWED,
     NOT_FOUND,
@@ -206,7 +205,7 @@ def test_only_an_open_transaction_acknowledges() -> None:
     box, consumer, sent = stage()
     txn = Txn(consumer)
     txn.commit()
-    assert txn.ack(sent[0]).error == INVALID_STATUS
+    assert txn.ack(sent[0]).error == NOT_FOUND
     txn.bits = txn.bits | {"txnid_least_bits": 4711}
     assert txn.ack(sent[0]).error == NOT_FOUND
     assert backlog(box) == (3, 3)

@@ -101,15 +101,18 @@ def test_what_was_never_begun_is_not_found() -> None:
 
 
 @pytest.mark.parametrize("action", [TxnAction.COMMIT, TxnAction.ABORT])
-def test_who_ends_it_twice_is_told_the_same_even_after_a_crash(action: int) -> None:
+def test_who_may_not_have_heard_of_its_end_is_told_the_same_even_after_a_crash(action: int) -> None:
     box = Box()
     client = publisher(box)
     txn = Txn(client)
     txn.send(0)
-    for _ in range(2):
-        assert not txn.end(action).HasField("error")
-    assert txn.end(1 - action).error == INVALID_STATUS
-    assert client.request("addPartitionToTxn", partitions=[TOPIC], **txn.bits).error == INVALID_STATUS
+    assert not txn.end(action).HasField("error")
+    assert txn.end(action).error == NOT_FOUND, "it was told, on this connection"
+    assert txn.end(1 - action).error == NOT_FOUND
+    assert client.request("addPartitionToTxn", partitions=[TOPIC], **txn.bits).error == NOT_FOUND
+    other = txn.of(box.client())
+    assert not other.end(action).HasField("error")
+    assert other.end(1 - action).error == INVALID_STATUS
     again = box.restart()
     txn = txn.of(again.client())
     assert not txn.end(action).HasField("error")

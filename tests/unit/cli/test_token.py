@@ -131,11 +131,9 @@ def test_a_configuration_that_cannot_be_used(home: Path) -> None:
 
 
 def test_a_key_that_somebody_else_has_just_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pulsarbox.cli import token_files
-
     def slower(file: Any, data: bytes, mode: int = 0o600, *, replace: bool = True) -> None:
         Path(file).write_bytes(SECRET)
         raise FileExistsError
 
-    monkeypatch.setattr(token_files, "write", slower)
+    monkeypatch.setattr("pulsarbox.cli.token.write", slower)
     assert jwt.decode(play("create", "ann").stdout.strip(), SECRET, ["HS512"]) == {"sub": "ann"}

@@ -1,5 +1,8 @@
 """The selector that a Key_Shared subscription has."""
 
+from collections.abc import Callable
+from typing import Final
+
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.dispatch.selectors.consistent_hashing import ConsistentHashingSelector
 from pulsarbox.broker.dispatch.selectors.hash_range import HashRangeSelector
@@ -8,11 +11,27 @@ from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
 from pulsarbox.broker.dispatch.selectors.sticky_ranges import StickyRangesSelector
 from pulsarbox.config import Settings
 
+PROPERTY: Final = "keySharedSelector"
+"""Setting of the broker, and property of a subscription that goes before it."""
+
+
+def _ring(settings: Settings) -> StickyKeySelector[Consumer]:
+    return ConsistentHashingSelector(settings.subscriptionKeySharedConsistentHashingReplicaPoints)
+
+
+def _ranges(settings: Settings) -> StickyKeySelector[Consumer]:
+    return HashRangeSelector()
+
+
+SELECTORS: Final[dict[str, Callable[[Settings], StickyKeySelector[Consumer]]]] = {
+    "consistentHashing": _ring,
+    "hashRange": _ranges,
+}
+"""The built-in ones that decide for themselves who has which slots."""
+
 
 def make_selector(mode: KeySharedMode, settings: Settings) -> StickyKeySelector[Consumer]:
-    """A selector without consumers, for a mode that the first consumer asked for."""
+    """A built-in selector without consumers, for a mode that the first consumer asked for."""
     if mode is KeySharedMode.STICKY:
         return StickyRangesSelector()
-    if settings.subscriptionKeySharedUseConsistentHashing:
-        return ConsistentHashingSelector(settings.subscriptionKeySharedConsistentHashingReplicaPoints)
-    return HashRangeSelector()
+    return (_ring if settings.subscriptionKeySharedUseConsistentHashing else _ranges)(settings)

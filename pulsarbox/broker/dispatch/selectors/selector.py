@@ -43,8 +43,11 @@ class StickyKeySelector(Protocol[ConsumerT]):
     def add(self, consumer: ConsumerT) -> Iterable[ConsumerT]:
         """A consumer has come; those that lost slots to it. Raises ConsumerAssignError where it cannot have any."""
 
-    def remove(self, consumer: ConsumerT) -> None:
-        """A consumer has gone: others have its slots, or nobody. One that is not here does not matter."""
+    def remove(self, consumer: ConsumerT) -> Iterable[ConsumerT] | None:
+        """A consumer has gone: others have its slots, or nobody. Those that stay and lost slots all the same, if any.
+
+        One that is not here does not matter.
+        """
 
     def select(self, slot: int) -> ConsumerT | None:
         """The consumer that has the slot; None where nobody has it."""

@@ -124,6 +124,12 @@ def reader(box: Box, start: tuple[int, int] = (-1, -1), name: str = "r", **field
     return Taker(box, name, durable=False, start_message_id=message_id, **fields)
 
 
+def subscribe_again(taker: Taker, durable: bool) -> None:
+    """Subscribe as before after a seek, which has closed the consumer: a reader by ``reader``, else ``Taker``."""
+    fields: dict[str, Any] = {} if durable else {"durable": False}
+    taker.client.subscribe("s" if durable else "r", read_compacted=True, **fields)
+
+
 def trimmed_box() -> tuple[Box, Sender, list[tuple[int, int]]]:
     """A box whose topic has a view of three keys, of which the log has none any more; and their positions."""
     box = box_of(trims=True)

@@ -23,6 +23,7 @@ from tests.unit.broker.compaction.compacting import (
     compaction_of,
     reader,
     settle,
+    subscribe_again,
     trimmed_box,
 )
 from tests.unit.broker.compaction.entries import batch, single
@@ -396,8 +397,7 @@ def test_seeks_go_to_where_the_log_is_trimmed(durable: bool) -> None:
         at = MessageIdData(ledgerId=place[0], entryId=place[1])
         assert not hasattr(taker.client.request("seek", consumer_id=1, message_id=at), "error")
         taker.client.names()
-        again: dict[str, Any] = {} if durable else {"durable": False}
-        taker.client.subscribe("s" if durable else "r", read_compacted=True, **again)
+        subscribe_again(taker, durable)
         taker.client.flow(100)
         assert taker.take() == wanted
         if durable:
@@ -405,7 +405,7 @@ def test_seeks_go_to_where_the_log_is_trimmed(durable: bool) -> None:
             taker = Taker(box)
             assert taker.take() == wanted
         taker.client.request("close_consumer", consumer_id=1)
-        taker.client.subscribe("s" if durable else "r", read_compacted=True, **again)
+        subscribe_again(taker, durable)
 
 
 def test_what_is_asked_for_again_comes_from_the_view() -> None:

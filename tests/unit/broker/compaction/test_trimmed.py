@@ -1,14 +1,21 @@
 """What only the compacted view has any more: looked for by time, and acknowledged there."""
 
-from typing import Any
-
 import pytest
 
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.record import Entry
-from tests.unit.broker.compaction.compacting import Sender, Taker, box_of, compact, compaction_of, reader, trimmed_box
+from tests.unit.broker.compaction.compacting import (
+    Sender,
+    Taker,
+    box_of,
+    compact,
+    compaction_of,
+    reader,
+    subscribe_again,
+    trimmed_box,
+)
 from tests.unit.broker.delays_playbook import killed, topic_of
 from tests.unit.broker.playbook import TOPIC
 
@@ -21,8 +28,7 @@ def test_a_seek_by_time_finds_what_the_log_has_no_more(durable: bool) -> None:
     for at, wanted in ((0, came), (first, came), (first + 1, came[1:]), (third, came[2:]), (behind + 1, [])):
         taker.client.request("seek", consumer_id=1, message_publish_time=at)
         taker.client.names()
-        again: dict[str, Any] = {} if durable else {"durable": False}
-        taker.client.subscribe("s" if durable else "r", read_compacted=True, **again)
+        subscribe_again(taker, durable)
         taker.client.flow(100)
         assert taker.take() == wanted
     if durable:

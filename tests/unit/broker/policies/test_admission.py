@@ -309,8 +309,19 @@ def test_what_a_subscription_may_hold_follows_its_policy_at_once() -> None:
     assert len(client.received()) == len(positions) - 8
 
 
-def test_another_limit_on_the_subscription_lets_no_consumer_go_that_has_reached_its_own() -> None:
-    box = Box(maxUnackedMessagesPerConsumer=4)
+@pytest.mark.parametrize(
+    ("reached", "other"),
+    [
+        ({"maxUnackedMessagesPerConsumer": 4}, "maxUnackedMessagesOnSubscription"),
+        (
+            {"maxUnackedMessagesPerSubscription": 4, "dispatcherMaxRoundRobinBatchSize": 1},
+            "maxUnackedMessagesOnConsumer",
+        ),
+    ],
+    ids=["consumer", "subscription"],
+)
+def test_another_limit_lets_nobody_go_that_has_reached_its_own(reached: dict[str, Any], other: str) -> None:
+    box = Box(**reached)
     client, policies = box.client(), box.broker.core.policies
     positions = client.publish(20)
     client.subscribe(subType=SHARED)
@@ -318,23 +329,7 @@ def test_another_limit_on_the_subscription_lets_no_consumer_go_that_has_reached_
     assert client.received() == positions[:4]
     client.ack(positions[0])
     for limit in (10, 0):
-        policies.set_topic(parse_topic(TOPIC), "maxUnackedMessagesOnSubscription", limit, box.now)
-        box.turn()
-        assert client.received() == []
-    client.ack(positions[1])
-    assert client.received() == positions[4:6]
-
-
-def test_another_limit_on_consumers_does_not_let_a_subscription_go_that_has_reached_its_own() -> None:
-    box = Box(maxUnackedMessagesPerSubscription=4, dispatcherMaxRoundRobinBatchSize=1)
-    client, policies = box.client(), box.broker.core.policies
-    positions = client.publish(20)
-    client.subscribe(subType=SHARED)
-    client.flow(100)
-    assert client.received() == positions[:4]
-    client.ack(positions[0])
-    for limit in (10, 0):
-        policies.set_topic(parse_topic(TOPIC), "maxUnackedMessagesOnConsumer", limit, box.now)
+        policies.set_topic(parse_topic(TOPIC), other, limit, box.now)
         box.turn()
         assert client.received() == []
     client.ack(positions[1])

@@ -15,6 +15,9 @@ WORDS = {
     "nothing, not even a name": Permission.ANYONE,
     "a name": Permission.NAMED,
     "to be a superuser": Permission.SUPERUSER,
+    "to be a superuser or a viewer; where the query names a tenant or a namespace, an admin of that tenant": (
+        Permission.WATCHER
+    ),
     "to be an admin of the tenant": Permission.TENANT_ADMIN,
     "to be an admin of the tenants whose topics the body names": Permission.TENANT_ADMIN_OF_TOPICS,
     "produce or consume in the namespace": Permission.NAMESPACE_USER,

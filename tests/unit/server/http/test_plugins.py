@@ -1,5 +1,6 @@
 """The plugins of a box over HTTP: what they cost and who goes by them."""
 
+from pulsarbox.broker.dispatch.consumer_choice import round_robin
 from pulsarbox.broker.plugins import Plugins
 from pulsarbox.config import Settings
 from pulsarbox.plugins.registry import get
@@ -21,7 +22,7 @@ def test_a_box_without_plugins() -> None:
 def test_what_is_disabled_or_missing() -> None:
     async def scenario(box: Box) -> None:
         core = box.broker.core
-        assert core.plugins.choice("gone") is None
+        assert core.plugins.choice_of("gone", {}) is round_robin
         shown = {each["name"]: each for each in (await box.ask("GET", PLUGINS)).value}
         assert shown["off"]["state"] == "disabled"
         assert (shown["gone"]["kind"], shown["gone"]["state"]) == ("routing", "missing")

@@ -26,25 +26,27 @@ ROLES = {
     "topic-consumer": "topic-consumer",
     "other-admin": "other-admin",
     "admin": "admin",
+    "viewer": "viewer",
     "superuser": "root",
 }
 
 TABLE = """
-                        nobody stranger producer consumer functions packages topic-producer topic-consumer other-admin admin superuser
-ANYONE                  yes    yes      yes      yes      yes       yes      yes            yes            yes         yes   yes
-NAMED                   401    yes      yes      yes      yes       yes      yes            yes            yes         yes   yes
-SUPERUSER               401    403      403      403      403       403      403            403            403         403   yes
-TENANT_ADMIN            401    403      403      403      403       403      403            403            403         yes   yes
-TENANT_ADMIN_OF_TOPICS  401    403      403      403      403       403      403            403            403         yes   yes
-NAMESPACE_USER          401    403      yes      yes      403       403      403            403            403         yes   yes
-NAMESPACE_CONSUMER      401    403      403      yes      403       403      403            403            403         yes   yes
-FUNCTIONS               401    403      403      403      yes       403      403            403            403         yes   yes
-SOURCES                 401    403      403      403      403       403      403            403            403         yes   yes
-SINKS                   401    403      403      403      403       403      403            403            403         yes   yes
-PACKAGES                401    403      403      403      403       yes      403            403            403         yes   yes
-TOPIC_USER              401    403      yes      yes      403       403      yes            yes            403         yes   yes
-TOPIC_PRODUCER          401    403      yes      403      403       403      yes            403            403         yes   yes
-TOPIC_CONSUMER          401    403      403      yes      403       403      403            yes            403         yes   yes
+                        nobody stranger producer consumer functions packages topic-producer topic-consumer other-admin admin viewer superuser
+ANYONE                  yes    yes      yes      yes      yes       yes      yes            yes            yes         yes   yes    yes
+NAMED                   401    yes      yes      yes      yes       yes      yes            yes            yes         yes   yes    yes
+SUPERUSER               401    403      403      403      403       403      403            403            403         403   403    yes
+WATCHER                 401    403      403      403      403       403      403            403            403         403   yes    yes
+TENANT_ADMIN            401    403      403      403      403       403      403            403            403         yes   403    yes
+TENANT_ADMIN_OF_TOPICS  401    403      403      403      403       403      403            403            403         yes   403    yes
+NAMESPACE_USER          401    403      yes      yes      403       403      403            403            403         yes   403    yes
+NAMESPACE_CONSUMER      401    403      403      yes      403       403      403            403            403         yes   403    yes
+FUNCTIONS               401    403      403      403      yes       403      403            403            403         yes   403    yes
+SOURCES                 401    403      403      403      403       403      403            403            403         yes   403    yes
+SINKS                   401    403      403      403      403       403      403            403            403         yes   403    yes
+PACKAGES                401    403      403      403      403       yes      403            403            403         yes   403    yes
+TOPIC_USER              401    403      yes      yes      403       403      yes            yes            403         yes   403    yes
+TOPIC_PRODUCER          401    403      yes      403      403       403      yes            403            403         yes   403    yes
+TOPIC_CONSUMER          401    403      403      yes      403       403      403            yes            403         yes   403    yes
 """  # noqa: E501
 """One row for each kind of permission: what somebody is answered."""
 

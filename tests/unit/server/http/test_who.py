@@ -139,8 +139,8 @@ def test_a_principal_is_what_handlers_are_given() -> None:
 
         found = http_server.HttpServer._match
 
-        def replaced(self: Any, method: str, raw_path: str) -> Any:
-            match = found(self, method, raw_path)
+        def replaced(self: Any, request: Any) -> Any:
+            match = found(self, request)
             assert isinstance(match, Match)
             return match._replace(route=match.route._replace(handler=handler))
 

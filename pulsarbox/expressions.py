@@ -1,20 +1,29 @@
-"""The expressions of ``--filter``, whatever they are about.
+"""The expressions of filters, whatever they are about: on command lines, in screens, in requests to the box.
 
 They have the form of Python's, of which this takes comparisons, and, or, not, in, names, numbers, texts and a few
 functions: matches(text, pattern), startswith, endswith, contains, lower, len, time("-1h"). They are taken apart and put
 together from functions of this module: nothing is ever evaluated as Python. What is not there is None, and is neither
-more nor less than anything.
+more nor less than anything. Where things have texts to be searched, ``/pattern`` finds those in which one fits, and
+``!/pattern`` the others.
 """
 
 import ast
 import operator
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
 
-from pulsarbox.cli.times import moment
+from pulsarbox.times import moment
 
 Value = Callable[[Any], Any]
+
+
+class Pattern(Protocol):
+    """A regular expression that was compiled."""
+
+    def search(self, text: str, /) -> object:
+        """What of a text fits, None for nothing."""
+
 
 DEPTH_MAX: Final = 50
 _WORDS: Final = {"true": True, "false": False, "null": None}
@@ -66,16 +75,37 @@ _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 }
 
 
+def compiled(text: str) -> Pattern:
+    """A regular expression of Python's. Raises ValueError, in words.
+
+    Some of them take forever: who matches what strangers send gives ``Language`` another function.
+    """
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"'{text}' is no regular expression: {error}") from None
+
+
 class Language:
     """Expressions about things of one kind, whose names and what is in them ``names`` and ``member`` know."""
 
     def __init__(
-        self, names: Callable[[str], Value | None], member: Callable[[str, list[str]], Value | None], known: str
+        self,
+        names: Callable[[str], Value | None],
+        member: Callable[[str, list[str]], Value | None],
+        known: str,
+        *,
+        searched: Callable[[Any], Iterable[str]] | None = None,
+        compiled: Callable[[str], Pattern] = compiled,
     ) -> None:
-        """``known`` lists the names, for errors. ``member`` is given a name and the path behind it."""
+        """``known`` lists the names, for errors. ``member`` is given a name and the path behind it; ``searched`` has
+        the texts of a thing that ``/pattern`` is looked for in; ``compiled`` raises ValueError, in words."""
         self._names = names
         self._member_of = member
         self._known = known
+        self._searched = searched
+        self._compiled = compiled
+        self._now = 0
         self._nodes: dict[type[ast.expr], Callable[[Any, int], Value]] = {
             ast.Constant: self._constant,
             ast.Name: self._name,
@@ -89,8 +119,14 @@ class Language:
             ast.Call: self._call,
         }
 
-    def parse(self, text: str) -> Callable[[Any], bool]:
-        """What tells whether a thing is wanted. Raises ValueError, in words."""
+    def parse(self, text: str, now: int) -> Callable[[Any], bool]:
+        """What tells whether a thing is wanted; ``now`` (ms since 1970) is what time("-1h") counts from.
+
+        Raises ValueError, in words.
+        """
+        self._now = now
+        if self._searched is not None and text.lstrip("! \t").startswith("/"):
+            return self._search(text, self._searched)
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -98,6 +134,13 @@ class Language:
             raise ValueError(f"'{text}' cannot be read: {reason}") from None
         value = self._value(tree, 0)
         return lambda thing: bool(value(thing))
+
+    def _search(self, text: str, searched: Callable[[Any], Iterable[str]]) -> Callable[[Any], bool]:
+        before, _, pattern = text.strip().partition("/")
+        if before.strip() not in ("", "!"):
+            raise ValueError(f"'{text}' cannot be read: a search is /pattern or !/pattern")
+        search, wanted = self._compiled(pattern).search, "!" not in before
+        return lambda thing: any(search(each) is not None for each in searched(thing)) is wanted
 
     def _name(self, node: ast.Name, depth: int) -> Value:
         if node.id in _WORDS:
@@ -181,16 +224,13 @@ class Language:
         if len(node.args) != 2 or not isinstance(node.args[1], ast.Constant) or not isinstance(node.args[1].value, str):
             raise ValueError('matches takes a value and a regular expression: matches(key, "^a")')
         value = self._value(node.args[0], depth)
-        try:
-            pattern = re.compile(node.args[1].value)
-        except re.error as error:
-            raise ValueError(f"'{node.args[1].value}' is no regular expression: {error}") from None
-        return lambda thing: isinstance(found := value(thing), str) and pattern.search(found) is not None
+        search = self._compiled(node.args[1].value).search
+        return lambda thing: isinstance(found := value(thing), str) and search(found) is not None
 
     def _moment(self, node: ast.Call) -> Value:
         if len(node.args) != 1 or not isinstance(node.args[0], ast.Constant) or not isinstance(node.args[0].value, str):
             raise ValueError('time takes a text: time("-1h"), time("2026-11-21")')
-        when = moment(node.args[0].value)
+        when = moment(node.args[0].value, self._now)
         return lambda thing: when
 
 

@@ -1,0 +1,65 @@
+"""What a plugin is made of, as one text: as long as it is the same, so is what a look at the plugin would find."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Final
+
+from pulsarbox import __version__
+from pulsarbox.plugins.contracts import API
+from pulsarbox.plugins.registry import Found
+
+_FILES_MAX: Final = 2_000
+_BYTES_MAX: Final = 64 << 20
+"""A plugin that is made of more has no fingerprint: to read it all takes as long as to look at it."""
+
+
+def fingerprint(found: Found) -> str | None:
+    """Of a plugin's files, its contract, and the versions of Python, pulsarbox and all that is installed beside it.
+
+    None where that cannot be said; the plugin has to be looked at then.
+    """
+    said = sha256(repr((found.kind, found.name, found.target, API, __version__, sys.version)).encode())
+    try:
+        for name in sorted(_installed()):
+            said.update(name.encode() + b"\0")
+        total = 0
+        for number, path in enumerate(sorted(_files(found))):
+            body = path.read_bytes()
+            total += len(body)
+            if number >= _FILES_MAX or total > _BYTES_MAX:
+                return None
+            said.update(f"{path}\0{len(body)}\0".encode())
+            said.update(body)
+    except OSError:
+        return None
+    return said.hexdigest() if total else None
+
+
+def _files(found: Found) -> Iterator[Path]:
+    """All files of the module or package in which it is. None of it is imported."""
+    if found.target.endswith(".py"):
+        yield Path(found.target)
+        return
+    spec = PathFinder.find_spec(found.target.partition(":")[0].partition(".")[0])
+    if spec is None:
+        return
+    if spec.submodule_search_locations is None:
+        if spec.origin is not None:
+            yield Path(spec.origin)
+        return
+    for folder in spec.submodule_search_locations:
+        for path in Path(folder).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
+
+
+def _installed() -> Iterator[str]:
+    """The distributions with their versions, as the names of their folders have them."""
+    for folder in {path for path in sys.path if path}:
+        if Path(folder).is_dir():
+            yield from (each.name for each in Path(folder).glob("*.dist-info"))

@@ -1,0 +1,74 @@
+"""A selector of a plugin. Whatever that does, each slot has one of the consumers that are here.
+
+Where the plugin fails a built-in selector answers, which hears of the same consumers. Who has a slot is therefore
+always decided; that nothing gets out of order when it is decided otherwise is the dispatcher's work, as when consumers
+come and go: to it, all slots may have moved whenever anybody does.
+"""
+
+from typing import Any
+
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, slot_from_zero
+from pulsarbox.plugins.contracts import KeyDivision, Selector
+from pulsarbox.plugins.guard import Guard, PluginFailed
+
+
+class PluggedSelector:
+    """Selector of one subscription, see StickyKeySelector."""
+
+    slot = staticmethod(slot_from_zero)
+
+    def __init__(self, plugin: KeyDivision, guard: Guard, instead: StickyKeySelector[Consumer]) -> None:
+        self._plugin = plugin
+        self._guard = guard
+        self._instead = instead
+        self._present: dict[Consumer, None] = {}
+        """In the order in which they came."""
+        self._made: Selector | None = None
+        """The plugin's; None where that has missed something, or was not needed yet: it is made anew, and told all."""
+
+    def add(self, consumer: Consumer) -> list[Consumer]:
+        """See StickyKeySelector.add: all others may have lost some."""
+        self._instead.add(consumer)
+        others = list(self._present)
+        self._present[consumer] = None
+        self._tell("add", consumer)
+        return others
+
+    def remove(self, consumer: Consumer) -> list[Consumer]:
+        """See StickyKeySelector.remove: all that stay may have lost some."""
+        self._instead.remove(consumer)
+        if consumer in self._present:
+            del self._present[consumer]
+            self._tell("remove", consumer)
+        return list(self._present)
+
+    def select(self, slot: int) -> Consumer | None:
+        """See StickyKeySelector.select."""
+        if self._made is not None and self._present:
+            try:
+                found: Consumer = self._guard.decided(self._made.select, slot, fits=self._is_here)
+                return found
+            except PluginFailed:
+                pass
+        return self._instead.select(slot)
+
+    def ranges(self) -> dict[Consumer, list[tuple[int, int]]]:
+        """See StickyKeySelector.ranges. Nothing: a plugin says it slot by slot, and 65,535 calls are too many."""
+        return {}
+
+    def _is_here(self, found: Any) -> bool:
+        return any(found is each for each in self._present)
+
+    def _tell(self, what: str, consumer: Consumer) -> None:
+        made, self._made = self._made, None
+        try:
+            if made is not None:
+                self._guard.decided(getattr(made, what), consumer)
+            else:
+                made = self._guard.decided(self._plugin.divide)
+                for each in self._present:
+                    self._guard.decided(made.add, each)
+            self._made = made
+        except PluginFailed:
+            pass  # the built-in one decides, until somebody comes or goes

@@ -1,0 +1,124 @@
+"""What is known of topics that are not in memory: their backlogs and sizes, from their rows, while somebody watches.
+
+A topic that nobody uses does not change, so its rows are read once. They are read some at a time, and of no more than
+``KEPT_MAX`` topics; what was found is let go when nobody has watched for a while.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.broker.keeping import for_dead_letters
+from pulsarbox.broker.topic_samples import Letters, SubscriptionSample, TopicSample
+from pulsarbox.broker.unacked import expiring
+from pulsarbox.clock import Now
+from pulsarbox.names import parse_topic
+from pulsarbox.storage.catalog import topic_key
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.topics import Topics
+    from pulsarbox.storage.recovery import Store, StoredTopic
+
+KEPT_MAX: Final = 100_000
+"""Topics that are known at most."""
+KEPT_SECONDS: Final = 600.0
+"""So long after the last request what was found is kept."""
+_PAGE: Final = 500
+
+
+class StoredSamples:
+    """The topics that are not in memory."""
+
+    def __init__(self, topics: "Topics", store: "Store") -> None:
+        self._topics = topics
+        self._store = store
+        self.topics: dict[str, TopicSample] = {}
+        """By name."""
+        self._active = False
+        self._after: str | None = None
+        """The last key that was looked at; None: all were."""
+        self._names: list[str] = []
+        """What is left of the page, and what has changed since, the next at the end."""
+        self._used_at = 0.0
+        topics.rows_changed = self.changed
+
+    def begin(self, now: Now) -> None:
+        """Somebody is watching: find out what is not known yet."""
+        self._used_at = now.monotonic
+        if not self._active:
+            self._active = True
+            self._after = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all topics are known."""
+        return self._active and self._after is None and not self._names
+
+    @property
+    def active(self) -> bool:
+        """Whether what is stored is known, or being found out."""
+        return self._active
+
+    def tidy(self, now: Now) -> None:
+        """Let go what nobody has wanted for a while."""
+        if self._active and now.monotonic - self._used_at > KEPT_SECONDS:
+            self._active = False
+            self.topics.clear()
+            self._names.clear()
+            self._after = None
+
+    def changed(self, name: str) -> None:
+        """The rows of a topic that is not in memory have changed, or it has just left it."""
+        if self._active:
+            self._names.append(name)
+
+    def step(self, at_once: int) -> bool:
+        """Look at some topics; whether that is all."""
+        for _ in range(at_once):
+            name = self._next()
+            if name is None:
+                return True
+            self._look_at(name)
+        return self._after is None and not self._names
+
+    def _next(self) -> str | None:
+        if not self._names and self._after is not None and len(self.topics) < KEPT_MAX:
+            keys, self._after = self._store.catalog.page(topic_key(""), self._after, _PAGE)
+            self._names += [key.partition("/")[2] for key in reversed(keys)]
+        return self._names.pop() if self._names else None
+
+    def _look_at(self, name: str) -> None:
+        self.topics.pop(name, None)
+        parsed = parse_topic(name)
+        row = self._store.catalog.get(topic_key(name))
+        if row is None or self._topics.loaded(parsed) is not None:
+            return
+        was_there = row["id"] in self._store.topics
+        stored = self._store.topic(name)
+        assert stored is not None
+        found = self.topics[name] = _sample_of(stored, name, parsed.namespace)
+        if for_dead_letters(parsed, row):
+            found.letters = letters_of(stored)
+        if not was_there:
+            self._store.forget(stored)  # it was looked at and is what it was: there is nothing to be written
+
+    def came(self, name: str) -> None:
+        """A topic is in memory now."""
+        self.topics.pop(name, None)
+
+
+def _sample_of(stored: "StoredTopic", name: str, namespace: str) -> TopicSample:
+    found = TopicSample(name, namespace, 0.0)
+    for cursor in stored.cursors.values():
+        sample = SubscriptionSample(found, cursor.name, 0.0, backlog=cursor.backlog_messages)
+        found.subscriptions[cursor.name] = sample
+        found.backlog += sample.backlog
+    found.size = stored.ledger.size
+    return found
+
+
+def letters_of(stored: "StoredTopic") -> Letters:
+    """What a topic for dead letters holds."""
+    ledger = stored.ledger
+    first = next(iter(ledger.ledgers.values()), None)
+    messages = ledger.confirmed_messages - (first.messages_before if first is not None else 0)
+    kept = any(True for _ in expiring(stored))
+    return Letters(messages, first.created if messages and first else 0, ledger.last_publish_time, kept)

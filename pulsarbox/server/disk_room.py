@@ -1,0 +1,61 @@
+"""Says when the disk of the data directory is nearly full, before messages are refused: once, and when it is over."""
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Final
+
+from pulsarbox.server.shell import Shell
+
+LOOK_SECONDS: Final = 30.0
+LOW_SHARE: Final = 0.05
+LOW_BYTES: Final = 2 << 30
+"""It is low where less than both of these is free; it is over at twice as much."""
+
+
+class Judgement:
+    """Whether the disk is low, by what is free from time to time."""
+
+    def __init__(self) -> None:
+        self._low = False
+
+    def look(self, free: int, total: int) -> tuple[str, str] | None:
+        """The kind and the words of an event, where there is one to tell."""
+        bound = min(total * LOW_SHARE, LOW_BYTES)
+        what = f"{free >> 20:,} MiB of the disk's {total >> 20:,} MiB are free"
+        if not self._low and free < bound:
+            self._low = True
+            return "disk-low", f"{what}: messages are refused when nothing is left"
+        if self._low and free >= 2 * bound:
+            self._low = False
+            return "disk-room", f"{what} again"
+        return None
+
+
+class DiskRoom:
+    """The timer that looks. The file system is asked in a thread: it may be far away."""
+
+    def __init__(self, shell: Shell, folder: Path) -> None:
+        self._shell = shell
+        self._folder = folder
+        self._judgement = Judgement()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Look now and every half a minute."""
+        self._look()
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+        self._shell.broker.beside("disk room", lambda: shutil.disk_usage(self._folder), self._told)
+
+    def _told(self, usage: "shutil._ntuple_diskusage | None", error: Exception | None) -> None:
+        found = self._judgement.look(usage.free, usage.total) if usage is not None else None
+        if found is not None and self._timer is not None:
+            self._shell.broker.core.events.tell(found[0], "", found[1], self._shell.now())

@@ -1,0 +1,246 @@
+"""Messages by HTTP: ``POST /topics/...``, as Pulsar's brokers take them (PIP-64).
+
+The body has ``messages``, each a ``payload`` as text, and may have ``key``, ``properties``, ``eventTime``,
+``sequenceId``, ``deliverAt``, ``deliverAfterMs``. They are encoded by a schema: that of ``schemaVersion``, the
+``valueSchema`` (with a ``keySchema``: a pair of both) that the body brings, or STRING. The answer, once all is durable,
+tells of each message its id, or why it is not stored. Source: TopicsBase and ProducerMessages of Pulsar 4.2.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from functools import partial
+from typing import Any, Final
+
+from pulsarbox.broker.non_persistent import NonPersistentTopic
+from pulsarbox.broker.posting import Posted, post
+from pulsarbox.broker.schemas import StoredSchema
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, InvalidSchema, NotFound, PreconditionFailed, PulsarBoxError
+from pulsarbox.names import TopicName
+from pulsarbox.protocol.metadata import encode_entry
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata, Schema
+from pulsarbox.protocol.schema import key_value
+from pulsarbox.protocol.schema.encoding import Encode, UnencodableError, encoder_of
+from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
+from pulsarbox.server.http.call import Answer, Call, Later, answer, kind_of, texts
+from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.http.targets import find_topic, require_namespace
+from pulsarbox.server.http.turns import in_turns
+
+_NAME: Final = "RestProducer"
+"""The producer's, where the body names none."""
+_LOCAL: Final = "__local__"
+"""Stands for clusters where a message is not to be replicated."""
+_AT_ONCE: Final = 200
+"""Messages a turn."""
+_REFUSED: Final = 2
+"""Error code of a message that is not stored."""
+
+
+def produce(call: Call) -> Later:
+    """Publish messages; those of a partitioned topic to the partitions that the box's routing chooses."""
+    return _Request(call).run()
+
+
+def produce_to_partition(call: Call) -> Later:
+    """Publish messages to one partition."""
+    return _Request(call, call.number("partition")).run()
+
+
+class _Request:
+    """One request: its messages, and what became of each."""
+
+    def __init__(self, call: Call, partition: int | None = None) -> None:
+        self._call = call
+        self._name = call.topic()
+        require_namespace(call, self._name)
+        if partition is not None and self._name.base != self._name:
+            raise BadRequest("The topic's name cannot have a partition, where the path has one")
+        self._partitions = call.broker.topics.partitions(self._name)
+        self._partition = partition
+        if partition is not None and not 0 <= partition < self._partitions:
+            raise NotFound(f"{self._name} has no partition {partition}")
+        if not self._partitions:
+            find_topic(call, self._name, call.now)
+        self._body = call.json_object() or {}
+        self._messages = _messages(self._body)
+        self._producer = _text(self._body, "producerName") or _NAME
+        self._acks: list[dict[str, Any]] = [{} for _ in self._messages]
+        self._left = len(self._messages) + 1  # and the end of the last turn
+        self._later: Later | None = None
+
+    def run(self) -> Later:
+        """See ``produce``."""
+        stored = _schema(self._call, self._name, self._body)
+        self._version = stored
+        self._encode_key, self._encode = _encoders(stored.schema)
+
+        def finish(now: Now, later: Later) -> None:
+            self._later = later
+            self._over()
+
+        return in_turns(self._call, range(len(self._messages)), self._publish, finish, _AT_ONCE)
+
+    def _publish(self, index: int, now: Now) -> None:
+        ack, message = self._acks[index], self._messages[index]
+        try:
+            metadata, body = self._made(message, now)
+            part = self._part(metadata, len(body), now)
+            self._send(part, metadata, body, Posted(partial(self._told, ack, part)), now)
+        except (PulsarBoxError, UnencodableError) as error:
+            self._refused(ack, str(error))
+
+    def _send(self, part: TopicName, metadata: MessageMetadata, body: bytes, posted: Posted, now: Now) -> None:
+        topic = find_topic(self._call, part, now)
+        if isinstance(topic, PersistentTopic):
+            post(topic, metadata, body, posted, now)
+        else:
+            assert isinstance(topic, NonPersistentTopic)
+            topic.publish(posted, CommandSend(), encode_entry(metadata, body), now)
+
+    def _part(self, metadata: MessageMetadata, size: int, now: Now) -> TopicName:
+        if not self._partitions:
+            return self._name
+        index = self._partition
+        if index is None:
+            index = self._call.broker.routing.route(self._name, metadata, size, self._partitions, now)
+        return self._name.partition(index)
+
+    def _made(self, message: dict[str, Any], now: Now) -> tuple[MessageMetadata, bytes]:
+        """A message as it is published. Raises BadRequest, UnencodableError."""
+        payload, key = _text(message, "payload"), _text(message, "key")
+        if payload is None:
+            raise BadRequest("a message needs a payload")
+        published = now.wall - now.offset
+        metadata = MessageMetadata(
+            producer_name=self._producer, sequence_id=_number(message, "sequenceId"), publish_time=published
+        )
+        if self._version.schema.type != Schema.Type.Value("None"):
+            metadata.schema_version = self._version.version_bytes
+        for name, value in texts(message.get("properties"), "The properties of a message").items():
+            metadata.properties.add(key=name, value=value)
+        if key is not None and self._encode_key is not None:
+            metadata.partition_key = b64encode(self._encode_key(key)).decode()
+            metadata.partition_key_b64_encoded = True
+        elif key is not None:
+            metadata.partition_key = key
+        if event_time := _number(message, "eventTime"):
+            metadata.event_time = event_time
+        if deliver_at := _number(message, "deliverAt"):
+            metadata.deliver_at_time = deliver_at
+        elif after := _number(message, "deliverAfterMs"):
+            metadata.deliver_at_time = published + after
+        clusters = message.get("replicationClusters")
+        if message.get("disableReplication") is True:
+            clusters = [_LOCAL]
+        metadata.replicate_to.extend(str(each) for each in clusters or ())
+        body = self._encode(payload)
+        metadata.uncompressed_size = len(body)
+        return metadata, body
+
+    def _told(self, ack: dict[str, Any], part: TopicName, found: Any, now: Now) -> None:
+        if isinstance(found, PulsarBoxError):
+            self._refused(ack, str(found))
+            return
+        ack.update(messageId=f"{found.ledger_id}:{found.entry_id}:{part.partition_index}", errorCode=0, schemaVersion=0)
+        self._over()
+
+    def _refused(self, ack: dict[str, Any], why: str) -> None:
+        ack.update(errorMsg=why, errorCode=_REFUSED, schemaVersion=0)
+        self._over()
+
+    def _over(self) -> None:
+        self._left -= 1
+        if not self._left and self._later is not None:
+            self._later.give(self._answer())
+
+    def _answer(self) -> Answer:
+        return answer({"messagePublishResults": self._acks, "schemaVersion": self._version.version})
+
+
+def _messages(body: dict[str, Any]) -> list[dict[str, Any]]:
+    found = body.get("messages")
+    if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
+        raise BadRequest('The body must have messages: {"messages": [{"payload": "hello"}]}')
+    return found
+
+
+def _text(body: dict[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadRequest(f"{name} must be a text, not {kind_of(value)}")
+    return value
+
+
+def _number(body: dict[str, Any], name: str) -> int:
+    """A number from 0 that may be written as a text; 0 where there is none."""
+    value = body.get(name)
+    if value is None or value == "":
+        return 0
+    text = str(value)
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or int(text) >= 2**63:
+        raise BadRequest(f"{name} must be a whole number from 0, not {text[:40]!r}")
+    return int(text)
+
+
+# Schemas
+
+
+def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> StoredSchema:
+    """By which schema the messages are encoded; one that the body brings is kept, as that of a producer."""
+    version = body.get("schemaVersion", -1)
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise BadRequest(f"schemaVersion must be a number, not {kind_of(version)}")
+    if version >= 0:
+        stored = call.broker.schemas.get(name, version)
+        if stored is None:
+            raise NotFound(f"{name} has no schema of version {version}")
+        return stored
+    key, value = _text(body, "keySchema"), _text(body, "valueSchema")
+    brought = _given(name, "valueSchema", value) if value else Schema(name="String", type=Schema.String)
+    if key:
+        brought = key_value.joined(name.base.local, _given(name, "keySchema", key), brought)
+    return call.broker.schemas.bring(name, brought, call.now.wall)
+
+
+def _given(name: TopicName, what: str, text: str) -> Schema:
+    """A SchemaInfo of Java as JSON: its definition in base64, as Jackson writes bytes."""
+    try:
+        info = json.loads(text)
+        kind = info["type"]
+        data = b64decode(info.get("schema") or "", validate=True)
+        properties = texts(info.get("properties"), f"The properties of {what}")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise BadRequest(
+            f'{what} must be a text with JSON in it: {{"type": "AVRO", "schema": "<base64>", "properties": {{}}}}'
+        ) from None
+    if kind not in SCHEMA_TYPES and kind != "BYTES":
+        raise BadRequest(f"There is no schema type {kind!r} for {what}")
+    schema = Schema(
+        name=info.get("name") or name.base.local, schema_data=data, type=SCHEMA_TYPES.get(kind, SCHEMA_TYPES["NONE"])
+    )
+    for each, value in properties.items():
+        schema.properties.add(key=each, value=value)
+    return schema
+
+
+def _encoders(schema: Schema) -> tuple[Encode | None, Encode]:
+    """Of keys, where they have a schema, and of payloads. Raises PreconditionFailed."""
+    try:
+        if schema.type != Schema.Type.KeyValue:
+            return None, encoder_of(schema)
+        if not key_value.is_separated(schema):
+            raise InvalidSchema("texts are not encoded by KEY_VALUE schemas that keep the key in the payload")
+        key, value = (encoder_of(each) for each in key_value.split(schema))
+        return key, value
+    except InvalidSchema as error:
+        raise PreconditionFailed(f"Messages cannot be produced by HTTP with {spelling(schema.type)}: {error}") from None
+
+
+_TOPIC: Final = "/topics/{domain}/{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("POST", _TOPIC, Permission.TOPIC_PRODUCER, produce),
+    Route("POST", f"{_TOPIC}/partitions/{{partition}}", Permission.TOPIC_PRODUCER, produce_to_partition),
+)

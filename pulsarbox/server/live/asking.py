@@ -1,0 +1,128 @@
+"""What somebody asks of a live view: read from the parameters of a request, and what is wrong with it in words."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.clock import Now
+from pulsarbox.config.setting import did_you_mean
+from pulsarbox.errors import BadRequest
+from pulsarbox.expressions import Language
+from pulsarbox.server.http.filters import at_path, compiled
+from pulsarbox.server.live.choosing import Order
+from pulsarbox.server.live.view import Column, Scope, View
+
+LIMIT: Final = 60
+"""Rows that are given unless something else is asked for."""
+LIMIT_MAX: Final = 1000
+FILTER_MAX: Final = 2000
+"""Characters of a filter."""
+OFFSET_MAX: Final = 10_000_000
+
+
+class Asked(NamedTuple):
+    """A question to a view."""
+
+    view: View
+    scope: Scope
+    sort: str
+    descending: bool
+    offset: int
+    limit: int
+    filter: str
+    columns: tuple[str, ...]
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """What decides which rows are in view."""
+        return (self.view.name, *self[1:7])
+
+
+def asked(view: View, query: Mapping[str, str]) -> Asked:
+    """What the parameters of a request ask. Raises BadRequest."""
+    sort = query.get("sort") or view.sort
+    _check(view, sort, "sort")
+    order = query.get("order", "")
+    if order not in ("", "asc", "desc"):
+        raise BadRequest(f"order must be asc or desc, not {order!r}")
+    columns = tuple(name.strip() for name in query.get("columns", "").split(",") if name.strip())
+    for name in columns:
+        _check(view, name, "columns")
+    text = query.get("filter", "").strip()
+    if len(text) > FILTER_MAX:
+        raise BadRequest(f"filter has more than {FILTER_MAX} characters")
+    return Asked(
+        view,
+        scope_of(query),
+        sort,
+        order != "asc",
+        _number(query, "offset", 0, OFFSET_MAX),
+        _number(query, "limit", LIMIT, LIMIT_MAX),
+        text,
+        columns,
+    )
+
+
+def scope_of(query: Mapping[str, str]) -> Scope:
+    """What of the box is asked for: all, a tenant, a namespace. Raises BadRequest."""
+    tenant, namespace = query.get("tenant", ""), query.get("namespace", "")
+    if namespace:
+        parts = namespace.split("/")
+        if len(parts) != 2 or not all(parts) or (tenant and tenant != parts[0]):
+            raise BadRequest(f"namespace must be tenant/namespace, not {namespace!r}")
+        return Scope(f"{namespace}/")
+    if "/" in tenant:
+        raise BadRequest(f"tenant must be the name of one tenant, not {tenant!r}")
+    return Scope(f"{tenant}/" if tenant else "")
+
+
+def _check(view: View, name: str, parameter: str) -> None:
+    if name not in view.columns:
+        hint = did_you_mean(name, dict.fromkeys(view.columns)) or f"; there are {', '.join(view.columns)}"
+        raise BadRequest(f"{parameter}: {view.name} has no column {name!r}{hint}")
+
+
+def _number(query: Mapping[str, str], name: str, default: int, most: int) -> int:
+    text = query.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) > most:
+        raise BadRequest(f"{name} must be a whole number up to {most}, not {text[:40]!r}")
+    return int(text)
+
+
+def value_of(column: Column, now: Now) -> Callable[[Any], Any]:
+    """How the value of a column is found of any thing, as it was seen last where that is kept."""
+    make = column.make
+    return column.kept or (lambda thing: make(thing, now))
+
+
+def order_of(question: Asked, now: Now) -> tuple[Order, bool]:
+    """How things are ordered, and whether the value has to be made for each."""
+    column = question.view.columns[question.sort]
+    return Order(value_of(column, now), question.descending), column.kept is None
+
+
+def wanted_of(question: Asked, now: Now) -> tuple[Callable[[Any], bool] | None, bool]:
+    """Which things are wanted, None for all; and whether values have to be made for that. Raises BadRequest."""
+    if not question.filter:
+        return None, False
+    view = question.view
+    dear = False
+
+    def named(name: str) -> Callable[[Any], Any] | None:
+        nonlocal dear
+        column = view.columns.get(name)
+        if column is None:
+            return None
+        dear = dear or column.kept is None
+        return value_of(column, now)
+
+    def member(name: str, path: list[str]) -> Callable[[Any], Any] | None:
+        value = named(name)
+        return None if value is None else (lambda thing: at_path(value(thing), path))
+
+    language = Language(named, member, ", ".join(view.columns), searched=view.searched, compiled=compiled)
+    try:
+        return language.parse(question.filter, now.wall), dear
+    except ValueError as error:
+        raise BadRequest(f"filter: {error}") from None

@@ -1,0 +1,111 @@
+"""Choosing: of many things those that pass a filter, in order, from one place on; a little at a time.
+
+It yields wherever the loop may serve others in between. Only as many things are kept as are asked for, unless somebody
+leafs far into a long list.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from heapq import merge, nlargest
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+Key = Callable[[Any], Any]
+
+FEW: Final = 2000
+"""So many are kept as a heap; of more the whole is sorted, piece by piece."""
+CHUNK: Final = 2000
+"""Things at once that cost next to nothing each."""
+DEAR_CHUNK: Final = 100
+"""Things at once of which something has to be made."""
+
+
+class Order(NamedTuple):
+    """How things are ordered: what is not known, or does not apply, comes last either way."""
+
+    key: Callable[[Any], Any]
+    descending: bool = True
+
+
+class Chosen(NamedTuple):
+    """What was chosen."""
+
+    total: int
+    matching: int
+    things: list[Any]
+
+
+def ranked(order: Order) -> Key:
+    """A key by which the greatest comes first: numbers before texts before what is not known."""
+    key = order.key
+
+    def rank(thing: Any) -> Any:
+        value = key(thing)
+        if value is None or value != value:
+            return _NOTHING
+        if isinstance(value, bool | int | float):
+            return 2, (value if order.descending else -value)
+        text = value if isinstance(value, str) else str(value)
+        return 1, (text if order.descending else _Backwards(text))
+
+    return rank
+
+
+_NOTHING: Final = (0, 0)
+
+
+class _Backwards:
+    """A text that is ordered the other way round."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __lt__(self, other: "_Backwards") -> bool:
+        return other.text < self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Backwards) and other.text == self.text
+
+    __hash__ = None  # type: ignore[assignment]  # nobody keeps them
+
+
+def choose(
+    things: Iterable[Any],
+    wanted: Callable[[Any], bool] | None,
+    order: Order,
+    window: tuple[int, int],
+    *,
+    dear: bool = False,
+) -> Generator[None, None, Chosen]:
+    """Of the things that are wanted those of ``window``, a place and how many from there. Things that are equal stay
+    in the order in which they came.
+
+    ``dear``: the key, or what is wanted, has to be made for each.
+    """
+    offset, limit = window
+    rank = ranked(order)
+    left: Iterator[Any] = iter(things)
+    best: list[Any] = []
+    runs: list[list[Any]] = []
+    few = offset + limit <= FEW
+    total = matching = 0
+    at_once = DEAR_CHUNK if dear else CHUNK
+    while some := list(islice(left, at_once)):
+        total += len(some)
+        if wanted is not None:
+            some = [thing for thing in some if wanted(thing)]
+        matching += len(some)
+        if few:
+            best = nlargest(offset + limit, [*best, *some], key=rank)
+        else:
+            runs.append(sorted(some, key=rank, reverse=True))
+        yield
+    if few:
+        return Chosen(total, matching, best[offset:])
+    found: list[Any] = []
+    merged = islice(merge(*runs, key=rank, reverse=True), offset + limit)
+    while some := list(islice(merged, at_once)):
+        found = [*found, *some][-limit:] if limit else []
+        yield
+    return Chosen(total, matching, found[-max(0, min(limit, matching - offset)) :] if matching > offset else [])

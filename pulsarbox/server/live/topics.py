@@ -1,0 +1,69 @@
+"""The live view of topics: what comes in, what goes out, what is stored."""
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Final
+
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic_samples import TopicSample
+from pulsarbox.clock import Now
+from pulsarbox.server.live.view import Column, Scope, View, kept
+
+
+def _consumers(sample: TopicSample) -> int:
+    return 0 if sample.topic is None else sum(len(each.consumers) for each in sample.topic.all_subscriptions())
+
+
+def oldest(sample: TopicSample, now: Now) -> float | None:
+    """Seconds since the oldest message of the backlog began to age; None without one, or while that is looked up."""
+    topic = sample.topic
+    if not isinstance(topic, PersistentTopic):
+        return None
+    found = topic.expiry.tell_oldest(now)
+    return None if found is None else max(now.wall - found.begins, 0) / 1000
+
+
+def quota(sample: TopicSample, now: Now) -> float | None:
+    """The share of the backlog's quota that is used, of size or of age, whichever is more; None without one."""
+    topic = sample.topic
+    if not isinstance(topic, PersistentTopic):
+        return None
+    backlog, shares = topic.backlog, []
+    if backlog.size.limit > 0:
+        shares.append(backlog.used / backlog.size.limit)
+    if backlog.age.limit > 0:
+        age = oldest(sample, now)
+        shares.append(0.0 if age is None else age * 1000 / backlog.age.limit)
+    return max(shares, default=None)
+
+
+def things(broker: Broker, scope: Scope, now: Now) -> Iterator[TopicSample]:
+    """All topics."""
+    return (topic for topic in broker.samples.every() if scope.holds(topic.namespace))
+
+
+COLUMNS: Final = {
+    "topic": kept(attrgetter("name")),
+    "publishRate": kept(attrgetter("in_rate")),
+    "deliverRate": kept(attrgetter("out_rate")),
+    "publishBytes": kept(attrgetter("bytes_in_rate")),
+    "backlog": kept(attrgetter("backlog")),
+    "size": kept(attrgetter("size")),
+    "producers": kept(attrgetter("producers")),
+    "consumers": kept(_consumers),
+    "subscriptions": kept(lambda sample: len(sample.subscriptions)),
+    "oldest": Column(oldest),
+    "trend": Column(lambda sample, now: sample.trend),
+    "quota": Column(quota),
+    "loaded": kept(lambda sample: sample.topic is not None),
+}
+
+TOPICS: Final = View(
+    "topics",
+    COLUMNS,
+    things,
+    sort="publishRate",
+    searched=lambda sample: (sample.name,),
+    refresh=lambda sample, now: sample.look(now.monotonic),
+)

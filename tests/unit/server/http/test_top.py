@@ -1,0 +1,95 @@
+"""The live views over HTTP: which rows come, in which order, and what is refused."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.server.http.harness import ADMIN, START, Box, with_box
+
+TOP = "/pulsarbox/v1/top"
+
+
+async def subscriptions(box: Box, **counts: int) -> None:
+    """Topics of namespace public/default by name, each with so many subscriptions."""
+    for topic, count in counts.items():
+        assert (await box.put(f"/persistent/public/default/{topic}")).status == 204
+        for number in range(count):
+            path = f"{ADMIN}/persistent/public/default/{topic}/subscription/s{number}"
+            assert (await box.ask("PUT", path)).status == 204
+
+
+async def top(box: Box, view: str, query: str = "") -> dict[str, Any]:
+    """The answer of a view."""
+    got = await box.ask("GET", f"{TOP}/{view}?{query}")
+    assert got.status == 200, got.text
+    found: dict[str, Any] = got.value
+    return found
+
+
+def test_the_subscriptions_of_a_box_in_the_order_and_the_columns_that_were_asked_for() -> None:
+    async def scenario(box: Box) -> None:
+        await subscriptions(box, a=2, b=1)
+        found = await top(box, "subscriptions", "sort=topic&order=asc&columns=topic,subscription")
+        name = "persistent://public/default/"
+        assert found["rows"] == [
+            {"topic": f"{name}a", "subscription": "s0"},
+            {"topic": f"{name}a", "subscription": "s1"},
+            {"topic": f"{name}b", "subscription": "s0"},
+        ]
+        assert (found["total"], found["matching"], found["offset"]) == (3, 3, 0)
+        assert (found["view"], found["now"], found["sampled"]) == ("subscriptions", START, START)
+        assert (found["readOnly"], found["virtualClock"]) == (False, None)
+
+    with_box(scenario)
+
+
+def test_only_the_window_and_what_passes_the_filter_travels() -> None:
+    async def scenario(box: Box) -> None:
+        await subscriptions(box, a=5, b=5)
+        query = "sort=subscription&order=asc&columns=subscription&filter=endswith(topic,%22/a%22)&offset=1&limit=2"
+        found = await top(box, "subscriptions", query)
+        assert found["rows"] == [{"subscription": "s1"}, {"subscription": "s2"}]
+        assert (found["total"], found["matching"], found["offset"]) == (10, 5, 1)
+        assert (await top(box, "subscriptions", "filter=!/a$&limit=0"))["matching"] == 5
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("nothing", 404, "There is no view 'nothing'; there are"),
+        ("subscriptions?at=1", 404, "no recorded history"),
+        ("subscriptions?sort=backlogs", 400, "sort: subscriptions has no column 'backlogs'; did you mean backlog?"),
+        ("subscriptions?columns=topic,x", 400, "columns: subscriptions has no column 'x'; there are topic,"),
+        ("subscriptions?order=up", 400, "order must be asc or desc"),
+        ("subscriptions?limit=5000", 400, "limit must be a whole number up to 1000"),
+        ("subscriptions?offset=-1", 400, "offset must be a whole number"),
+        ("subscriptions?filter=size%3E1", 400, "filter: 'size' is not known"),
+        ("subscriptions?filter=/(", 400, "no regular expression of RE2"),
+        ("subscriptions?filter=" + "a" * 2001, 400, "more than 2000 characters"),
+        ("subscriptions?namespace=public", 400, "namespace must be tenant/namespace"),
+        ("subscriptions?namespace=a/b&tenant=c", 400, "namespace must be tenant/namespace"),
+        ("subscriptions?tenant=a/b", 400, "tenant must be the name of one tenant"),
+    ],
+)
+def test_what_is_refused_says_why(path: str, status: int, words: str) -> None:
+    async def scenario(box: Box) -> None:
+        got = await box.ask("GET", f"{TOP}/{path}")
+        assert got.status == status
+        assert words in got.reason
+
+    with_box(scenario)
+
+
+def test_a_tenant_or_a_namespace_alone() -> None:
+    async def scenario(box: Box) -> None:
+        await box.put("/tenants/shop", {"adminRoles": [], "allowedClusters": ["standalone"]})
+        await box.put("/namespaces/shop/eu")
+        await box.put("/persistent/shop/eu/t")
+        await box.ask("PUT", f"{ADMIN}/persistent/shop/eu/t/subscription/s")
+        await subscriptions(box, a=1)
+        for query, count in (("", 2), ("tenant=shop", 1), ("namespace=shop/eu", 1), ("tenant=sho", 0)):
+            assert (await top(box, "subscriptions", query))["total"] == count
+
+    with_box(scenario)
