@@ -15,7 +15,7 @@ from pulsarbox.broker.policies.auto_creation import AUTO_TOPICS, AutoTopics
 from pulsarbox.broker.policies.counts import MAX_TOPICS
 from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.schemas import Schemas
-from pulsarbox.broker.system_topics import is_system
+from pulsarbox.broker.system_topics import COORDINATORS, is_system
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic_lists import TopicLists
@@ -476,6 +476,8 @@ class Topics:
         count = self.partitions(name)
         if count or self.exists(name):
             return count
+        if str(name.base) == COORDINATORS and self._core.transactions.enabled:
+            return int(name.base == name)
         self._tenants.require(name.namespace)
         if name.base != name and 0 < self.partitions(name.base) <= name.partition_index:
             raise TopicNotFound(f"Topic {name} not found")  # as Pulsar: it cannot come into being this way

@@ -4,7 +4,6 @@ from contextlib import suppress
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.endpoints import Place
-from pulsarbox.broker.system_topics import COORDINATORS
 from pulsarbox.clock import Now
 from pulsarbox.errors import InvalidTopicName, NotAllowed, PreconditionFailed, PulsarBoxError
 from pulsarbox.names import parse_namespace, parse_topic
@@ -56,9 +55,6 @@ def partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopicMetadat
     """How many partitions a topic has; asked before every producer and consumer."""
     try:
         name = parse_topic(command.topic)
-        if command.topic == COORDINATORS and cnx.broker.core.transactions.enabled:
-            cnx.outbox.send(replies.partition_metadata(command.request_id, 1))
-            return
         partitions = cnx.broker.topics.metadata(name, now, create=command.metadata_auto_creation_enabled)
     except PulsarBoxError as error:
         cnx.outbox.send(replies.partition_metadata_failed(command.request_id, cnx.code_of(error), str(error)))

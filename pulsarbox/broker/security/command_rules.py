@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from pulsarbox.broker.security.authorization import CONSUME, PRODUCE, Authorization
 from pulsarbox.broker.security.principal import Principal
-from pulsarbox.broker.system_topics import COORDINATORS
 from pulsarbox.names import parse_topic
 
 Rule = Callable[[Authorization, Principal | None, Any], None]
@@ -27,9 +26,6 @@ class Needs(Enum):
 
 
 def _look_up(authorization: Authorization, principal: Principal | None, command: Any) -> None:
-    if command.topic.startswith(COORDINATORS):  # it is no topic, and everybody may begin a transaction
-        authorization.require_name(principal)
-        return
     authorization.require_on_topic(principal, parse_topic(command.topic), (PRODUCE, CONSUME))
 
 

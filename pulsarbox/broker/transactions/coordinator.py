@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from weakref import ref
 
 from pulsarbox.broker.transactions import applying
 from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, Transaction
@@ -57,8 +58,12 @@ class Ended(NamedTuple):
     """How a transaction has ended."""
 
     state: str
-    told: "Who | None" = None
-    """The connection on which that was answered."""
+    told_to: "ref[Who] | None" = None
+
+    @property
+    def told(self) -> "Who | None":
+        """The connection on which that was answered."""
+        return None if self.told_to is None else self.told_to()
 
 
 class Coordinator:
@@ -73,6 +78,8 @@ class Coordinator:
         """The last ones that ended."""
         self.created = self.committed = self.aborted = self.timed_out = 0
         """Since the start."""
+        self.last_id = 0
+        """The last one that was begun, as far as that is known."""
         self.appended = 0
         """Rows of transactions that were written since the start."""
         self._restore()
@@ -89,6 +96,7 @@ class Coordinator:
         catalog, ended = self._core.catalog, []
         for key, value in catalog.items(TXNS):
             row, txn_id = json.loads(value), _id_of(key)
+            self.last_id = max(self.last_id, txn_id.least)
             if row["state"] == OPEN:
                 self.open[txn_id] = txn = Transaction.of_row(txn_id, row)
                 self._watch(txn)
@@ -100,6 +108,11 @@ class Coordinator:
             owner = self.open.get(TxnId(int(most, 16), int(least, 16)))
             if owner is not None:
                 owner.acks.setdefault((int(topic_id, 16), int(cursor_id, 16)), []).append(json.loads(value))
+
+    def recent(self, txn_id: TxnId) -> Transaction | None:
+        """One of the last that ended; None where it is not known any more."""
+        row = self._core.catalog.get(txn_key(*txn_id)) if txn_id in self.ended else None
+        return None if row is None else Transaction.of_row(txn_id, row)
 
     def acks_on(self, topic_id: int, cursor_id: int) -> list[tuple[Transaction, list[Row]]]:
         """What open transactions have acknowledged with a cursor."""
@@ -132,6 +145,7 @@ class Coordinator:
         txn = Transaction(txn_id, now.wall, timeout or longest, principal.role if principal is not None else None)
         self.open[txn_id] = txn
         self.created += 1
+        self.last_id = txn_id.least
         self._write(txn)
         self._watch(txn)
         return txn
@@ -145,34 +159,35 @@ class Coordinator:
             if ended is not None and ended.told is not who:
                 raise InvalidTxnStatus(f"Transaction {txn_id} is {ended.state}: it takes nothing more in")
             raise TransactionNotFound(f"There is no transaction {txn_id}: it has ended, or was never begun")
-        self._check_owner(txn, who.principal)
+        self.check_owner(txn, who.principal)
         if txn.ending is not None:
             raise InvalidTxnStatus(f"Transaction {txn_id} is {txn.state}: it takes nothing more in")
         return txn
 
-    def _check_owner(self, txn: Transaction, principal: "Principal | None") -> None:
+    def check_owner(self, txn: Transaction, principal: "Principal | None", what: str = "add to it or end it") -> None:
+        """Raises AuthorizationError for one who neither has begun the transaction nor is a superuser."""
         if principal is None or principal.role == txn.owner:
             return
         try:
             self._core.authorization.require_superuser(principal)
         except PulsarBoxError:
             raise AuthorizationError(
-                f"Transaction {txn.id} is not that of {principal}: only who began it may add to it or end it"
+                f"Transaction {txn.id} is not that of {principal}: only who began it may {what}"
             ) from None
 
     def add_topics(self, txn: Transaction, names: Iterable[str]) -> None:
         """The transaction publishes to these as well. Raises InvalidTopicName."""
-        self._add(txn, {str(parse_topic(name)): None for name in names}, {})
+        self._add(txn, {str(parse_topic(name)): name for name in names}, {})
 
     def add_subscriptions(self, txn: Transaction, names: Iterable[tuple[str, str]]) -> None:
         """The transaction acknowledges on these (topic, subscription) as well. Raises InvalidTopicName."""
-        self._add(txn, {}, {(str(parse_topic(topic)), name): None for topic, name in names})
+        self._add(txn, {}, {(str(parse_topic(topic)), name): topic for topic, name in names})
 
-    def _add(self, txn: Transaction, topics: dict[str, None], subscriptions: dict[tuple[str, str], None]) -> None:
+    def _add(self, txn: Transaction, topics: dict[str, str], subscriptions: dict[tuple[str, str], str]) -> None:
         if topics.keys() <= txn.topics.keys() and subscriptions.keys() <= txn.subscriptions.keys():
             return
-        txn.topics |= topics
-        txn.subscriptions |= subscriptions
+        txn.topics = topics | txn.topics
+        txn.subscriptions = subscriptions | txn.subscriptions
         self._write(txn)
 
     def of_send(self, txn_id: TxnId, producer: "Producer") -> Transaction:
@@ -210,8 +225,9 @@ class Coordinator:
             self._begin_end(txn, ABORTED, now)
 
     def end(self, txn_id: TxnId, outcome: str, who: Who, answer: Answer, now: Now) -> None:
-        """Commit or abort; ``answer`` is told when that is durable. Who may not have heard of it, because the connection
-        was lost over it, may ask for the same again; others are told as by Pulsar, which forgets what has ended.
+        """Commit or abort; ``answer`` is told when that is durable. Who may not have heard of it, because the
+        connection was lost over it, may ask for the same again; others are told as by Pulsar, which forgets what has
+        ended.
 
         Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError.
         """
@@ -222,7 +238,7 @@ class Coordinator:
             return
         txn = self.open.get(txn_id)
         if txn is not None and txn.ending == outcome:
-            self._check_owner(txn, who.principal)
+            self.check_owner(txn, who.principal)
         else:
             txn = self.find(txn_id, who)
         txn.waiting[who] = answer
@@ -253,7 +269,7 @@ class Coordinator:
             applying.end(topic, txn, now)
         self._core.catalog.delete_all(pending_key(*txn.id))
         self._write(txn, txn.ending, now.wall)
-        self.ended[txn.id] = Ended(txn.ending, next(iter(txn.waiting), None))
+        self.ended[txn.id] = Ended(txn.ending, next(map(ref, txn.waiting), None))
         while len(self.ended) > KEPT:
             commits.put_row(txn_key(*self.ended.popitem(last=False)[0]), None)
         commits.after_commit(partial(self._has_ended, txn, topics))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
 
@@ -29,7 +30,7 @@ class Transaction:
     """
 
     __slots__ = (
-        "acks", "ending", "id", "opened", "owner", "subscriptions", "timed_out", "timeout", "timer", "topics",
+        "acks", "ended", "ending", "id", "opened", "owner", "subscriptions", "timed_out", "timeout", "timer", "topics",
         "waiting",
     )  # fmt: skip
 
@@ -38,12 +39,16 @@ class Transaction:
         self.opened = opened
         self.timeout = timeout
         self.owner = owner
-        self.topics: dict[str, None] = {}
-        self.subscriptions: dict[tuple[str, str], None] = {}
+        self.topics: dict[str, str] = {}
+        """As they are called, and as the client has called them: that is shown."""
+        self.subscriptions: dict[tuple[str, str], str] = {}
+        """Topic and name, and what the client has called the topic."""
         self.acks: dict[tuple[int, int], list[Row]] = {}
         """Rows of what it has acknowledged, by topic id and cursor id."""
         self.ending: str | None = None
         """How it ends, once that is asked for: nothing more is taken in."""
+        self.ended = ""
+        """How it has ended, of one that is only looked at."""
         self.timed_out = False
         self.waiting: dict[Who, Answer] = {}
         """Who is to hear that it has ended."""
@@ -57,6 +62,8 @@ class Transaction:
     @property
     def state(self) -> str:
         """As Pulsar names it."""
+        if self.ended:
+            return self.ended
         return {None: OPEN, COMMITTED: "COMMITTING", ABORTED: "ABORTING"}[self.ending]
 
     def row(self, state: str = OPEN, ended: int = 0) -> Row:
@@ -66,15 +73,16 @@ class Transaction:
             "opened": self.opened,
             "timeout": self.timeout,
             "owner": self.owner,
-            "topics": list(self.topics),
-            "subscriptions": [list(each) for each in self.subscriptions],
+            "topics": list(self.topics.values()),
+            "subscriptions": [[topic, name] for (_, name), topic in self.subscriptions.items()],
         }
         return row | {"ended": ended} if ended else row
 
     @classmethod
     def of_row(cls, txn_id: TxnId, row: Row) -> "Transaction":
-        """The open transaction that a row says."""
+        """The transaction that a row says."""
         txn = cls(txn_id, row["opened"], row["timeout"], row["owner"])
-        txn.topics = dict.fromkeys(row["topics"])
-        txn.subscriptions = dict.fromkeys((topic, name) for topic, name in row["subscriptions"])
+        txn.topics = {str(parse_topic(topic)): topic for topic in row["topics"]}
+        txn.subscriptions = {(str(parse_topic(topic)), name): topic for topic, name in row["subscriptions"]}
+        txn.ended = "" if row["state"] == OPEN else row["state"]
         return txn

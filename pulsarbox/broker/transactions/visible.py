@@ -15,11 +15,16 @@ Found = Callable[[Position, int, Now], None]
 """Where it is (entry -1: nowhere), and how many messages its batch has, -1 where it is none."""
 
 
+def readable_end(topic: "PersistentTopic") -> Position:
+    """The last entry before the first open transaction, aborted or not."""
+    readable = topic.stored.open.readable
+    return topic.ledger.last_confirmed if readable is None else readable[0]
+
+
 def last_visible(topic: "PersistentTopic") -> Position:
     """Where it is; entry -1 of the first ledger where there is none."""
     ledger, stored = topic.ledger, topic.stored
-    readable = stored.open.readable
-    last = ledger.last_confirmed if readable is None else readable[0]
+    last = readable_end(topic)
     for info in reversed(ledger.ledgers.values()):
         if info.ledger_id > last.ledger_id or not info.confirmed:
             continue

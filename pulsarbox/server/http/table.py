@@ -26,6 +26,7 @@ from pulsarbox.server.http import (
     termination,
     top,
     topics,
+    transactions,
     unserved,
 )
 from pulsarbox.server.http.policies import levels, of_namespaces, of_topics, quotas, resource_groups
@@ -62,6 +63,7 @@ ROOMS = (
     faults,
     metrics,
     top,
+    transactions,
 )
 """Where the routes are that it serves."""
 

@@ -37,9 +37,12 @@ def find_topic(call: Call, name: TopicName, now: Now) -> Topic:
     return topic
 
 
-def stored_topic(call: Call, what: str) -> PersistentTopic:
-    """The topic where it must be a persistent one. Raises NotFound; NotAllowed where ``what`` cannot be done to it."""
-    name = call.topic()
+def stored_topic(call: Call, what: str, domain: str = "") -> PersistentTopic:
+    """The topic where it must be a persistent one. Raises NotFound; NotAllowed where ``what`` cannot be done to it.
+
+    ``domain``: its domain where the path has none.
+    """
+    name = call.topic(domain)
     require_namespace(call, name)
     if call.broker.topics.partitions(name):
         raise NotAllowed(f"{what} on a partitioned topic is not allowed")
