@@ -122,6 +122,17 @@ def test_what_waits_to_be_sent_again_is_sent_once() -> None:
     assert consumer.received() == sent
 
 
+def test_what_a_new_consumer_is_still_to_be_sent_is_sent_once() -> None:
+    box, consumer, sent = stage()
+    txn = Txn(consumer, 10 * MINUTE)
+    ok(txn.ack(sent[1]))
+    consumer.cnx.closed(box.now)
+    other = reader(box, subType=SHARED, permits=0)
+    txn.of(box.client()).abort()
+    other.flow(1000)
+    assert other.received() == sent
+
+
 @pytest.mark.parametrize("action", [TxnAction.COMMIT, TxnAction.ABORT])
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.parametrize("sub_type", TYPES)
