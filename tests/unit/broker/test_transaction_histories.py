@@ -1,11 +1,12 @@
-"""Transactions at random, with crashes between any two steps: what is told afterwards is what was done, all or nothing.
+"""Transactions at random, with crashes between any two steps: all that was told holds, and nothing is done by half.
 
-The model is a list of entries a topic, and what becomes of each transaction. Compared with it: what a new reader sees, the
-backlog of each subscription, and what its consumer is given in the end.
+The model is a list of entries a topic, and what becomes of each transaction. Compared with it: what a new reader sees,
+the backlog of each subscription, and what its consumer is given in the end.
 """
 
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ At = tuple[int, int]
 TOPICS = (TOPIC, OTHER)
 TYPES = {"e": CommandSubscribe.Exclusive, "s": CommandSubscribe.Shared, "k": CommandSubscribe.Key_Shared}
 OPEN, COMMITTED, ABORTED = "open", "committed", "aborted"
-SETTINGS = {"managedLedgerMaxEntriesPerLedger": 7, "activeConsumerFailoverDelayTimeMillis": 0}
+SETTINGS: dict[str, Any] = {"managedLedgerMaxEntriesPerLedger": 7, "activeConsumerFailoverDelayTimeMillis": 0}
 
 
 @dataclass
@@ -65,7 +66,8 @@ class History:
         """So many steps, then the end."""
         doings = [
             *(self.send,) * 4, *(self.begin,) * 3, *(self.post,) * 8, *(self.end,) * 4, *(self.ack,) * 3,
-            *(self.ack_in,) * 9, self.crash, self.crash_in, self.fail, self.checkpoint, self.rewind, self.leave, self.read,
+            *(self.ack_in,) * 9, self.crash, self.crash_in, self.fail, self.checkpoint, self.rewind,
+            self.leave, self.read,
         ]  # fmt: skip
         for _ in range(steps):
             self.dice.choice(doings)()
