@@ -9,6 +9,7 @@ Sources: TransactionMetadataStoreService and MLTransactionMetadataStore of Pulsa
 
 import json
 import logging
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -42,6 +43,8 @@ log = logging.getLogger(__name__)
 
 COORDINATOR: Final = 0
 """The number of the one coordinator there is: the more significant half of every transaction's id."""
+OPEN_MS: Final = (10, 20, 50, 100, 500, 1000, 5000, 15_000, 30_000, 60_000, 300_000, 1_500_000, 3_000_000)
+"""The buckets by how long transactions are open, as Pulsar has them."""
 KEPT: Final = 1000
 """So many transactions that have ended are remembered, for clients that lost the answer and ask again."""
 
@@ -82,6 +85,8 @@ class Coordinator:
         """The last one that was begun, as far as that is known."""
         self.appended = 0
         """Rows of transactions that were written since the start."""
+        self.latencies = [0] * (len(OPEN_MS) + 1)
+        """Transactions that ended since the start, by how long they were open."""
         self._restore()
 
     @property
@@ -276,6 +281,7 @@ class Coordinator:
 
     def _has_ended(self, txn: Transaction, topics: "list[PersistentTopic]", now: Now) -> None:
         del self.open[txn.id]
+        self.latencies[bisect_left(OPEN_MS, now.wall - txn.opened)] += 1
         self.committed += txn.ending == COMMITTED
         self.aborted += txn.ending == ABORTED
         self.timed_out += txn.timed_out
