@@ -51,7 +51,7 @@ def slow(call: Call) -> Answer:
     """The transactions that have been open for longer than ``timeout`` milliseconds, by id."""
     _check(call)
     before = call.now.wall - call.number("timeout")
-    found = [txn for txn in call.broker.core.transactions if txn.opened < before]
+    found = [txn for txn in call.broker.core.transactions if txn.opened <= before]
     return answer({str(txn.id): _shown(call, txn) for txn in found})
 
 
