@@ -147,7 +147,7 @@ class Coordinator:
                 f"A transaction may be open for {longest} ms (transactionMaxTimeoutSeconds), not for {timeout}"
             )
         txn_id = TxnId(COORDINATOR, self._core.commits.new_id())
-        txn = Transaction(txn_id, now.wall, timeout or longest, principal.role if principal is not None else None)
+        txn = Transaction(txn_id, now.wall, timeout or longest, owner_of(principal))
         self.open[txn_id] = txn
         self.created += 1
         self.last_id = txn_id.least
@@ -171,7 +171,7 @@ class Coordinator:
 
     def check_owner(self, txn: Transaction, principal: "Principal | None", what: str = "add to it or end it") -> None:
         """Raises AuthorizationError for one who neither has begun the transaction nor is a superuser."""
-        if principal is None or principal.role == txn.owner:
+        if principal is None or owner_of(principal) == txn.owner:
             return
         try:
             self._core.authorization.require_superuser(principal)
@@ -289,6 +289,11 @@ class Coordinator:
             applying.has_ended(topic, txn, now)
         for answer in txn.waiting.values():
             answer(None, now)
+
+
+def owner_of(principal: "Principal | None") -> str | None:
+    """Whose transaction it is: that of the client itself, not of a proxy before it."""
+    return None if principal is None else principal.original or principal.role
 
 
 def _none(name: str, now: Now) -> None:

@@ -156,10 +156,9 @@ class History:
         if began is None:
             return
         self.box.auto = False
-        action = self.dice.choice((TxnAction.COMMIT, TxnAction.ABORT))
         if self.dice.random() < 0.5:
             self.box.broker.core.commits.ask_checkpoint()
-        self.client.ask("endTxn", request_id=1, txn_action=action, **began.txn.bits)
+        action = self._ask_end(began)
         self.take()  # nobody sees what is not durable
         if self.dice.random() < 0.5 and self.box.commit():
             self._ended(began, action)
@@ -167,16 +166,21 @@ class History:
                 pass
         self.crash()
 
+    def _ask_end(self, began: Began) -> int:
+        """Ask for an end of it, which is not committed yet."""
+        action = self.dice.choice((TxnAction.COMMIT, TxnAction.ABORT))
+        self.client.ask("endTxn", request_id=1, txn_action=action, **began.txn.bits)
+        return int(action)
+
     def fail(self) -> None:
         """An end that is stored at the second attempt; what is published beside it is refused."""
         began = self._open()
         if began is None:
             return
         self.box.auto = False
-        action = self.dice.choice((TxnAction.COMMIT, TxnAction.ABORT))
         if self.dice.random() < 0.5:
             began.txn.of(self.client).post(10_000 + self.sequence_id, 1 + self.dice.randrange(2))
-        self.client.ask("endTxn", request_id=1, txn_action=action, **began.txn.bits)
+        action = self._ask_end(began)
         self.box.commit(PersistenceError("no room"))
         self.box.auto = True
         self.box.advance(0.2)

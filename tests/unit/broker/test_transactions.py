@@ -8,6 +8,8 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, TxnAction
 from tests.unit.broker.compaction.compacting import compact
 from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.broker.roles import TOPIC as ORDERS
+from tests.unit.broker.roles import client_of, guarded_box
 from tests.unit.broker.transactions_playbook import (
     COORDINATOR_NOT_FOUND,
     INVALID_STATUS,
@@ -22,6 +24,7 @@ from tests.unit.broker.transactions_playbook import (
     topic_of,
 )
 
+NOT_AUTHENTICATED, NOT_AUTHORIZED = 3, 4
 TYPES = [CommandSubscribe.Exclusive, CommandSubscribe.Failover, CommandSubscribe.Shared, CommandSubscribe.Key_Shared]
 
 
@@ -117,6 +120,28 @@ def test_who_may_not_have_heard_of_its_end_is_told_the_same_even_after_a_crash(a
     txn = txn.of(again.client())
     assert not txn.end(action).HasField("error")
     assert txn.end(1 - action).error == INVALID_STATUS
+
+
+def test_only_who_has_begun_it_adds_to_it_or_ends_it() -> None:
+    box = guarded_box(proxyRoles="proxy")
+    mine = Txn(client_of(box, "producer"))
+    for role, original in (("consumer", ""), ("proxy", "consumer"), ("admin", "")):
+        other = client_of(box, role, original=original)
+        theirs = mine.of(other)
+        assert other.request("addPartitionToTxn", partitions=[ORDERS], **mine.bits).error == NOT_AUTHORIZED
+        assert theirs.end(TxnAction.COMMIT).error == NOT_AUTHORIZED
+    through = client_of(box, "proxy", original="producer")
+    assert not through.request("addPartitionToTxn", partitions=[ORDERS], **mine.bits).HasField("error")
+    mine.of(client_of(box, "root")).abort()
+
+
+def test_whoever_has_a_name_may_ask_for_the_coordinator() -> None:
+    box = guarded_box()
+    name = "persistent://pulsar/system/transaction_coordinator_assign"
+    assert client_of(box, "viewer").request("partitionMetadata", topic=name).partitions == 1
+    place = client_of(box, "viewer").request("lookupTopic", topic=f"{name}-partition-0")
+    assert place.response == place.Connect
+    assert client_of(box, None).request("partitionMetadata", topic=name).error == NOT_AUTHENTICATED
 
 
 # Who sees what
@@ -315,6 +340,20 @@ def test_delayed_messages_wait_for_their_time_and_for_the_commit() -> None:
     box.advance(15)
     assert consumer.received() == []
     assert backlog(box) == (2, 2)
+
+
+def test_sequence_ids_of_what_was_aborted_are_used_up() -> None:
+    box = Box(brokerDeduplicationEnabled=True)
+    client, consumer = box.client(), reader(box)
+    client.producer(1, producer_name="p")
+    txn = Txn(client)
+    txn.send(5)
+    txn.abort()
+    client.send(5, b"again", 1)
+    assert client.take("send_receipt").message_id.entryId == 2**64 - 1, "a duplicate"
+    at = plain(client, 6)
+    assert consumer.received() == [at]
+    assert box.restart().client().producer(1, producer_name="p").last_sequence_id == 6
 
 
 # Time-outs
