@@ -42,6 +42,8 @@
                                             of the last that ended
     pending/<most>/<least>/<topic id>/<cursor id>/<number>
                                             what one ACK has acknowledged in an open transaction
+    epoch/<sink>                            {"epoch": the last one that a sink has committed, "committed": ms,
+                                            "owner": the role that began it}
     open/<topic id>/<most>/<least>          {"runs": [[ledger, first entry, last, messages before, after, bytes before,
                                             after]]} of the entries of an open transaction
     aborted/<topic id>/<ledger id>/<first entry>
@@ -188,6 +190,11 @@ def pending_key(most: int, least: int, topic_id: int | None = None, cursor_id: i
     with."""
     key = f"{PENDING}{most:016x}/{least:016x}/"
     return key if topic_id is None else f"{key}{topic_id:016x}/{cursor_id:016x}/{number:08x}"
+
+
+def epoch_key(sink: str) -> str:
+    """Key of a sink's last epoch."""
+    return f"epoch/{sink}"
 
 
 def open_key(topic_id: int, most: int | None = None, least: int = 0) -> str:

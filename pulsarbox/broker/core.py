@@ -18,6 +18,7 @@ from pulsarbox.broker.reads import Reads
 from pulsarbox.broker.security.authorization import Authorization
 from pulsarbox.broker.timers import Timers
 from pulsarbox.broker.transactions.coordinator import Coordinator
+from pulsarbox.broker.transactions.epochs import Epochs
 from pulsarbox.broker.walks import Walks
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.config import Settings
@@ -64,6 +65,7 @@ class Core:
         self.office: DeadLetterOffice
         """Where dead letters go; the broker sets it once there are topics."""
         self.transactions = Coordinator(self)
+        self.epochs = Epochs(self)
         self._producer_names = 0
 
     def apply(self, settings: Settings, now: Now | None = None) -> None:

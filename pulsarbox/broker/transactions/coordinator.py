@@ -122,7 +122,7 @@ class Coordinator:
     def acks_on(self, topic_id: int, cursor_id: int) -> list[tuple[Transaction, list[Row]]]:
         """What open transactions have acknowledged with a cursor."""
         key = (topic_id, cursor_id)
-        return [(txn, txn.acks[key]) for txn in self.open.values() if key in txn.acks]
+        return [(txn, txn.acks[key]) for txn in self.open.values() if key in txn.acks and not txn.settled]
 
     # Beginning, and taking part
 
@@ -250,14 +250,27 @@ class Coordinator:
         if txn.ending is None:
             self._begin_end(txn, outcome, now)
 
-    def _begin_end(self, txn: Transaction, outcome: str, now: Now) -> None:
-        txn.ending = outcome
-        if txn.timer is not None:
-            txn.timer.cancel()
-        if any(applying.is_on_its_way(topic, txn) for topic in self._touched(txn, now)):
-            self._core.commits.after_commit(partial(self._settled, txn))
+    def end_together(self, txns: list[Transaction], outcome: str, settled: Callable[[Now], None], now: Now) -> None:
+        """End transactions with one batch; ``settled`` adds to it what goes with them."""
+        on_its_way = False
+        for txn in txns:
+            txn.ending = outcome
+            if txn.timer is not None:
+                txn.timer.cancel()
+            on_its_way |= any(applying.is_on_its_way(topic, txn) for topic in self._touched(txn, now))
+
+        def end(when: Now) -> None:
+            for each in txns:
+                self._settled(each, when)
+            settled(when)
+
+        if on_its_way:
+            self._core.commits.after_commit(end)
         else:
-            self._settled(txn, now)
+            end(now)
+
+    def _begin_end(self, txn: Transaction, outcome: str, now: Now) -> None:
+        self.end_together([txn], outcome, _nothing, now)
 
     def _touched(self, txn: Transaction, now: Now) -> "Iterator[PersistentTopic]":
         """The topics that it has published to or acknowledged on, as far as they are there."""
@@ -269,6 +282,7 @@ class Coordinator:
     def _settled(self, txn: Transaction, now: Now) -> None:
         """What it has published is stored, or given up: end it, everywhere at once."""
         assert txn.ending is not None
+        txn.settled = True
         commits, topics = self._core.commits, list(self._touched(txn, now))
         for topic in topics:
             applying.end(topic, txn, now)
@@ -294,6 +308,10 @@ class Coordinator:
 def owner_of(principal: "Principal | None") -> str | None:
     """Whose transaction it is: that of the client itself, not of a proxy before it."""
     return None if principal is None else principal.original or principal.role
+
+
+def _nothing(now: Now) -> None:
+    pass
 
 
 def _none(name: str, now: Now) -> None:

@@ -30,8 +30,8 @@ class Transaction:
     """
 
     __slots__ = (
-        "acks", "ended", "ending", "id", "opened", "owner", "subscriptions", "timed_out", "timeout", "timer", "topics",
-        "waiting",
+        "acks", "ended", "ending", "id", "opened", "owner", "settled", "subscriptions", "timed_out", "timeout", "timer",
+        "topics", "waiting",
     )  # fmt: skip
 
     def __init__(self, txn_id: TxnId, opened: int, timeout: int, owner: str | None) -> None:
@@ -49,6 +49,8 @@ class Transaction:
         """How it ends, once that is asked for: nothing more is taken in."""
         self.ended = ""
         """How it has ended, of one that is only looked at."""
+        self.settled = False
+        """Its end is on the way to the disk."""
         self.timed_out = False
         self.waiting: dict[Who, Answer] = {}
         """Who is to hear that it has ended."""

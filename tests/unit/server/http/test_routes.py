@@ -167,6 +167,9 @@ PERMISSIONS = {
     f"GET /admin/v3/transactions/positionStatsInPendingAck/{TXN_TOPIC}/{{subscription}}/{{ledgerId}}/{{entryId}}": (
         "TENANT_ADMIN"
     ),
+    "GET /pulsarbox/v1/epochs/{sink}": "NAMED",
+    "POST /pulsarbox/v1/epochs/{sink}/{epoch}": "NAMED",
+    "DELETE /pulsarbox/v1/epochs/{sink}": "NAMED",
 }
 
 POLICIES = {

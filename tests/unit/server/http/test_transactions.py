@@ -90,3 +90,25 @@ def test_what_is_not_there() -> None:
         assert (await box.ask("POST", f"{V3}/transactionCoordinator/replicas", "x")).status == 400
 
     with_box(scenario)
+
+
+def test_an_epoch_is_committed_once() -> None:
+    async def scenario(box: Box) -> None:
+        _, least, _ = open_one(box)
+        path, body = "/pulsarbox/v1/epochs/sales", {"transactions": [f"0:{least}"]}
+        assert (await box.ask("GET", path)).status == 404
+        got = await box.ask("POST", f"{path}/7", body)
+        assert (got.status, got.value) == (200, {"sink": "sales", "epoch": 7, "committed": True})
+        again = await box.ask("POST", f"{path}/7", body)
+        assert (again.status, again.value["committed"]) == (200, False)
+        assert (await get(box, f"/transactionMetadata/0/{least}"))["status"] == "COMMITTED"
+        assert (await box.ask("GET", path)).value["epoch"] == 7
+        behind = await box.ask("POST", f"{path}/6", {"transactions": []})
+        assert (behind.status, "its last one is 7" in behind.text) == (409, True)
+        assert (await box.ask("POST", f"{path}/8", {"transactions": ["0:99999"]})).status == 404
+        for wrong in ({}, {"transactions": "0:1"}, {"transactions": ["1"]}, {"transactions": [1]}):
+            assert (await box.ask("POST", f"{path}/8", wrong)).status == 400, wrong
+        assert (await box.ask("DELETE", path)).status == 204
+        assert (await box.ask("GET", path)).status == 404
+
+    with_box(scenario)
