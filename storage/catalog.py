@@ -42,7 +42,7 @@
                                             of the last that ended
     pending/<most>/<least>/<topic id>/<cursor id>/<number>
                                             what one ACK has acknowledged in an open transaction
-    epoch/<sink>                            {"epoch": the last one that a sink has committed, "committed": ms,
+    epoch/<tenant>/<namespace>/<sink>       {"epoch": the last one that a sink has committed, "committed": ms,
                                             "owner": the role that began it}
     open/<topic id>/<most>/<least>          {"runs": [[ledger, first entry, last, messages before, after, bytes before,
                                             after]]} of the entries of an open transaction
@@ -193,7 +193,7 @@ def pending_key(most: int, least: int, topic_id: int | None = None, cursor_id: i
 
 
 def epoch_key(sink: str) -> str:
-    """Key of a sink's last epoch."""
+    """Key of a sink's last epoch; ``tenant/namespace/`` is what the keys of all of a namespace start with."""
     return f"epoch/{sink}"
 
 

@@ -543,6 +543,7 @@ class Topics:
         for domain in (PERSISTENT, NON_PERSISTENT):  # a topic that is not persistent may be gone before its policies
             for key in self._core.catalog.keys(policies_key(f"{domain}://{namespace}/")):
                 self._core.policies.put_topic(parse_topic(key.partition("/")[2]), None, now)
+        self._core.epochs.forget_namespace(namespace)
         self._tenants.delete_namespace(namespace)
 
     def _require_namespace(self, name: TopicName) -> None:

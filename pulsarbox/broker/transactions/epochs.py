@@ -33,7 +33,7 @@ class _UnderWay(NamedTuple):
 
 
 class Epochs:
-    """The sinks of a box."""
+    """The sinks of a box, named ``tenant/namespace/sink``."""
 
     def __init__(self, core: "Core") -> None:
         self._core = core
@@ -93,6 +93,11 @@ class Epochs:
         if sink in self._under_way:
             raise Conflict(f"An epoch of sink {sink} is being committed: wait for it")
         self._core.commits.put_row(epoch_key(sink), None)
+
+    def forget_namespace(self, namespace: str) -> None:
+        """The namespace is no more, and none of its sinks."""
+        for key in list(self._core.catalog.keys(epoch_key(f"{namespace}/"))):
+            self._core.commits.put_row(key, None)
 
     def _check_owner(self, sink: str, row: Row | None, who: Who) -> None:
         principal = who.principal

@@ -1,8 +1,8 @@
 """Epoch commit, version 1: what a sink has staged in transactions is published whole, once. Below ``/pulsarbox/v1``.
 
-``POST /pulsarbox/v1/epochs/{sink}/{epoch}`` with ``{"transactions": ["0:17", "0:18"]}`` commits all of them and notes
-the epoch, with one write to the disk. The answer has ``committed``: false where the epoch was published before; then
-nothing is published, and the transactions are aborted. 409 for an epoch that is behind.
+``POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}`` with ``{"transactions": ["0:17", "0:18"]}`` commits
+all of them and notes the epoch, with one write to the disk. The answer has ``committed``: false where the epoch was
+published before; then nothing is published, and the transactions are aborted. 409 for an epoch that is behind.
 """
 
 from typing import Any
@@ -20,8 +20,8 @@ def get(call: Call) -> Answer:
     """The sink's last epoch, and when it was committed (ms since 1970)."""
     row = call.broker.core.epochs.last(_sink(call))
     if row is None:
-        raise NotFound(f"Sink {call.path['sink']} has committed nothing")
-    return answer({"sink": call.path["sink"], "epoch": row["epoch"], "committedAt": row["committed"]})
+        raise NotFound(f"Sink {_sink(call)} has committed nothing")
+    return answer({"sink": _sink(call), "epoch": row["epoch"], "committedAt": row["committed"]})
 
 
 def commit(call: Call) -> Later:
@@ -43,10 +43,13 @@ def forget(call: Call) -> Answer:
 
 
 def _sink(call: Call) -> str:
-    sink = call.path["sink"]
+    """The sink's name, with its namespace before it. Raises NotFound, BadRequest."""
+    namespace, sink = call.namespace(), call.path["sink"]
+    if not call.broker.tenants.has_namespace(namespace):
+        raise NotFound("Namespace not found")
     if not sink.strip() or len(sink) > SINK_MAX:
         raise BadRequest(f"The name of a sink has 1 to {SINK_MAX} characters")
-    return sink
+    return f"{namespace}/{sink}"
 
 
 def _transactions(call: Call) -> list[TxnId]:
@@ -63,10 +66,10 @@ def _transactions(call: Call) -> list[TxnId]:
     return found
 
 
-_SINK = "/pulsarbox/v1/epochs/{sink}"
+_SINK = "/pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}"
 
 ROUTES = (
-    Route("GET", _SINK, Permission.NAMED, get),
-    Route("POST", f"{_SINK}/{{epoch}}", Permission.NAMED, commit),
-    Route("DELETE", _SINK, Permission.NAMED, forget),
+    Route("GET", _SINK, Permission.NAMESPACE_USER, get),
+    Route("POST", f"{_SINK}/{{epoch}}", Permission.NAMESPACE_USER, commit),
+    Route("DELETE", _SINK, Permission.NAMESPACE_USER, forget),
 )

@@ -129,6 +129,18 @@ def test_two_who_ask_at_once_are_told_by_one_commit() -> None:
     assert (sink.told, counts(box)) == ([True, False], (2, 2))
 
 
+def test_sinks_go_with_their_namespace() -> None:
+    box = Box()
+    box.broker.tenants.create_namespace("public/gone", None)
+    for sink in ("public/gone/s", "public/default/s"):
+        box.broker.core.epochs.commit(sink, 1, [], Nobody(), lambda done, now: None, box.now)
+        box.turn()
+    box.broker.topics.delete_namespace("public/gone", box.now, force=True)
+    box.turn()
+    assert box.broker.core.epochs.last("public/gone/s") is None
+    assert box.broker.core.epochs.last("public/default/s") is not None
+
+
 def test_what_nobody_claims_expires() -> None:
     box = Box()
     sink = Sink(box)

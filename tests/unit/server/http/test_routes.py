@@ -167,9 +167,9 @@ PERMISSIONS = {
     f"GET /admin/v3/transactions/positionStatsInPendingAck/{TXN_TOPIC}/{{subscription}}/{{ledgerId}}/{{entryId}}": (
         "TENANT_ADMIN"
     ),
-    "GET /pulsarbox/v1/epochs/{sink}": "NAMED",
-    "POST /pulsarbox/v1/epochs/{sink}/{epoch}": "NAMED",
-    "DELETE /pulsarbox/v1/epochs/{sink}": "NAMED",
+    "GET /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}": "NAMESPACE_USER",
+    "POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}": "NAMESPACE_USER",
+    "DELETE /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}": "NAMESPACE_USER",
 }
 
 POLICIES = {

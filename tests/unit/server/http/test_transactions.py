@@ -95,10 +95,10 @@ def test_what_is_not_there() -> None:
 def test_an_epoch_is_committed_once() -> None:
     async def scenario(box: Box) -> None:
         _, least, _ = open_one(box)
-        path, body = "/pulsarbox/v1/epochs/sales", {"transactions": [f"0:{least}"]}
+        path, body = "/pulsarbox/v1/epochs/public/default/sales", {"transactions": [f"0:{least}"]}
         assert (await box.ask("GET", path)).status == 404
         got = await box.ask("POST", f"{path}/7", body)
-        assert (got.status, got.value) == (200, {"sink": "sales", "epoch": 7, "committed": True})
+        assert (got.status, got.value) == (200, {"sink": "public/default/sales", "epoch": 7, "committed": True})
         again = await box.ask("POST", f"{path}/7", body)
         assert (again.status, again.value["committed"]) == (200, False)
         assert (await get(box, f"/transactionMetadata/0/{least}"))["status"] == "COMMITTED"
@@ -108,6 +108,7 @@ def test_an_epoch_is_committed_once() -> None:
         assert (await box.ask("POST", f"{path}/8", {"transactions": ["0:99999"]})).status == 404
         for wrong in ({}, {"transactions": "0:1"}, {"transactions": ["1"]}, {"transactions": [1]}):
             assert (await box.ask("POST", f"{path}/8", wrong)).status == 400, wrong
+        assert (await box.ask("GET", path.replace("default", "missing"))).status == 404
         assert (await box.ask("DELETE", path)).status == 204
         assert (await box.ask("GET", path)).status == 404
 
