@@ -89,6 +89,10 @@ attack: env-dev ## Attack a box: lengths, counts, bombs, tokens, paths, ten thou
 demo: env-dev ## This machine's telemetry through a box and workers that are killed in the middle
 	@$(BIN)/python -m examples.demo $(ARGS)
 
+.PHONY: pictures
+pictures: env-dev ## Draw the screens of the dashboard from a box under load (ARGS="80x24 160x50": in these sizes)
+	@$(BIN)/python -m tests.tools.pictures docs/pictures $(ARGS)
+
 .PHONY: image
 image: ## Build the container image with docker, podman or buildah (TAG=pulsarbox ARGS="--no-cache")
 	@.ci/image $(or $(TAG),pulsarbox) $(ARGS)

@@ -18,7 +18,9 @@ RAW_SUBSCRIPTIONS: Final = "benchmarks.raw_subscriptions"
 RAW_SCRAPE: Final = "benchmarks.raw_scrape"
 RAW_ADMIN: Final = "benchmarks.raw_admin"
 RAW_KEPT: Final = "benchmarks.raw_kept"
+RAW_TOP: Final = "benchmarks.raw_top"
 RAW_DEDUP: Final = "benchmarks.raw_dedup"
+RAW_PLUGINS: Final = "benchmarks.raw_plugins"
 
 RAW_COMPACTION: Final = "benchmarks.raw_compaction"
 
@@ -111,6 +113,17 @@ ROWS: Final = (
            BROKER, Figure("alone_us", "us broker alone"), Figure("polls", "polls/s", more_is_better=True)),
           {"row": "polled", "messages": 800_000, "topics": 1_000, "poll": poll, "limit_seconds": 300.0}, raw=RAW_SCRAPE)
       for suffix, what, poll in (("", "them all", "all"), ("-each", "them one by one", "each"))),
+    # 50 rows twice a second: as `pulsarbox top` asks, and with what has to be made for each of them.
+    *(Row(f"top-10000{suffix}", f"a live view of 10,000 subscriptions twice a second{what}",
+          (Figure("percent", "% of a core more"), Figure("watched_percent", "% watched"),
+           Figure("quiet_percent", "% unwatched"), P50, Figure("max_ms", "ms longest")),
+          {"row": "top", "messages": 10_000, "topics": 10_000, "query": f"subscriptions?limit=50&{query}",
+           "limit_seconds": 300.0}, raw=RAW_TOP)
+      for suffix, what, query in (
+          ("", "", "sort=backlog"),
+          ("-filter", ", with a filter", "sort=outRate&filter=backlog%3E0%20and%20endswith(topic,%229%22)"),
+          ("-cause", ", ordered by cause", "sort=cause"),
+          ("-oldest", ", ordered by age", "sort=oldest"))),
     *(Row(f"admin-{clients}", f"Admin API, {title}",
           tuple(Figure(f"{phase}{key}", f"{unit} {said}", more_is_better=not key)
                 for phase, said in (("stats", "GET stats"), ("put", "PUT topic"), ("delete", "DELETE topic"))
@@ -145,6 +158,15 @@ ROWS: Final = (
       for name, title, messages, batch, told in (
           ("single", "single", 240_000, 0, False), ("batched", "batches of 100 as of Java", 800_000, 100, True),
           ("untold", "batches of 100 as of C++", 800_000, 100, False))),
+    # A box of the driver's own, with a plugin and without by turns, whatever broker is measured.
+    *(Row(f"plugin-{way}", f"with a plugin: {title}",
+          (RATE, Figure("without", "msg/s built-in", more_is_better=True),
+           Figure("ratio", "of built-in", more_is_better=True), BROKER, Figure("without_us", "us broker built-in")),
+          {"row": "plugins", "way": way, "messages": 60_000, "size": 100, "limit_seconds": 300.0}, raw=RAW_PLUGINS)
+      for way, title in (
+          ("produce", "produce --route, 4 partitions"), ("http", "POST /topics, 4 partitions"),
+          ("shared", "Shared by 4, sharedConsumerSelection"), ("hash", "Key_Shared by 4, keySharedHashing"),
+          ("selector", "Key_Shared by 4, keySharedSelector"))),
     Row("fanout-single", "fan-out to 10 subscriptions, single", (RATE, IN_RATE),
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),

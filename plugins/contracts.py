@@ -175,6 +175,17 @@ class Codec(Protocol):
 
 
 @runtime_checkable
+class ManyAtOnce(Protocol):
+    """What a codec may have besides: many bodies in one call, which can let other threads run meanwhile."""
+
+    def compress_many(self, bodies: Sequence[bytes]) -> list[bytes]:
+        """Each of ``bodies``, compressed by itself."""
+
+    def decompress_many(self, packed: Sequence[bytes], sizes: Sequence[int]) -> list[bytes]:
+        """Each as ``decompress`` gives it."""
+
+
+@runtime_checkable
 class Compression(Protocol):
     """A way to compress."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.format import FORMAT_VERSION, LOCK, OPERATOR, PACKED, RUNNING
+from pulsarbox.storage.format import FORMAT_COMPRESSED, FORMAT_VERSION, LOCK, OPERATOR, PACKED, RUNNING
 
 DATA_FILE = "data.mdb"
 INSTANCE = "INSTANCE"
@@ -28,8 +28,8 @@ _VERIFY_SECONDS_MAX = 600
 _HOLD_SECONDS = 1.0
 """How long it is tried to take the directory: whoever looks into it from outside has its lock for an instant."""
 _HOLD_PAUSE_SECONDS = 0.02
-_FORMATS = (1, FORMAT_VERSION)
-"""Those that are opened: an older one is brought up to date."""
+_FORMATS = (1, FORMAT_VERSION, FORMAT_COMPRESSED)
+"""Those that are opened: version 1 is brought up to date."""
 
 # Run in a child: touches every page that can be reached. A file that ends too early kills the child with SIGBUS.
 _WALK = """
@@ -108,9 +108,9 @@ class DataDirectory:
         """The version of its format."""
         return int(self._fields["format"])
 
-    def set_format(self) -> None:
-        """Note that everything is of this version's format now. Raises OSError."""
-        self._write_instance({**self._fields, "format": FORMAT_VERSION})
+    def set_format(self, version: int = FORMAT_VERSION) -> None:
+        """Note that everything is of this format now, or may be. Raises OSError."""
+        self._write_instance({**self._fields, "format": version})
 
     def volume(self, number: int) -> Path:
         """Where a volume is, or will be; packed ones have numbers from PACKED on."""
@@ -171,7 +171,7 @@ class DataDirectory:
         if type(version) is not int or version not in _FORMATS:
             raise PersistenceError(
                 f"{self.path} has format {version}, this version of pulsarbox reads format"
-                f" {' and '.join(map(str, _FORMATS))}"
+                f" {', '.join(map(str, _FORMATS))}"
             )
         return fields
 

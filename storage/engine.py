@@ -7,10 +7,14 @@ many and mostly in memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.compressed_topics import CompressedTopic
 
 
 class ReadRequest(NamedTuple):
@@ -54,6 +58,8 @@ class Recovery(NamedTuple):
     """The batch values of the log after the checkpoint, oldest first. Raises PersistenceError at a damaged one."""
     next_position: int
     """The position of the next batch."""
+    compressed: Callable[[], "tuple[CompressedTopic, ...]"] = tuple
+    """What compressing has done for each topic, as it was found when disk was given back last."""
 
 
 class Checkpoint(NamedTuple):
@@ -71,7 +77,7 @@ class Reclaimed(NamedTuple):
     """One step of giving disk back."""
 
     what: str
-    """``sealed``, ``removed`` or ``packed``."""
+    """``sealed``, ``removed``, ``packed`` or ``compressed``, which is packing for that alone."""
     volumes: tuple[str, ...]
     """Which volumes, by their directories' names."""
     bytes_before: int
@@ -79,8 +85,37 @@ class Reclaimed(NamedTuple):
     """What they took on the disk before the step, and what stands in their place after it."""
 
 
+class Choice(NamedTuple):
+    """How the entries of a ledger are to be compressed on the disk."""
+
+    topic_id: int
+    codec: str
+    """Its name, never that of none."""
+
+
+Choose = Callable[[int], Choice | None]
+"""What is wanted for the entries of a ledger; None for as they came."""
+
+
+class Compressing(NamedTuple):
+    """What is to be compressed on the disk, and at what cost. Used in the housekeeper's thread."""
+
+    chooser: Callable[[Rows], Choose]
+    """Makes the choices by the rows of the last checkpoint."""
+    cpu_percent: int
+    """Of one core, on average; 100 or more for as much as there is."""
+    generation: int
+    """Another number where choices may be other ones than before."""
+    hurried: Callable[[], bool] = bool
+    """Whether something waits for the step that is under way: then it moves no more than it has begun to."""
+
+
 class Engine(Protocol):
     """A durable store of batches, of the rows of the last checkpoint, and of entries by ledger and id."""
+
+    @property
+    def codecs(self) -> RestCodecs:
+        """Those with which entries are compressed, and unpacked."""
 
     def recover(self) -> Recovery:
         """Open the store and say what it holds."""
@@ -108,11 +143,12 @@ class Engine(Protocol):
         come again with a later one.
         """
 
-    def reclaim(self) -> Reclaimed | None:
+    def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """Do one step of giving disk back: seal a volume, remove dead ones, pack mostly dead ones.
 
-        None where nothing is to be done. Nothing that is alive is lost by a crash at any point of it. Raises
-        PersistenceError where the step could not be done: it may be tried again.
+        Packing compresses what is to be; what stands in sealed volumes is packed once for that alone. None where
+        nothing is to be done. Nothing that is alive is lost by a crash at any point of it. Raises PersistenceError
+        where the step could not be done: it may be tried again.
         """
 
     def check_room(self) -> None:

@@ -1,8 +1,9 @@
-"""The on-disk format, version 2. Everything that stands on disk is in this table; all integers are big-endian.
+"""The on-disk format, versions 2 and 3. Everything that stands on disk is in this table; all integers are big-endian.
 
 Data directory::
 
-    INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}
+    INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}; 3 from before the first entry is
+                         compressed on
     LOCK                 held with flock by the daemon; its text is the holder's pid
     RUNNING              JSON: where the holder serves, and since when; there while it serves
     OPERATOR             what commands on this directory prove themselves with to its holder; the owner's only
@@ -22,6 +23,15 @@ Data directory::
                          entries u64, bytes u64            says: number of entries and bytes of their records
       dropped            ledger u64 -> nothing             the ledger is no more, but a volume that is not sealed yet
                                                            may hold entries of it
+      compressed         volume u64, ledger u64, tag,      what a packed volume was given of a ledger: which codec was
+                         dictionary u32 -> tag,            to be used (0: none), how many entries stand there under
+                         entries u64, bytes u64,           the tag of the key (0: as they came), what their bodies had
+                         bytes u64                         as they came, and have
+      needs              tag, dictionary u32,              a packed volume has entries under this tag, written with this
+                         volume u64 -> name                dictionary (0: none) by the codec of that name
+      dictionaries       dictionary u32 -> tag, topic u64, what bodies of a topic have in common, for this codec; how
+                         thousandths u32, bytes            many times smaller it made them when that was measured. It
+                                                           goes with the last volume that needs it
     volumes/NNNNNNNN/    LMDB environment: one volume of the journal; NNNNNNNN.new while it is being made
       log                position u64 -> batch             one value a group commit; positions grow by one
       index              ledger u64, first entry u64 -> (position u64, count u32, offset u32 * count)*
@@ -46,15 +56,18 @@ from the kind, so that a later version can add fields at the end of a header; a 
     kind         header after the common eight bytes                           body
     ENTRY        ledger, entry, messages so far, bytes so far, publish time,   the entry as the client sent it: from the
                  append time, deliver-at time (i64, 0: none), transaction most checksum's magic number (or the metadata
-                 and least bits, messages in it u32, key hash u32, client's    size where there is none) to its end
-                 checksum u32, codec u32 (0: as it came)
+                 and least bits, messages in it u32, key hash u32, client's    size where there is none) to its end;
+                 checksum u32, codec u32 (0: as it came; else the tag of a     where there is a codec, what that has
+                 codec, and behind it the size u32 of the entry as it came,    made of this
+                 and the dictionary u32, 0 for none)
     MARK_DELETE  cursor, ledger, entry (i64), messages so far, bytes so far    none; flag 1: the cursor is reset to here
     ACKED        cursor                                                        ACKED_RANGE *; flag 1: it was moved to
                                                                                another topic, by an entry of this batch;
                                                                                flag 2: entries that only the compacted
                                                                                view has any more
     BATCH_ACKED  cursor, ledger, entry, messages in it u32, reserved u32       u64 *: the words of the set of indexes
-                                                                               that are still unacknowledged
+                                                                               that are still unacknowledged;
+                                                                               flag 1: as above
     META         key size u32, reserved u32                                    key, value; flag 1: the key is deleted
     REDELIVERED  cursor                                                        REDELIVERY *
     SEQUENCE     topic, highest sequence id (i64), time of the last publish;   the producer's name in UTF-8; flag 1: the
@@ -70,14 +83,23 @@ The offsets of the index count from the start of the batch value. Kinds and flag
 SEQUENCE came with deduplication, after the others of version 2, which readers without it step over. So did compacted
 ledgers: to a reader that knows of none, their entries are of no topic.
 
-Version 1 had no ``contents``, ``dropped``, ``packed`` and "sealed", values of only the volume in ``volumes``, and no
-``owner`` rows (see catalog). It is brought up to this version when it is opened.
+Only packed volumes have compressed entries. Tags are four bytes: ``lz4 `` a raw LZ4 block, ``zlib`` a zlib stream,
+``zstd`` a ZSTD frame that tells its size, ``snap`` a raw Snappy block; those of plugins are theirs. None is ever used
+again for something else. The checksum of an entry is that of its bytes as they came.
+
+Version 2 has no compressed entries, and need not have the last three tables. Version 1 had no ``contents``,
+``dropped``, ``packed`` and "sealed", values of only the volume in ``volumes``, and no ``owner`` rows (see catalog). It
+is brought up to version 2 when it is opened.
 """
 
 from struct import Struct
 from typing import Final
 
 FORMAT_VERSION = 2
+"""What is written where nothing is compressed."""
+FORMAT_COMPRESSED = 3
+"""What INSTANCE says from before the first compressed entry on, so that no older box serves one; the newest that is
+read. Batches stay of version 2."""
 RESERVE = "RESERVE"
 LOCK = "LOCK"
 RUNNING = "RUNNING"
@@ -123,7 +145,8 @@ RESET = 1
 DELETED = 1
 """Flag of META: the key is gone."""
 MOVED = 1
-"""Flag of ACKED: the entry went to another topic with an entry of the same batch; they are stored together or not."""
+"""Flag of ACKED and BATCH_ACKED: the entry, or messages of it, went to another topic (or away) with what else is in the
+batch; they are stored together or not."""
 IN_VIEW = 2
 """Flag of ACKED: the log does not have the entries any more, the compacted view has them. Totals are not known."""
 FORGOTTEN = 1
@@ -132,6 +155,12 @@ FORGOTTEN = 1
 BATCH_HEADER = Struct(">BBHIIQ")
 RECORD_PREFIX = Struct(">BBHI")
 ENTRY_HEADER = Struct(">BBHIQQQQQQqQQIIII")
+COMPRESSED_AS = Struct(">4sII")
+"""The end of the header of an entry that is compressed: tag, size as it came, dictionary."""
+COMPRESSED_AT = 92
+"""Where that begins, with the codec."""
+PLAIN = b"\0\0\0\0"
+"""In place of a tag: as it came."""
 MARK_DELETE_HEADER = Struct(">BBHIQQqQQ")
 ACKED_HEADER = Struct(">BBHIQ")
 ACKED_RANGE = Struct(">QQQQQQQ")
@@ -148,6 +177,11 @@ SEQUENCE_BEGUN = Struct(">qQ")
 LOG_KEY = Struct(">Q")
 STRETCH = Struct(">QQQ")
 CONTENT = Struct(">QQQQQ")
+COMPRESSED_KEY = Struct(">QQ4sI")
+COMPRESSED_ROW = Struct(">4sQQQ")
+NEED = Struct(">4sIQ")
+DICTIONARY_KEY = Struct(">I")
+DICTIONARY_HEAD = Struct(">4sQI")
 PACKED = 1 << 32
 """What the number of a packed volume is greater by in the tables of meta."""
 INDEX_KEY = Struct(">QQ")
@@ -158,6 +192,7 @@ LONG_ROW = Struct(">I")
 assert BATCH_HEADER.size == 20
 assert RECORD_PREFIX.size == 8
 assert ENTRY_HEADER.size == 96
+assert ENTRY_HEADER.size - COMPRESSED_AT == 4
 assert MARK_DELETE_HEADER.size == 48
 assert ACKED_RANGE.size == 56
 assert BATCH_ACKED_HEADER.size == 40

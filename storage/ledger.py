@@ -133,6 +133,8 @@ class ManagedLedger:
 
     def messages_behind(self, total: int) -> int:
         """The durable messages behind a place, which is given by its total of messages; without what was dropped."""
+        if not self._holed:
+            return self.confirmed_messages - total
         return self.confirmed_messages - total - self._dropped_behind(total, 0)
 
     def bytes_behind(self, total: int) -> int:

@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator
 from sortedcontainers import SortedDict, SortedSet
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.engine import Checkpoint, ReadRequest, Reclaimed, Recovery
+from pulsarbox.plugins.compression.rest import TAGS, RestCodecs
+from pulsarbox.storage.compressed_topics import CompressedTopic, by_owner, topics_of
+from pulsarbox.storage.engine import Checkpoint, Choice, Compressing, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.index import UnindexedRuns, runs_of
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.packing import pack_batch
+from pulsarbox.storage.packing import put_together, take_apart, wall_of
+from pulsarbox.storage.pressing import NewDictionaries, Press, Usage
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import Entry, check_batch
+from pulsarbox.storage.unpacking import Dictionary, RestUnpacker
 
 _SEGMENTS_AT_ONCE = 256
 
@@ -32,6 +36,24 @@ class MemoryDisk:
         self.dropped: set[int] = set()
         self.suspects: SortedSet[int] = SortedSet()
         """Positions of batches that may hold something dead."""
+        self.untried: SortedSet[int] = SortedSet()
+        """And of those that may hold something to be compressed."""
+        self.usage: dict[int, dict[tuple[int, bytes, int], Usage]] = {}
+        """What became of the entries of each batch that was tried."""
+        self.generation = 0
+        """Of the choices by which the others do not."""
+
+
+class NoMore:
+    """StoredCodecs of a store without dictionaries, whose codecs are all built in."""
+
+    def name_of(self, tag: bytes) -> str:
+        """See StoredCodecs."""
+        return ""
+
+    def dictionary(self, number: int) -> Dictionary | None:
+        """See StoredCodecs."""
+        return None
 
 
 class MemoryRows:
@@ -57,13 +79,20 @@ class MemoryRows:
 class MemoryEngine:
     """An Engine on a MemoryDisk."""
 
-    def __init__(self, disk: MemoryDisk | None = None) -> None:
+    def __init__(self, disk: MemoryDisk | None = None, codecs: RestCodecs | None = None) -> None:
+        """``codecs``: with which entries may be compressed, the built-in ones where none are given."""
         self.disk = MemoryDisk() if disk is None else disk
+        self.codecs = RestCodecs() if codecs is None else codecs
+        self._compressed: tuple[CompressedTopic, ...] = ()
+        self._count_again = True
+        self._reading = RestUnpacker(self.codecs, NoMore())
+        self._packing = RestUnpacker(self.codecs, NoMore())
 
     def recover(self) -> Recovery:
         """What the disk holds."""
         disk = self.disk
-        return Recovery(MemoryRows(disk), self._batches(disk.mark + 1, disk.next_position), disk.next_position)
+        batches = self._batches(disk.mark + 1, disk.next_position)
+        return Recovery(MemoryRows(disk), batches, disk.next_position, lambda: self._compressed)
 
     def commit(self, batch: Batch) -> None:
         """Store the value of a batch.
@@ -79,8 +108,7 @@ class MemoryEngine:
         disk.log[batch.position] = batch.value()
         disk.next_position += 1
         disk.index.add(batch.position, batch.runs)
-        if not batch.runs:
-            disk.suspects.add(batch.position)
+        (disk.untried if batch.runs else disk.suspects).add(batch.position)
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
         """See Engine. Raises ValueError where the batch is not committed."""
@@ -97,28 +125,55 @@ class MemoryEngine:
         disk.dropped.update(checkpoint.dropped)
         disk.mark = checkpoint.position
 
-    def reclaim(self) -> Reclaimed | None:
-        """See Engine. Each batch is a volume of its own."""
+    def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
+        """See Engine. Each batch is a volume of its own; too few bodies for a dictionary."""
         disk = self.disk
-        if not disk.suspects or disk.suspects[0] > disk.mark:
-            return None
-        position = disk.suspects.pop(0)
-        value = disk.log[position]
-        packed = pack_batch(value, lambda ledger_id: ledger_id not in disk.dropped)
+        if compressing is not None and disk.generation != compressing.generation:
+            disk.generation = compressing.generation
+            disk.untried = SortedSet(disk.log)
+        what, positions = "packed", disk.suspects
+        if not positions or positions[0] > disk.mark:
+            what, positions = "compressed", disk.untried
+            if compressing is None or not positions or positions[0] > disk.mark:
+                self._count_compressed()
+                return None
+        position = positions.pop(0)
+        value = disk.log.get(position)
+        if value is None:
+            return self.reclaim(compressing)
+        entries = take_apart(value, lambda ledger_id, _: ledger_id not in disk.dropped)
         for ledger_id in runs_of(value):
             if ledger_id in disk.dropped:
                 disk.index.forget(ledger_id)
         name = (f"batches/{position}",)
-        if packed is None:
+        self._count_again = True
+        disk.usage.pop(position, None)
+        if not entries:
             del disk.log[position]
             return Reclaimed("removed", name, len(value), 0)
+        choose = _none_wanted if compressing is None else compressing.chooser(MemoryRows(disk))
+        press = Press(self.codecs, choose, NewDictionaries(_none, 0), self._packing, _at_once)
+        press.press(entries)
+        if press.usage:
+            disk.usage[position] = press.usage
+        if compressing is not None:
+            disk.untried.discard(position)
+        packed = put_together(entries, wall_of(value))
         disk.log[position] = packed[0]
         disk.index.replace(position, packed[1])
-        return Reclaimed("packed", name, len(value), len(packed[0]))
+        return Reclaimed(what, name, len(value), len(packed[0]))
+
+    def _count_compressed(self) -> None:
+        if self._count_again:
+            disk = self.disk
+            given = [(*key, usage) for of in disk.usage.values() for key, usage in of.items()]
+            names = {tag: name for name, tag in TAGS.items()}
+            self._compressed = topics_of(given, by_owner(MemoryRows(disk).get), names, {})
+            self._count_again = False
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """The entries asked for. Raises PersistenceError where the first one cannot be given."""
-        answer = Answer(request)
+        answer = Answer(request, self._reading)
         while answer.open:
             segments = self.disk.index.find(request.ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
             if segments:
@@ -144,3 +199,15 @@ class MemoryEngine:
             value = self._value(position)
             check_batch(value)
             yield value
+
+
+def _none_wanted(ledger_id: int) -> Choice | None:
+    return None
+
+
+def _none(topic_id: int, tag: bytes) -> Dictionary | None:
+    return None
+
+
+def _at_once() -> None:
+    """Nobody has to wait."""

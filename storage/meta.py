@@ -3,7 +3,7 @@
 One thread writes (checkpoints and reclaiming), others read beside it, each in transactions of their own.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -11,14 +11,32 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.storage.engine import Checkpoint
-from pulsarbox.storage.format import CONTENT, INDEX_KEY, LOG_KEY, LONG_ROW, ROW_KEY_MAX, STRETCH
+from pulsarbox.storage.format import (
+    COMPRESSED_KEY,
+    COMPRESSED_ROW,
+    CONTENT,
+    DICTIONARY_HEAD,
+    DICTIONARY_KEY,
+    INDEX_KEY,
+    LOG_KEY,
+    LONG_ROW,
+    NEED,
+    ROW_KEY_MAX,
+    STRETCH,
+)
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.pool import Pool
+from pulsarbox.storage.pressing import Usage
+from pulsarbox.storage.unpacking import Dictionary
 from pulsarbox.storage.volume import create_environment, open_environment, seek_at_or_before
 
 TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped")
+COMPRESSION_TABLES = (b"compressed", b"needs", b"dictionaries")
+"""Of version 3. They are there in one of version 2 as well, empty, once this version has opened it."""
 POSITION = b"position"
 SEALED = b"sealed"
+DICTIONARY = b"dictionary"
+"""The last number that was given to one."""
 
 MAP_SIZE = 64 << 30
 _ROWS_AT_FIRST = 4
@@ -39,6 +57,28 @@ class Content(NamedTuple):
     bytes: int
 
 
+class Move(NamedTuple):
+    """What packing has moved into a new volume."""
+
+    number: int
+    content: Content
+    old: Sequence[Stretch]
+    """As the tables had them."""
+    new: Sequence[Stretch]
+    """What has moved, with the bytes that it takes now."""
+    rest: Sequence[Stretch]
+    """What stays where it was."""
+    sources: Mapping[int, Content | None]
+    """The volumes it came from: what is left in them, None for nothing."""
+    usage: Mapping[tuple[int, bytes, int], Usage]
+    """By ledger, tag and dictionary."""
+    needs: Mapping[tuple[bytes, int], str]
+    """Tags and dictionaries of entries in the new volume; what their codecs are called."""
+    dictionaries: Sequence[Dictionary]
+    """New ones, and those that were measured again."""
+    last_dictionary: int
+
+
 class MetaEnvironment:
     """The tables of ``meta/``. Every call is one transaction. All raise lmdb.Error; then nothing has changed."""
 
@@ -49,10 +89,12 @@ class MetaEnvironment:
         self._env = open_environment(path, MAP_SIZE)
         try:
             tables = [self._env.open_db(name, create=False) for name in TABLES]
+            more = [self._env.open_db(name) for name in COMPRESSION_TABLES]
         except BaseException:
             self._env.close()
             raise
         self._rows, self._mark, self._volumes, self._contents, self._dropped = tables
+        self._compressed, self._needs, self._dictionaries = more
 
     def marks(self) -> tuple[int, int]:
         """The position that the checkpoint covers, and the newest volume that is sealed."""
@@ -142,6 +184,11 @@ class MetaEnvironment:
                 txn.put(LOG_KEY.pack(ledger_id), b"", db=self._dropped)
             self._subtract(txn, dead)
 
+    @property
+    def environment(self) -> "lmdb.Environment":
+        """The environment itself, for who looks at its numbers."""
+        return self._env
+
     def check_readers(self) -> None:
         """Forget the readers of processes that ended without saying so: they would pin what is no longer needed."""
         self._env.reader_check()
@@ -161,22 +208,100 @@ class MetaEnvironment:
             for ledger_id in forget:
                 txn.delete(LOG_KEY.pack(ledger_id), db=self._dropped)
 
-    def remap(self, old: Sequence[Stretch], sources: Iterable[int], number: int, content: Content) -> None:
-        """What stood in ``old`` stands in the volume ``number``, and the ``sources`` are no more."""
+    def remap(self, move: "Move") -> None:
+        """What stood in some volumes stands in another, as far as it was moved."""
         with self._env.begin(write=True) as txn:
-            for one in old:
+            for one in move.old:
                 txn.delete(INDEX_KEY.pack(one.ledger_id, one.first), db=self._volumes)
-            for one in joined(old, number):
+            for one in (*joined(move.new, move.number), *move.rest):
                 self._put(txn, one)
-            txn.put(LOG_KEY.pack(number), CONTENT.pack(*content), db=self._contents)
-            for source in sources:
-                txn.delete(LOG_KEY.pack(source), db=self._contents)
+            txn.put(LOG_KEY.pack(move.number), CONTENT.pack(*move.content), db=self._contents)
+            for source, content in move.sources.items():
+                if content is None:
+                    self._forget_volume(txn, source)
+                else:
+                    txn.put(LOG_KEY.pack(source), CONTENT.pack(*content), db=self._contents)
+            for (ledger_id, tag, dictionary), usage in move.usage.items():
+                key = COMPRESSED_KEY.pack(move.number, ledger_id, tag, dictionary)
+                txn.put(key, COMPRESSED_ROW.pack(*usage), db=self._compressed)
+            for (tag, number), name in move.needs.items():
+                txn.put(NEED.pack(tag, number, move.number), name.encode(), db=self._needs)
+            for each in move.dictionaries:
+                head = DICTIONARY_HEAD.pack(each.tag, each.topic_id, each.ratio)
+                txn.put(DICTIONARY_KEY.pack(each.number), head + each.bytes, db=self._dictionaries)
+            txn.put(DICTIONARY, LOG_KEY.pack(move.last_dictionary), db=self._mark)
 
     def forget_volumes(self, numbers: Iterable[int]) -> None:
         """Volumes are about to be removed."""
         with self._env.begin(write=True) as txn:
             for number in numbers:
-                txn.delete(LOG_KEY.pack(number), db=self._contents)
+                self._forget_volume(txn, number)
+
+    def _forget_volume(self, txn: "lmdb.Transaction[bytes]", number: int) -> None:
+        txn.delete(LOG_KEY.pack(number), db=self._contents)
+        with txn.cursor(db=self._compressed) as cursor:
+            keys = list(_prefixed(cursor, LOG_KEY.pack(number)))
+        for key in keys:
+            _, _, tag, dictionary = COMPRESSED_KEY.unpack(key)
+            txn.delete(key, db=self._compressed)
+            txn.delete(NEED.pack(tag, dictionary, number), db=self._needs)
+
+    # What is compressed
+
+    def needs(self) -> dict[tuple[bytes, int], str]:
+        """Under which tags and with which dictionaries entries stand in packed volumes; what the codecs are called."""
+        with self._env.begin() as txn, txn.cursor(db=self._needs) as cursor:
+            return {NEED.unpack(key)[:2]: name.decode() for key, name in cursor}
+
+    def usage(self, volume: int | None = None) -> dict[tuple[int, int, bytes, int], Usage]:
+        """By volume, ledger, tag and dictionary, what packed volumes were given; of one volume, or of all."""
+        prefix = b"" if volume is None else LOG_KEY.pack(volume)
+        with self._env.begin() as txn, txn.cursor(db=self._compressed) as cursor:
+            keys = list(_prefixed(cursor, prefix))
+            rows = [txn.get(key, db=self._compressed) for key in keys]
+        return {
+            COMPRESSED_KEY.unpack(key): Usage(*COMPRESSED_ROW.unpack(row))
+            for key, row in zip(keys, rows, strict=True)
+            if row is not None
+        }
+
+    def dictionary(self, number: int) -> Dictionary | None:
+        """A dictionary by its number."""
+        with self._env.begin() as txn:
+            value = txn.get(DICTIONARY_KEY.pack(number), db=self._dictionaries)
+        return None if value is None else unpack_dictionary(number, value)
+
+    def dictionaries(self) -> list[Dictionary]:
+        """All of them, oldest first, without their bytes."""
+        with self._env.begin(buffers=True) as txn, txn.cursor(db=self._dictionaries) as cursor:
+            return [
+                unpack_dictionary(DICTIONARY_KEY.unpack(key)[0], bytes(value[: DICTIONARY_HEAD.size]))
+                for key, value in cursor
+            ]
+
+    def dictionary_sizes(self) -> dict[int, int]:
+        """The bytes of each dictionary."""
+        with self._env.begin(buffers=True) as txn, txn.cursor(db=self._dictionaries) as cursor:
+            return {DICTIONARY_KEY.unpack(key)[0]: len(value) - DICTIONARY_HEAD.size for key, value in cursor}
+
+    def last_dictionary(self) -> int:
+        """The last number that was given to one."""
+        with self._env.begin() as txn:
+            return int(LOG_KEY.unpack(txn.get(DICTIONARY, LOG_KEY.pack(0), db=self._mark))[0])
+
+    def drop_dictionaries(self) -> list[int]:
+        """Drop those that no volume needs; which."""
+        with self._env.begin() as txn:
+            with txn.cursor(db=self._needs) as cursor:
+                needed = {NEED.unpack(key)[1] for key in cursor.iternext(keys=True, values=False)}
+            with txn.cursor(db=self._dictionaries) as cursor:
+                known = [DICTIONARY_KEY.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
+        gone = [number for number in known if number not in needed]
+        if gone:
+            with self._env.begin(write=True) as txn:
+                for number in gone:
+                    txn.delete(DICTIONARY_KEY.pack(number), db=self._dictionaries)
+        return gone
 
     def close(self) -> None:
         """Let go of the environment."""
@@ -262,6 +387,19 @@ def unpack_row(stored: bytes, value: bytes) -> tuple[bytes, bytes]:
         return stored, value
     end = LONG_ROW.size + LONG_ROW.unpack_from(value)[0]
     return value[LONG_ROW.size : end], value[end:]
+
+
+def unpack_dictionary(number: int, value: bytes) -> Dictionary:
+    """A dictionary as it is stored."""
+    tag, topic_id, ratio = DICTIONARY_HEAD.unpack_from(value)
+    return Dictionary(number, tag, topic_id, ratio, value[DICTIONARY_HEAD.size :])
+
+
+def _prefixed(cursor: "lmdb.Cursor[bytes]", prefix: bytes) -> Iterator[bytes]:
+    found = cursor.set_range(prefix) if prefix else cursor.first()
+    while found and cursor.key().startswith(prefix):
+        yield cursor.key()
+        found = cursor.next()
 
 
 def _stretches(cursor: "lmdb.Cursor[bytes]", ledger_id: int) -> Iterator[Stretch]:

@@ -1,51 +1,90 @@
 """What is left of a batch once the ledgers that are no more are taken out of it. Pure."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.checksum import crc32c
-from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, FORMAT_VERSION, RECORD_PREFIX, RecordKind
+from pulsarbox.storage.format import (
+    BATCH_HEADER,
+    ENTRY_HEADER,
+    FORMAT_VERSION,
+    RECORD_PREFIX,
+    RecordKind,
+)
 from pulsarbox.storage.journal import Run
 from pulsarbox.storage.record import check_batch
 
 _ENTRY = RecordKind.ENTRY
 _RECORDS_MORE = 0xFFFF
+Alive = Callable[[int, int], Any]
+"""Whether an entry of a ledger is to be kept: None or False where not, else whatever it is to be known by."""
 
 
-def pack_batch(value: bytes | memoryview, alive: Callable[[int], bool]) -> tuple[bytes, dict[int, Run]] | None:
-    """The batch ``value`` with nothing but the entries of ledgers that are ``alive``, and their runs.
+class Live:
+    """The record of an entry that is kept: its header and its body as they are to stand there."""
 
-    None where no such entry is in it. Entries keep their bytes, damaged bodies included: those have checksums of
-    their own. Raises PersistenceError where the batch is damaged elsewhere.
+    __slots__ = ("body", "entry_id", "header", "ledger_id", "of", "size")
+
+    def __init__(self, ledger_id: int, entry_id: int, header: bytes, body: memoryview | bytes, of: Any = None) -> None:
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        self.header = header
+        self.body = body
+        self.size = len(header) + len(body)
+        """Bytes of the record that was found."""
+        self.of = of
+        """What it is known by."""
+
+
+def take_apart(value: bytes | memoryview, alive: Alive) -> list[Live]:
+    """The entries of a batch that are ``alive``, in their order.
+
+    They keep their bytes, damaged ones included: those have checksums of their own. Raises PersistenceError where the
+    batch is damaged elsewhere.
     """
     check_batch(value)
     view = memoryview(value)
     end = len(view)
-    records: list[memoryview] = []
-    headers: list[memoryview] = []
-    runs: dict[int, Run] = {}
-    offset = size = BATCH_HEADER.size
+    found: list[Live] = []
+    offset = BATCH_HEADER.size
     try:
         while offset < end:
             kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(view, offset)
-            length = header_size + body_size
+            body = offset + header_size
             if kind == _ENTRY:
                 ledger_id, entry_id = ENTRY_HEADER.unpack_from(view, offset)[4:6]
-                if alive(ledger_id):
-                    run = runs.get(ledger_id)
-                    if run is None:
-                        run = runs[ledger_id] = Run(entry_id)
-                    run.offsets.append(size)
-                    records.append(view[offset : offset + length])
-                    headers.append(view[offset : offset + header_size])
-                    size += length
-            offset += length
+                of = alive(ledger_id, entry_id)
+                if of:
+                    record = bytes(view[offset:body]), view[body : body + body_size]
+                    found.append(Live(ledger_id, entry_id, *record, of))
+            offset = body + body_size
     except struct.error as error:
         raise PersistenceError(f"batch is damaged: {error}") from error
-    if not records:
-        return None
-    wall = BATCH_HEADER.unpack_from(view)[5]
+    return found
+
+
+def put_together(entries: Sequence[Live], wall: int) -> tuple[bytes, dict[int, Run]]:
+    """A batch of these entries, which was handed over at ``wall``, and their runs."""
+    parts: list[bytes | memoryview] = []
+    headers: list[bytes] = []
+    runs: dict[int, Run] = {}
+    size = BATCH_HEADER.size
+    for each in entries:
+        run = runs.get(each.ledger_id)
+        if run is None:
+            run = runs[each.ledger_id] = Run(each.entry_id)
+        run.offsets.append(size)
+        header = each.header
+        parts += (header, each.body)
+        headers.append(header)
+        size += len(header) + len(each.body)
     checksum = crc32c(b"".join(headers))
     header = BATCH_HEADER.pack(FORMAT_VERSION, 0, _RECORDS_MORE, size - BATCH_HEADER.size, checksum, wall)
-    return b"".join([header, *records]), runs
+    return b"".join([header, *parts]), runs
+
+
+def wall_of(value: bytes | memoryview) -> int:
+    """When a batch was handed over."""
+    return int(BATCH_HEADER.unpack_from(value)[5])

@@ -7,15 +7,37 @@ from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.format import RECORD_PREFIX
 from pulsarbox.storage.index import Segment
-from pulsarbox.storage.record import Entry, unpack_entry
+from pulsarbox.storage.record import (
+    Compressed,
+    Entry,
+    NotNow,
+    NotUnpacked,
+    Unpacker,
+    damaged,
+    stored_entry,
+    verify_entry,
+)
 
 
 class Answer:
     """The entries of a read so far. An engine feeds it segments until it is no longer ``open``."""
 
-    __slots__ = ("_last", "_ledger_id", "_left_out", "_room", "entries", "next_entry", "open")
+    __slots__ = (
+        "_compressed",
+        "_last",
+        "_ledger_id",
+        "_left_out",
+        "_room",
+        "_unpacker",
+        "entries",
+        "next_entry",
+        "open",
+    )
 
-    def __init__(self, request: ReadRequest) -> None:
+    def __init__(self, request: ReadRequest, unpacker: Unpacker | None = None) -> None:
+        self._unpacker = unpacker
+        self._compressed: dict[int, Compressed] = {}
+        """Of the entries so far, by their places, those that are to be unpacked: many at once."""
         self._ledger_id = request.ledger_id
         self._last = request.last
         self._room = request.max_bytes
@@ -31,6 +53,17 @@ class Answer:
 
         Raises EntryDamaged where not even the first entry can be given; a later bad one closes the answer.
         """
+        try:
+            try:
+                self._take_all(segments, value_at)
+            finally:
+                self._unpack()
+        except (EntryDamaged, NotNow):
+            self.open = False
+            if not self.entries:
+                raise
+
+    def _take_all(self, segments: Iterable[Segment], value_at: Callable[[int], bytes | memoryview]) -> None:
         for segment in segments:
             try:
                 self._take_of(segment, value_at)
@@ -77,10 +110,68 @@ class Answer:
         body_size = RECORD_PREFIX.unpack_from(value, offset)[3]
         if self.entries and body_size > self._room:
             return False
-        entry = unpack_entry(value, offset)
+        entry, compressed = stored_entry(value, offset)
         if entry.ledger_id != self._ledger_id or entry.entry_id != self.next_entry:
             raise PersistenceError(f"the index leads to entry {entry.ledger_id}:{entry.entry_id}")
+        if compressed is None:
+            verify_entry(entry)
+        elif self.entries and compressed.size > self._room:
+            return False
+        else:
+            body_size = compressed.size
+            self._compressed[len(self.entries)] = compressed
         self.entries.append(entry)
         self._room -= body_size
         self.next_entry += 1
         return True
+
+    def _unpack(self) -> None:
+        """Give the entries that are compressed their bytes. Raises EntryDamaged; then the list ends before that one."""
+        if not self._compressed:
+            return
+        waiting, self._compressed = self._compressed, {}
+        groups: dict[tuple[bytes, int], list[int]] = {}
+        for at, compressed in waiting.items():
+            groups.setdefault((compressed.tag, compressed.dictionary), []).append(at)
+        failed: dict[int, Exception] = {}
+        for places in groups.values():
+            try:
+                self._unpack_all(places, waiting)
+            except (NotUnpacked, NotNow):
+                failed |= self._unpack_until(places, waiting)
+        for at in waiting:
+            if at >= min(failed, default=len(self.entries)):
+                break
+            try:
+                verify_entry(self.entries[at])
+            except EntryDamaged as error:
+                failed[at] = error
+        if failed:
+            self._end_before(min(failed), failed[min(failed)], waiting[min(failed)].size)
+
+    def _unpack_until(self, places: list[int], waiting: dict[int, Compressed]) -> dict[int, Exception]:
+        """One by one, up to the first that cannot be: which, and why."""
+        for at in places:
+            try:
+                self._unpack_all([at], waiting)
+            except (NotUnpacked, NotNow) as error:
+                return {at: error}
+        return {}
+
+    def _end_before(self, at: int, failure: Exception, size: int) -> None:
+        bad = self.entries[at]
+        self.next_entry = bad.entry_id
+        del self.entries[at:]
+        if isinstance(failure, NotUnpacked):
+            raise damaged(bad, str(failure), size) from failure
+        raise failure
+
+    def _unpack_all(self, places: list[int], waiting: dict[int, Compressed]) -> None:
+        entries = self.entries
+        first = waiting[places[0]]
+        if self._unpacker is None:
+            raise NotNow(f"entry {self._ledger_id}:{entries[places[0]].entry_id} is compressed")
+        packed = [entries[at].body for at in places]
+        bodies = self._unpacker.unpack(first.tag, first.dictionary, packed, [waiting[at].size for at in places])
+        for at, body in zip(places, bodies, strict=True):
+            entries[at] = entries[at]._replace(body=body)

@@ -4,34 +4,34 @@ Every step is durable before the next, in an order that leaves something to remo
 repair: a volume is removed after no table speaks of it, a packed one is spoken of after it is whole.
 """
 
-import heapq
-import shutil
+import logging
 import threading
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import lmdb
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.engine import Checkpoint, Reclaimed
+from pulsarbox.plugins.compression.wire import CodecMissing
+from pulsarbox.storage import repacking
+from pulsarbox.storage.compressed_topics import CompressedTopic, by_owner, topics_of
+from pulsarbox.storage.engine import Checkpoint, Choice, Choose, Compressing, Reclaimed, Rows
 from pulsarbox.storage.format import PACKED
-from pulsarbox.storage.index import Stretch
-from pulsarbox.storage.journal import Run
 from pulsarbox.storage.meta import Content
-from pulsarbox.storage.packing import pack_batch
-from pulsarbox.storage.volume import Volume, disk_bytes, is_damage, make_environment, publish_environment
+from pulsarbox.storage.repacking import LEARN_FROM, DamagedSource, Packer
+from pulsarbox.storage.unpacking import Codecs
+from pulsarbox.storage.volume import disk_bytes, is_damage
 from pulsarbox.storage.volume_set import VolumeSet
+
+log = logging.getLogger(__name__)
 
 _REMOVED_AT_ONCE = 16
 _SOURCES_MAX = 32
-_PACK_BYTES = 48 << 20
-"""Live bytes of one step of packing: a checkpoint may have to wait for it."""
+_WORTH = 10
+"""For this part of what is alive in a volume it is packed so that it is compressed."""
 _SMALL_SHARE = 8
 """A volume of less than this part of a full one is small; so many of them are worth to be merged."""
 _ROLL_BYTES = 16 << 20
-_SLICE = 16 << 20
 
 
 class Policy(NamedTuple):
@@ -41,15 +41,29 @@ class Policy(NamedTuple):
     """Volumes of whose file less than this is alive."""
     bytes_per_second: int
     """0: as fast as it goes."""
+    learn_from: int = LEARN_FROM
 
 
 class Reclaimer:
     """The housekeeper's part of the engine; only one thread may call it."""
 
-    def __init__(self, volumes: VolumeSet, policy: Policy) -> None:
+    def __init__(self, volumes: VolumeSet, policy: Policy, codecs: Codecs, rows: Rows) -> None:
+        """``rows`` are those of the last checkpoint, by which it is chosen what is compressed."""
         self._volumes = volumes
         self._policy = policy
+        self._codecs = codecs
+        self._rows = rows
         self._closing = threading.Event()
+        self._packer = Packer(volumes, codecs, policy.bytes_per_second, policy.learn_from, self._closing)
+        self.compressed: tuple[CompressedTopic, ...] = ()
+        """What compressing has done for each topic; replaced as a whole."""
+        self._count_again = True
+        self._generation = 0
+        """Of the choices by which these were judged."""
+        self._judged: set[int] = set()
+        """Volumes in which there is nothing to be compressed."""
+        self._unusable: set[str] = set()
+        """Codecs that cannot be had; that is logged once."""
         self._mark = 0
         self._dropped: list[tuple[int, tuple[int, ...]]] = []
         """Dropped ledgers, and the newest volume that may hold entries of them."""
@@ -73,13 +87,14 @@ class Reclaimer:
         """A checkpoint was written."""
         self._mark = checkpoint.position
         if checkpoint.dropped:
+            self._count_again = bool(self.compressed)
             self._note_dropped(checkpoint.dropped)
 
     def stop(self) -> None:
         """Let a step that waits end."""
         self._closing.set()
 
-    def reclaim(self) -> Reclaimed | None:
+    def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """See Engine. Raises PersistenceError, lmdb.Error, OSError."""
         while self._leftovers:
             self._volumes.directory.remove(self._leftovers[-1])
@@ -96,11 +111,15 @@ class Reclaimer:
                 return done
         contents = self._contents()
         done = self._remove_dead(contents)
+        if done is None and (sources := self._to_pack(contents)):
+            done = self._pack_and_remove("packed", sources, contents, compressing)
+        if done is None and compressing is not None and (sources := self._to_compress(contents, compressing)):
+            done = self._pack_and_remove("compressed", sources, contents, compressing)
         if done is None:
-            sources = self._to_pack(contents)
-            done = self._pack(sources, contents) if sources else None
-        if done is None:
+            self._count_compressed()
             self._ask_for_a_roll()
+        elif done.what != "sealed":
+            self._count_again = True
         return done
 
     def _contents(self) -> dict[int, Content]:
@@ -165,28 +184,38 @@ class Reclaimer:
             self._volumes.directory.remove(number)
             self._leftovers.remove(number)
             self._volumes.step(step)
+        # Only now: who had begun to read one of them may have needed its dictionary.
+        with self._volumes.metas.using(0) as meta:
+            if meta.last_dictionary():
+                meta.drop_dictionaries()
 
     def _disk_bytes(self, numbers: Iterable[int]) -> int:
         return sum(disk_bytes(self._volumes.directory.volume(number)) for number in numbers)
+
+    def _able(self, contents: dict[int, Content]) -> list[int]:
+        """The volumes that may be packed, oldest first."""
+        return [
+            number
+            for number, content in sorted(contents.items(), key=lambda one: one[1].first_position)
+            if content.entries and content.last_position <= self._mark and number not in self._bad
+        ]
 
     def _to_pack(self, contents: dict[int, Content]) -> list[int]:
         """The volumes that become one, oldest first."""
         volume_size = self._volumes.sizes.volume
         share = self._policy.live_percent
-        able = [
-            number
-            for number, content in sorted(contents.items(), key=lambda one: one[1].first_position)
-            if content.entries and content.last_position <= self._mark and number not in self._bad
-        ]
+        able = self._able(contents)
         chosen = {number for number in able if contents[number].bytes * 100 < share * contents[number].size}
         chosen = {number for number in chosen if self._has_dead(number, contents[number].bytes)}
-        small = {number for number in able if contents[number].size < volume_size // _SMALL_SHARE}
+        # What one step makes is never small: else it would be merged again and again.
+        limit = min(volume_size // _SMALL_SHARE, repacking.STEP_BYTES // 2)
+        small = {number for number in able if contents[number].size < limit}
         if len(small) >= _SMALL_SHARE:
             chosen |= small
         sources: list[int] = []
         live = 0
         for number in able:
-            if number in chosen and live < min(volume_size, _PACK_BYTES) and len(sources) < _SOURCES_MAX:
+            if number in chosen and live < min(volume_size, repacking.STEP_BYTES) and len(sources) < _SOURCES_MAX:
                 sources.append(number)
                 live += contents[number].bytes
         return sources
@@ -205,91 +234,99 @@ class Reclaimer:
         written = self._written[number]
         return written is None or live * 4 <= written * 3
 
-    def _pack(self, sources: list[int], contents: dict[int, Content]) -> Reclaimed:
-        volumes = self._volumes
+    def _pack(self, sources: list[int], contents: dict[int, Content], compressing: Compressing | None) -> list[int]:
         number = self._next_packed
         self._next_packed += 1
-        path = volumes.directory.volume(number)
-        before = self._disk_bytes(sources)
-        new = make_environment(path, Volume.TABLES)
         try:
-            with ExitStack() as stack:
-                opened = {source: stack.enter_context(volumes.pool.using(source)) for source in sources}
-                stretches = self._stretches(opened)
-                live = sum(one.bytes for one in stretches)
-                target = Volume(new, volumes.sizes.map + 4 * live, volumes.sizes.flush_at)
-                stack.callback(target.close)
-                self._copy(opened, stretches, target)
-                target.flush_index()
-                target.note_written(live)
-                positions = target.first_position, target.last_position
-            volumes.step("packed copied")
-            publish_environment(new, path)
+            emptied = self._packer.pack(sources, number, contents, self._choices(compressing), compressing)
+        except DamagedSource as error:
+            self._bad.update([error.volume] if error.volume else sources)
+            raise
         except (lmdb.Error, OSError, PersistenceError) as error:
-            shutil.rmtree(new, ignore_errors=True)
             if is_damage(error):
                 self._bad.update(sources)
             raise
-        volumes.step("packed renamed")
-        content = Content(*positions, disk_bytes(path), sum(one.entries for one in stretches), live)
-        self._remap(stretches, sources, number, content)
-        volumes.step("remapped")
-        self._written[number] = live
-        self._remove(sources, "source removed")
-        return Reclaimed("packed", tuple(map(volumes.directory.name, sources)), before, disk_bytes(path))
+        self._written[number] = self._packer.moved
+        return [number, *emptied]
 
-    def _stretches(self, opened: dict[int, Volume]) -> list[Stretch]:
-        ledgers: set[int] = set()
-        for volume in opened.values():
-            ledgers.update(volume.ledger_ids())
+    def _pack_and_remove(
+        self, what: str, sources: list[int], contents: dict[int, Content], compressing: Compressing | None
+    ) -> Reclaimed:
+        volumes = self._volumes
+        before = self._disk_bytes(sources)
+        number, *emptied = self._pack(sources, contents, compressing)
+        self._remove(emptied, "source removed")
+        after = self._disk_bytes([number, *set(sources).difference(emptied)])
+        return Reclaimed(what, tuple(map(volumes.directory.name, sources)), before, after)
+
+    def _count_compressed(self) -> None:
+        if not self._count_again:
+            return
         with self._volumes.metas.using(0) as meta:
-            return meta.stretches_of(sorted(ledgers), frozenset(opened))
+            names = {tag: name for (tag, _), name in meta.needs().items()}
+            given = [(ledger, tag, number, usage) for (_, ledger, tag, number), usage in meta.usage().items()]
+            sizes = meta.dictionary_sizes()
+        self.compressed = topics_of(given, by_owner(self._rows.get), names, sizes)
+        self._count_again = False
 
-    def _copy(self, opened: dict[int, Volume], stretches: list[Stretch], target: Volume) -> None:
-        alive: dict[int, set[int]] = {source: set() for source in opened}
-        for one in stretches:
-            alive[one.volume].add(one.ledger_id)
-        entries = size = 0
-        part: list[tuple[int, bytes, dict[int, Run]]] = []
-        began = time.monotonic()
-        for position, source in heapq.merge(*[_positions(volume, source) for source, volume in opened.items()]):
-            try:
-                packed = pack_batch(opened[source].value(position), alive[source].__contains__)
-            except PersistenceError:
-                self._bad.add(source)
-                raise
-            if packed is None:
+    # What is to be compressed
+
+    def _choices(self, compressing: Compressing | None) -> Choose:
+        """What is wanted for a ledger."""
+        return _nothing if compressing is None else compressing.chooser(self._rows)
+
+    def _to_compress(self, contents: dict[int, Content], compressing: Compressing) -> list[int]:
+        """Volumes that are packed for that alone, oldest first: once for each codec that is wanted."""
+        if self._generation != compressing.generation:
+            self._generation = compressing.generation
+            self._judged.clear()
+            self._unusable.clear()
+        choose = self._choices(compressing)
+        sources: list[int] = []
+        live = 0
+        for number in self._able(contents):
+            if live >= repacking.STEP_BYTES or len(sources) >= _SOURCES_MAX:
+                break
+            if number in self._judged:
                 continue
-            part.append((position, *packed))
-            size += len(packed[0])
-            entries += sum([len(run.offsets) for run in packed[1].values()])
-            if size >= _SLICE:
-                target.append_packed(part)
-                self._hold_back(size, time.monotonic() - began)
-                part, size, began = [], 0, time.monotonic()
-        if part:
-            target.append_packed(part)
-        if entries != sum(one.entries for one in stretches):
-            self._bad.update(opened)
-            raise PersistenceError(f"{target.path}: {entries} entries are alive in its sources, the tables know others")
+            if self._is_worth_compressing(number, choose):
+                sources.append(number)
+                live += contents[number].bytes
+            else:
+                self._judged.add(number)
+        return sources
 
-    def _hold_back(self, size: int, seconds: float) -> None:
-        rate = self._policy.bytes_per_second
-        if rate and self._closing.wait(max(size / rate - seconds, 0)):
-            raise PersistenceError("the store is closed")
-
-    def _remap(self, stretches: list[Stretch], sources: list[int], number: int, content: Content) -> None:
-        metas = self._volumes.metas
+    def _is_worth_compressing(self, number: int, choose: Choose) -> bool:
+        """Whether a tenth of what is alive in a volume has never been tried with the codec that is wanted for it."""
         try:
-            with metas.using(0) as meta:
-                meta.remap(stretches, sources, number, content)
-        except (lmdb.Error, OSError):
-            metas.drop(0)
-            with metas.using(0) as meta:
-                known = number in meta.contents()
-            if not known:  # else it is durable, though LMDB could not know
-                self._volumes.directory.remove(number)
+            with self._volumes.pool.using(number) as volume:
+                ledgers = volume.ledger_ids()
+        except (lmdb.Error, OSError, PersistenceError) as error:
+            if not is_damage(error):
                 raise
+            self._bad.add(number)
+            return False
+        with self._volumes.metas.using(0) as meta:
+            stretches = meta.stretches_of(ledgers, frozenset((number,)))
+            tried = {(ledger_id, usage.tried) for (_, ledger_id, _, _), usage in meta.usage(number).items()}
+        untried = whole = 0
+        for one in stretches:
+            whole += one.bytes
+            tag = self._tag_of(choose(one.ledger_id))
+            if tag is not None and (one.ledger_id, tag) not in tried:
+                untried += one.bytes
+        return untried * _WORTH >= whole > 0
+
+    def _tag_of(self, choice: Choice | None) -> bytes | None:
+        """What a codec writes before what it has made; None where it cannot be had."""
+        if choice is None or choice.codec in self._unusable:
+            return None
+        try:
+            return self._codecs.named(choice.codec).rest_tag
+        except CodecMissing as error:
+            log.warning("nothing is compressed on the disk: %s", error)
+            self._unusable.add(choice.codec)
+            return None
 
     def _ask_for_a_roll(self) -> None:
         """Let the next batch begin a new volume where the newest holds mostly what is dead."""
@@ -312,6 +349,5 @@ class Reclaimer:
             volumes.roll_after = current
 
 
-def _positions(volume: Volume, source: int) -> Iterator[tuple[int, int]]:
-    for position in volume.positions():
-        yield position, source
+def _nothing(_: int) -> Choice | None:
+    return None

@@ -1,8 +1,8 @@
 """The records of the journal as values: packing them for a batch, unpacking them at recovery and on read."""
 
 import struct
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.checksum import crc32c
@@ -11,6 +11,8 @@ from pulsarbox.storage.format import (
     ACKED_RANGE,
     BATCH_ACKED_HEADER,
     BATCH_HEADER,
+    COMPRESSED_AS,
+    COMPRESSED_AT,
     DELETED,
     ENTRY_HEADER,
     FORGOTTEN,
@@ -18,6 +20,7 @@ from pulsarbox.storage.format import (
     IN_VIEW,
     MARK_DELETE_HEADER,
     META_HEADER,
+    MOVED,
     RECORD_PREFIX,
     REDELIVERED_HEADER,
     REDELIVERY,
@@ -69,6 +72,30 @@ class Entry(NamedTuple):
     def position(self) -> Position:
         """Where the entry stands."""
         return Position(self.ledger_id, self.entry_id)
+
+
+class Compressed(NamedTuple):
+    """How the bytes of an entry stand on the disk."""
+
+    tag: bytes
+    size: int
+    """What they have as they came."""
+    dictionary: int
+
+
+class Unpacker(Protocol):
+    """Gives back what packing has compressed; one thread uses it."""
+
+    def unpack(self, tag: bytes, dictionary: int, packed: Sequence[bytes], sizes: Sequence[int]) -> list[bytes]:
+        """What has so many bytes each. Raises NotUnpacked where one is something else, NotNow."""
+
+
+class NotNow(PersistenceError):
+    """What is stored cannot be given for a reason that lies elsewhere: nothing is wrong with it."""
+
+
+class NotUnpacked(Exception):
+    """Bytes on the disk are not what a codec has written, or not of the size that they should have."""
 
 
 class MarkDelete(NamedTuple):
@@ -202,12 +229,20 @@ def pack_acked_body(cursor_id: int, body: bytes, flags: int = 0) -> bytes:
     return ACKED_HEADER.pack(RecordKind.ACKED, flags, ACKED_HEADER.size, len(body), cursor_id) + body
 
 
-def pack_batch_acked(record: BatchAcked) -> bytes:
+def pack_moved(cursor_id: int, entry: Entry) -> bytes:
+    """The acknowledgement of an entry that goes to another topic with what else is in its batch, as a record."""
+    messages, size = entry.total_messages, entry.total_bytes
+    before = messages - entry.num_messages, size - len(entry.body)
+    at = entry.ledger_id, entry.entry_id, entry.entry_id
+    return pack_acked(Acked(cursor_id, (AckedRange(*at, before[0], messages, before[1], size),)), MOVED)
+
+
+def pack_batch_acked(record: BatchAcked, flags: int = 0) -> bytes:
     """The unacknowledged rest of a batch as a record."""
     body = record.ack_set.to_bytes((record.num_messages + 63) // 64 * 8, "big")
     header = BATCH_ACKED_HEADER.pack(
         RecordKind.BATCH_ACKED,
-        0,
+        flags,
         BATCH_ACKED_HEADER.size,
         len(body),
         record.cursor_id,
@@ -253,12 +288,24 @@ def pack_sequence(record: SequenceId) -> bytes:
     return header + more + name
 
 
-def unpack_entry(data: bytes | memoryview, offset: int, *, verify: bool = True) -> Entry:
+def unpack_entry(
+    data: bytes | memoryview, offset: int, *, verify: bool = True, unpacker: Unpacker | None = None
+) -> Entry:
     """The entry whose record starts at ``offset`` of a batch; its bytes are copied out.
 
-    Raises PersistenceError where no entry starts there, and with ``verify`` EntryDamaged where its bytes do not match
-    its checksum.
+    Raises PersistenceError where no entry starts there, or it is compressed and nobody can unpack it; EntryDamaged
+    where it cannot be unpacked, and with ``verify`` where its bytes do not match its checksum.
     """
+    entry, compressed = stored_entry(data, offset)
+    if compressed is not None:
+        entry = _unpacked(entry, compressed, unpacker)
+    if verify:
+        verify_entry(entry)
+    return entry
+
+
+def stored_entry(data: bytes | memoryview, offset: int) -> tuple[Entry, Compressed | None]:
+    """The same with its bytes as they stand there, and how they do; None for as they came. Nothing is verified."""
     fields = ENTRY_HEADER.unpack_from(data, offset)
     kind, flags, header_size, body_size = fields[:4]
     start = offset + header_size
@@ -268,11 +315,8 @@ def unpack_entry(data: bytes | memoryview, offset: int, *, verify: bool = True) 
             f"no entry at offset {offset} of the batch: kind {kind}, {len(body)} of {body_size} bytes"
         )
     (ledger_id, entry_id, messages, total_bytes, published, appended, deliver_at) = fields[4:11]
-    num_messages, key_hash, checksum = fields[13:16]
-    if verify and not _is_whole(flags, checksum, body):
-        counts = (num_messages, body_size, messages, total_bytes)
-        raise EntryDamaged(ledger_id, entry_id, entry_id, "its bytes do not match its checksum", body, counts)
-    return Entry(
+    num_messages, key_hash, checksum, codec = fields[13:]
+    entry = Entry(
         ledger_id,
         entry_id,
         flags,
@@ -286,6 +330,39 @@ def unpack_entry(data: bytes | memoryview, offset: int, *, verify: bool = True) 
         checksum,
         body,
     )
+    return entry, compressed_as(data, offset) if codec else None
+
+
+def compressed_as(data: bytes | memoryview, offset: int) -> Compressed | None:
+    """How the bytes of the entry stand whose record starts at ``offset``; None for as they came."""
+    codec = data[offset + COMPRESSED_AT : offset + _ENTRY_SIZE]
+    if not any(codec):
+        return None
+    if RECORD_PREFIX.unpack_from(data, offset)[2] < COMPRESSED_AT + COMPRESSED_AS.size:
+        raise PersistenceError(f"the header at offset {offset} of the batch does not say how large its entry is")
+    return Compressed(*COMPRESSED_AS.unpack_from(data, offset + COMPRESSED_AT))
+
+
+def _unpacked(entry: Entry, compressed: Compressed, unpacker: Unpacker | None) -> Entry:
+    if unpacker is None:
+        raise NotNow(f"entry {entry.ledger_id}:{entry.entry_id} is compressed ({compressed.tag!r})")
+    tag, size, dictionary = compressed
+    try:
+        return entry._replace(body=unpacker.unpack(tag, dictionary, [entry.body], [size])[0])
+    except NotUnpacked as error:
+        raise damaged(entry, str(error), size) from error
+
+
+def damaged(entry: Entry, reason: str, size: int | None = None) -> EntryDamaged:
+    """What is said of an entry that cannot be given; ``size`` where it is not that of its bytes."""
+    counts = (entry.num_messages, len(entry.body) if size is None else size, entry.total_messages, entry.total_bytes)
+    return EntryDamaged(entry.ledger_id, entry.entry_id, entry.entry_id, reason, entry.body, counts)
+
+
+def verify_entry(entry: Entry) -> None:
+    """Raise EntryDamaged where the bytes of an entry, as they came, do not match its checksum."""
+    if not _is_whole(entry.flags, entry.checksum, entry.body):
+        raise damaged(entry, "its bytes do not match its checksum")
 
 
 def _is_whole(flags: int, checksum: int, body: bytes) -> bool:

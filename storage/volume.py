@@ -167,6 +167,11 @@ class Volume:
             self._env.close()
             raise
 
+    @property
+    def environment(self) -> lmdb.Environment:
+        """The environment itself, for who looks at its numbers."""
+        return self._env
+
     def has_room(self, size: int) -> bool:
         """Whether a batch of ``size`` bytes fits into the map, beside what its index may need."""
         return self.size + size + min(INDEX_ROOM, self.map_size // 4) <= self.map_size
@@ -283,9 +288,14 @@ class Volume:
                 raise EnvironmentDamaged(f"{self.path}: batch {position}: {error}") from error
             yield position, value
 
-    def positions(self) -> Iterator[int]:
-        """The positions of the batches, sorted; no transaction is held between them."""
-        first = 0
+    def position_of(self, ledger_id: int, entry: int) -> int:
+        """Where the index of a sealed volume says that an entry is, 0 where it does not."""
+        with self._env.begin(buffers=True) as txn:
+            segments = self._find(txn, ledger_id, entry)
+        return segments[0].position if segments else 0
+
+    def positions(self, first: int = 0) -> Iterator[int]:
+        """The positions of the batches from ``first`` on, sorted; no transaction is held between them."""
         while True:
             with self._env.begin() as txn, txn.cursor(db=self._log) as cursor:
                 keys = list(islice(_keys_from(cursor, LOG_KEY.pack(first)), _KEYS_AT_ONCE))

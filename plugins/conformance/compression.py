@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pulsarbox.plugins.conformance.examples import noise, records, side_by_side
-from pulsarbox.plugins.contracts import Codec, Compression
+from pulsarbox.plugins.contracts import Codec, Compression, ManyAtOnce
 
 _BODIES: Final = (
     b"",
@@ -112,6 +112,28 @@ def _dictionary(plugin: Compression) -> Iterator[str]:
             return
 
 
+def _many(plugin: Compression) -> Iterator[str]:
+    """What many at once give is what each by itself does; and they lie no better."""
+    for codec, what in _codecs(plugin):
+        if not isinstance(codec, ManyAtOnce):
+            continue
+        packed = codec.compress_many(_BODIES)
+        if [codec.decompress(each, len(body)) for each, body in zip(packed, _BODIES, strict=True)] != list(_BODIES):
+            yield f"what it compresses many at once does not come back one by one{what}"
+            return
+        alone = [codec.compress(body) for body in _BODIES]
+        if codec.decompress_many(alone, [len(body) for body in _BODIES]) != list(_BODIES):
+            yield f"what it compresses one by one does not come back many at once{what}"
+            return
+        try:
+            found = codec.decompress_many(alone, [max(0, len(body) - 1) for body in _BODIES])
+        except Exception:
+            continue
+        if any(len(each) >= len(body) > 0 for each, body in zip(found, _BODIES, strict=True)):
+            yield f"told sizes that are too small, many at once make more{what}"
+            return
+
+
 def _codecs(plugin: Compression) -> Iterator[tuple[Codec, str]]:
     yield plugin.open(), ""
     trained = plugin.train(records(2_000), _DICTIONARY)
@@ -128,4 +150,5 @@ CHECKS: Final = {
     "repeatable": _repeats,
     "threads": _threads,
     "dictionary": _dictionary,
+    "many at once": _many,
 }

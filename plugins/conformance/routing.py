@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pulsarbox.plugins.conformance.examples import ODD_KEYS, PLAIN_KEYS, side_by_side
-from pulsarbox.plugins.contracts import Choose, Producing, Unrouted
+from pulsarbox.plugins.contracts import SLOTS, Choose, Producing, Unrouted
 from pulsarbox.plugins.hashing.murmur3 import Murmur3
 
 _PARTITIONS: Final = (1, 2, 3, 16, 1000)
+_SLOTS: Final = (1, 2, *range(100, SLOTS, 97), SLOTS - 1)
 _SHARE_MIN: Final = 0.1
 """Of what would be even; below that a partition is as good as left out."""
 
@@ -75,7 +76,12 @@ def _partition_repeats(plugin: Any) -> Iterator[str]:
 
 
 def digest(plugin: Any) -> str:
-    """Of all choices."""
+    """Of all choices; empty for a choice among the consumers that are ready, which is nobody else's."""
+    if hasattr(plugin, "divide"):
+        divided = Divided(plugin)
+        return sha256(repr([divided.owners() for _ in divided.stages()]).encode()).hexdigest()
+    if not hasattr(plugin, "open"):
+        return ""
     choose = opened(plugin)
     return sha256(b"".join(b"%d " % choose(message, 16) for message in _messages())).hexdigest()
 
@@ -108,6 +114,71 @@ def _consumer_choice(plugin: Any) -> Iterator[str]:
             return
 
 
+class Divided:
+    """A selector with consumers, as the box has it: told of each who comes and goes."""
+
+    def __init__(self, plugin: Any) -> None:
+        self.selector = plugin.divide()
+        self.here: list[Standing] = []
+
+    def come(self, number: int) -> None:
+        """One more."""
+        consumer = Standing(f"c{number % 5}", 1 + number, 0)
+        self.here.append(consumer)
+        self.selector.add(consumer)
+
+    def go(self, index: int) -> None:
+        """One less."""
+        self.selector.remove(self.here.pop(index))
+
+    def stages(self) -> Iterator[int]:
+        """Some come, some go: how many are here each time."""
+        for number in range(6):
+            self.come(number)
+            yield len(self.here)
+        for index in (0, 2, 3):
+            self.go(index)
+            yield len(self.here)
+        self.come(7)
+        yield len(self.here)
+
+    def owners(self) -> list[int]:
+        """Who has each of the slots that are looked at, by number; -1: none of those that are here."""
+        places = {id(each): place for place, each in enumerate(self.here)}
+        return [places.get(id(self.selector.select(slot)), -1) for slot in _SLOTS]
+
+
+def _division_range(plugin: Any) -> Iterator[str]:
+    divided = Divided(plugin)
+    for count in divided.stages():
+        owners = divided.owners()
+        if -1 in owners:
+            yield f"of {count} consumers slot {_SLOTS[owners.index(-1)]} has none"
+            return
+
+
+def _division_repeats(plugin: Any) -> Iterator[str]:
+    divided, other = Divided(plugin), Divided(type(plugin)())
+    for count, _ in zip(divided.stages(), other.stages(), strict=True):
+        owners = divided.owners()
+        if owners != divided.owners():
+            yield f"with {count} consumers it changes its mind, though none of them has come or gone"
+            return
+        if owners != other.owners():
+            yield f"two subscriptions with the same {count} consumers have their keys in different places"
+            return
+
+
+def _division_threads(plugin: Any) -> Iterator[str]:
+    def all_of_them() -> list[list[int]]:
+        divided = Divided(plugin)
+        return [divided.owners() for _ in divided.stages()]
+
+    one, two = side_by_side(all_of_them)
+    if one != two:
+        yield "subscriptions in two threads that are told the same have their keys in different places"
+
+
 _PARTITION_CHECKS: Final = {
     "range": _partition_range,
     "growth": _partition_growth,
@@ -117,10 +188,19 @@ _PARTITION_CHECKS: Final = {
 }
 
 
+_DIVISION_CHECKS: Final = {
+    "range": _division_range,
+    "repeatable": _division_repeats,
+    "threads": _division_threads,
+}
+
+
 def _of_form(name: str) -> Any:
     def check(plugin: Any) -> Iterator[str]:
         if hasattr(plugin, "open"):
             yield from _PARTITION_CHECKS[name](plugin)
+        if hasattr(plugin, "divide") and name in _DIVISION_CHECKS:
+            yield from _DIVISION_CHECKS[name](plugin)
 
     return check
 

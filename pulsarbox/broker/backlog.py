@@ -7,6 +7,8 @@ follows, follows at once. Size is that of all entries behind the slowest durable
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.finder import find_first
+from pulsarbox.broker.limits.hold_times import HoldTimes
+from pulsarbox.broker.limits.limiter import time_of
 from pulsarbox.broker.policies.backlog_quota import (
     BACKLOG_AGE,
     BACKLOG_SIZE,
@@ -41,7 +43,7 @@ class Backlog:
 
     __slots__ = (
         "_asking", "_evicting", "_held", "_topic", "_was_old", "age", "blocked", "evictions", "excludes", "full_at",
-        "not_due", "size",
+        "holds", "not_due", "size",
     )  # fmt: skip
 
     def __init__(self, topic: "PersistentTopic") -> None:
@@ -51,6 +53,8 @@ class Backlog:
         """The topic's total of bytes at which its size is to be looked at: not before is it anywhere near its limit."""
         self.blocked: Quota | None = None
         """The quota that keeps producers away."""
+        self.holds: HoldTimes | None = None
+        """How long producers were kept away, once they were."""
         self.evictions = 0
         """Of the quota by size, since the topic came into memory."""
         self._evicting = False
@@ -254,6 +258,7 @@ class Backlog:
         return self._was_old
 
     def _block(self, quota: Quota | None, now: Now) -> None:
+        self._note_hold(quota is not None, now)
         if quota != self.blocked:
             self._tell(quota, now)
         self.blocked = quota
@@ -270,6 +275,13 @@ class Backlog:
                 self._let_in(claim, now)
             except PulsarBoxError as error:
                 claim.refused(error, now)
+
+    def _note_hold(self, holds: bool, now: Now) -> None:
+        if holds:
+            self.holds = self.holds or HoldTimes()
+            self.holds.begin(time_of(now))
+        elif self.holds is not None:
+            self.holds.end(time_of(now))
 
     def _tell(self, quota: Quota | None, now: Now) -> None:
         """The quota that keeps producers away is this one now."""

@@ -41,7 +41,7 @@ class CommitTimes:
         self.seconds = 0.0
         self.by_commit = [0] * (len(FINE_MS) + 1)
         """Commits by what the disk took for them."""
-        self._by_entry = [0] * (len(FINE_MS) + 1)
+        self.by_entry = [0] * (len(FINE_MS) + 1)
         """Entries by how long the oldest entry of their commit has waited for its receipt: none waited longer."""
         self.waited_ms = 0.0
         """Of all entries together."""
@@ -64,7 +64,7 @@ class CommitTimes:
         self.by_commit[bisect_left(FINE_MS, disk_ms)] += 1
         if entries:
             latency_ms = disk_ms + waited * 1000
-            self._by_entry[bisect_left(FINE_MS, latency_ms)] += entries
+            self.by_entry[bisect_left(FINE_MS, latency_ms)] += entries
             self.waited_ms += latency_ms * entries
 
     def sample(self, appended: "dict[PersistentTopic, list[Entry]]", now: Now) -> None:
@@ -80,7 +80,7 @@ class CommitTimes:
                 break
 
     def _counters(self) -> tuple[int, ...]:
-        return (round(self.waited_ms * 1000), *self._by_entry)
+        return (round(self.waited_ms * 1000), *self.by_entry)
 
     def look(self, now: Now) -> None:
         """See Meter.look."""

@@ -27,12 +27,25 @@ class Pace:
         self._b = self._before_b = b
         self.first = self.second = 0.0
 
-    def look(self, at: float, a: int, b: int) -> bool:
-        """The counters have these values now. False where nothing has changed for a while."""
+    @property
+    def looked_at(self) -> float:
+        """When it was looked last, or up to a window before that."""
+        return self._at
+
+    @property
+    def speaks(self) -> bool:
+        """Whether enough time has passed for a rate."""
+        return self._at > self._before_at
+
+    def look(self, at: float, a: int, b: int, since: float | None = None) -> bool:
+        """The counters have these values now. False where nothing has changed for a while: then it need not be looked
+        again before something has, and ``since`` says up to when nothing had."""
         if a == self._a and b == self._b and a == self._before_a and b == self._before_b:
             self._at = self._before_at = at
             self.first = self.second = 0.0
             return False
+        if since is not None:
+            self._at = self._before_at = since
         if at - self._at >= WINDOW_SECONDS:
             self._before_at, self._before_a, self._before_b = self._at, self._a, self._b
             self._at, self._a, self._b = at, a, b

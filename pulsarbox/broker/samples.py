@@ -6,20 +6,22 @@ are looked at once more when they are made.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from pulsarbox.broker.series import Series, Waits
 from pulsarbox.broker.stored_samples import StoredSamples
 from pulsarbox.broker.topic_samples import TopicSample
+from pulsarbox.broker.totals import Totals
 from pulsarbox.clock import Now
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.commit_times import CommitTimes
     from pulsarbox.broker.topic import Topic
     from pulsarbox.broker.topics import Topics
     from pulsarbox.storage.recovery import Store
 
-WATCHED_A_SECOND: Final = 2500
+WATCHED_A_SECOND: Final = 1500
 """Things that are looked at a second while somebody is watching, at most; a thing is a topic or a subscription."""
 UNWATCHED_A_SECOND: Final = 1000
 WATCHED_SECONDS: Final = 15.0
@@ -28,49 +30,17 @@ PERIOD_SECONDS: Final = 1.0
 """How often a pass begins at most."""
 
 
-@dataclass(slots=True)
-class Totals:
-    """Of many topics together. Rates are a second."""
-
-    topics: int = 0
-    subscriptions: int = 0
-    producers: int = 0
-    consumers: int = 0
-    backlog: int = 0
-    unacked: int = 0
-    size: int = 0
-    publish_rate: float = 0.0
-    publish_bytes: float = 0.0
-    deliver_rate: float = 0.0
-    deliver_bytes: float = 0.0
-
-    def add(self, topic: TopicSample) -> None:
-        """One topic more."""
-        self.topics += 1
-        self.subscriptions += len(topic.subscriptions)
-        self.producers += topic.producers
-        self.backlog += topic.backlog
-        self.size += topic.size
-        self.publish_rate += topic.in_rate
-        self.publish_bytes += topic.bytes_in_rate
-        self.deliver_rate += topic.out_rate
-        for each in topic.subscriptions.values():
-            self.unacked += each.unacked
-            if each.subscription is not None:
-                self.consumers += len(each.subscription.consumers)
-
-
 class Samples:
     """All topics, as they were seen last."""
 
-    def __init__(self, topics: "Topics", store: "Store") -> None:
+    def __init__(self, topics: "Topics", store: "Store", times: "CommitTimes") -> None:
         self._all = topics
         self.stored = StoredSamples(topics, store)
         """Those that are not in memory."""
         self.topics: dict[Topic, TopicSample] = {}
         """Those that are."""
         self.totals = Totals()
-        """As of the last whole pass."""
+        """Of topics in memory; rates as of the last whole pass."""
         self.passes = 0
         """How many there were."""
         self.passed_at = Now(0.0, 0)
@@ -79,15 +49,27 @@ class Samples:
         """Those that have gone since the pass began."""
         self._pass: Iterator[None] | None = None
         self._watched_at = -WATCHED_SECONDS
-        self._passing = Totals()
+        self._rates = Totals()
+        """Of the pass that is under way."""
         self._passing_bytes = 0
         self._now = self.passed_at
+        self.series = Series(("publishRate", "deliverRate", "backlog", "p99"))
+        self._waits = Waits()
+        self._times = times
         topics.left = self._has_left
 
     def every(self) -> Iterator[TopicSample]:
         """All topics that are known, those that are not in memory too."""
         yield from list(self.topics.values())
         yield from list(self.stored.topics.values())
+
+    def tick(self, now: Now) -> None:
+        """A second has passed: keep what graphs are drawn of. ``step`` is to be called behind it."""
+        totals = self.totals
+        p99 = self._waits.quantile(self._times.by_entry, 0.99)
+        backlog = totals.backlog + self.stored.totals.backlog
+        self.series.add(totals.publish_rate, totals.deliver_rate, float(backlog), p99)
+        self.stored.tidy(now)
 
     def watch(self, now: Now) -> None:
         """Somebody is watching."""
@@ -115,7 +97,7 @@ class Samples:
             if not self.due(now):
                 return True
             self._pass = self._looks(list(self._all))
-            self._passing = Totals()
+            self._rates = Totals()
             self._passing_bytes = 0
             self._left.clear()
         self._now = now
@@ -128,12 +110,17 @@ class Samples:
         found: dict[Topic, TopicSample] = {}
         for topic in topics:
             sample = before.get(topic) or TopicSample(str(topic.name), topic.name.namespace, self._now.monotonic, topic)
-            self._passing_bytes += sample.look(self._now.monotonic)
-            self._passing.add(sample)
+            more = sample.look(self._now.monotonic)
+            if more is not None or sample.counted is None:
+                self._passing_bytes += more or 0
+                self._rates.add_rates(sample)
+                self.totals.count(sample)
             found[topic] = sample
             yield
         for topic in self._left:
-            found.pop(topic, None)
+            gone = found.pop(topic, None)
+            if gone is not None and gone.counted is not None:
+                self.totals.uncount(gone)
         for topic, sample in found.items():
             if topic not in before:
                 self.stored.came(sample.name)
@@ -141,15 +128,19 @@ class Samples:
 
     def _end(self, found: "dict[Topic, TopicSample]") -> None:
         seconds = self._now.monotonic - self.passed_at.monotonic
-        if self.passes and seconds > 0:
-            self._passing.deliver_bytes = self._passing_bytes / seconds
-        self.topics, self.totals = found, self._passing
+        totals, rates = self.totals, self._rates
+        totals.publish_rate, totals.publish_bytes = rates.publish_rate, rates.publish_bytes
+        totals.deliver_rate = rates.deliver_rate
+        totals.deliver_bytes = self._passing_bytes / seconds if self.passes and seconds > 0 else 0.0
+        self.topics = found
         self.passes += 1
         self.passed_at = self._now
         self._pass = None
 
     def _has_left(self, topic: "Topic") -> None:
         """A topic is not in memory any more."""
-        self.topics.pop(topic, None)
+        gone = self.topics.pop(topic, None)
+        if gone is not None and gone.counted is not None:
+            self.totals.uncount(gone)
         self._left.add(topic)
         self.stored.changed(str(topic.name))

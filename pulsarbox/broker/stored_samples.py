@@ -7,8 +7,8 @@ A topic that nobody uses does not change, so its rows are read once. They are re
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.keeping import for_dead_letters
-from pulsarbox.broker.topic_samples import Letters, SubscriptionSample, TopicSample
-from pulsarbox.broker.unacked import expiring
+from pulsarbox.broker.topic_samples import SubscriptionSample, TopicSample, letters_of
+from pulsarbox.broker.totals import Totals
 from pulsarbox.clock import Now
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import topic_key
@@ -32,6 +32,8 @@ class StoredSamples:
         self._store = store
         self.topics: dict[str, TopicSample] = {}
         """By name."""
+        self.totals = Totals()
+        """Of all of them."""
         self._active = False
         self._after: str | None = None
         """The last key that was looked at; None: all were."""
@@ -62,6 +64,7 @@ class StoredSamples:
         if self._active and now.monotonic - self._used_at > KEPT_SECONDS:
             self._active = False
             self.topics.clear()
+            self.totals = Totals()
             self._names.clear()
             self._after = None
 
@@ -86,23 +89,28 @@ class StoredSamples:
         return self._names.pop() if self._names else None
 
     def _look_at(self, name: str) -> None:
-        self.topics.pop(name, None)
+        self.came(name)
+        if self._topics.in_memory(name):
+            return
         parsed = parse_topic(name)
         row = self._store.catalog.get(topic_key(name))
-        if row is None or self._topics.loaded(parsed) is not None:
+        if row is None:
             return
         was_there = row["id"] in self._store.topics
         stored = self._store.topic(name)
         assert stored is not None
         found = self.topics[name] = _sample_of(stored, name, parsed.namespace)
         if for_dead_letters(parsed, row):
-            found.letters = letters_of(stored)
+            found.stored_letters = letters_of(stored)
+        self.totals.count(found)
         if not was_there:
             self._store.forget(stored)  # it was looked at and is what it was: there is nothing to be written
 
     def came(self, name: str) -> None:
-        """A topic is in memory now."""
-        self.topics.pop(name, None)
+        """A topic is in memory now, or is no more."""
+        gone = self.topics.pop(name, None)
+        if gone is not None:
+            self.totals.uncount(gone)
 
 
 def _sample_of(stored: "StoredTopic", name: str, namespace: str) -> TopicSample:
@@ -113,12 +121,3 @@ def _sample_of(stored: "StoredTopic", name: str, namespace: str) -> TopicSample:
         found.backlog += sample.backlog
     found.size = stored.ledger.size
     return found
-
-
-def letters_of(stored: "StoredTopic") -> Letters:
-    """What a topic for dead letters holds."""
-    ledger = stored.ledger
-    first = next(iter(ledger.ledgers.values()), None)
-    messages = ledger.confirmed_messages - (first.messages_before if first is not None else 0)
-    kept = any(True for _ in expiring(stored))
-    return Letters(messages, first.created if messages and first else 0, ledger.last_publish_time, kept)

@@ -3,13 +3,18 @@
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.pace import Pace, Trend
+from pulsarbox.broker.unacked import expiring
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pulsarbox.broker.any_subscription import AnySubscription
     from pulsarbox.broker.topic import Topic
     from pulsarbox.storage.cursor import ManagedCursor
     from pulsarbox.storage.ledger import ManagedLedger
+    from pulsarbox.storage.recovery import StoredTopic
 
+REFRESHED_MAX: Final = 20
 MANY_YEARS: Final = 3e9
 """Seconds; a backlog that takes longer will not be gone."""
 
@@ -30,8 +35,8 @@ class SubscriptionSample:
     """One subscription, as it was seen last. Without ``subscription``: of a topic that is not in memory."""
 
     __slots__ = (
-        "_pace", "_trend", "backlog", "bytes_out", "cursor", "name", "oldest", "oldest_at", "subscription", "topic",
-        "unacked",
+        "_pace", "_rests", "_trend", "backlog", "bytes_out", "cursor", "looking", "name", "oldest",
+        "subscription", "topic", "unacked",
     )  # fmt: skip
 
     def __init__(
@@ -53,31 +58,43 @@ class SubscriptionSample:
         """Messages, as ``unacked``."""
         self.unacked = 0
         out, self.bytes_out = (0, 0) if subscription is None else sent(subscription)
-        self.oldest: tuple[tuple[int, int], int] | None = None
-        """The place of its oldest unacknowledged entry and when that was published (ms since 1970), as far as known."""
-        self.oldest_at = -1.0
-        """When it was asked for last."""
+        self.oldest: tuple[tuple[int, int], int | None] | None = None
+        """Of the oldest unacknowledged entry that was looked for last: its place, and from when on it gets old (ms
+        since 1970; None where it cannot be read). See ``ages``."""
+        self.looking = False
+        """It is being read."""
         self._pace = Pace(at, out, self.backlog)
+        self._rests = False
+        """Nothing has changed for a while."""
         self._trend = Trend(at, self.backlog)
 
-    def look(self, at: float) -> int:
-        """See what it does now; the bytes that it was sent since the last look."""
+    def look(self, at: float, since: float) -> int | None:
+        """See what it does now; the bytes that it was sent since the last look, at ``since``. None where it rests: then
+        next to nothing was touched, for most do most of the time."""
         subscription = self.subscription
         if subscription is None:
-            return 0
+            return None
         out, size = subscription.gone
         unacked = 0
         for consumer in subscription.consumers:
             out += consumer.messages_out
             size += consumer.bytes_out
             unacked += consumer.unacked
-        backlog = 0 if self.cursor is None else self.cursor.backlog_messages
+        cursor = self.cursor
+        backlog = 0 if cursor is None else cursor.backlog_messages
+        if self._rests and backlog == self.backlog and size == self.bytes_out and unacked == self.unacked:
+            return None
         self.backlog = backlog
         self.unacked = unacked
         more, self.bytes_out = size - self.bytes_out, size
-        self._pace.look(at, out, backlog)
+        self._rests = not self._pace.look(at, out, backlog, since if self._rests else None)
         self._trend.look(at, backlog)
         return more
+
+    @property
+    def consumers(self) -> int:
+        """How many are connected."""
+        return len(self.subscription.consumers) if self.subscription is not None else 0
 
     @property
     def out_rate(self) -> float:
@@ -126,8 +143,8 @@ class TopicSample:
     """One topic, as it was seen last. Without ``topic``: one that is not in memory."""
 
     __slots__ = (
-        "_ledger", "_ledgers", "_pace", "_published", "_trend", "backlog", "letters", "name", "namespace", "out_rate",
-        "producers", "size", "subscriptions", "topic",
+        "_ledger", "_ledgers", "_looked_at", "_pace", "_published", "_rests", "_trend", "backlog", "counted", "name",
+        "namespace", "out_rate", "size", "stored_letters", "subscriptions", "topic", "unclaimed",
     )  # fmt: skip
 
     def __init__(self, name: str, namespace: str, at: float, topic: "Topic | None" = None) -> None:
@@ -137,18 +154,23 @@ class TopicSample:
         self._ledger: ManagedLedger | None = getattr(topic, "ledger", None)
         self._ledgers = 0
         self.subscriptions: dict[str, SubscriptionSample] = {}
-        self.letters: Letters | None = None
+        self.stored_letters: Letters | None = None
         """Of one that is not in memory and is for dead letters."""
         self.backlog = 0
         """Messages, of all subscriptions."""
         self.size = 0
         """Bytes that are stored."""
-        self.producers = 0
         self.out_rate = 0.0
         """Messages that all its subscriptions were sent, a second."""
         self._published = (0, 0) if topic is None else self._counters(topic)
         self._pace = Pace(at, *self._published)
         self._trend = Trend(at, 0.0)
+        self._rests = False
+        self.unclaimed: int | None = None
+        """Bytes that its subscriptions were sent, as looks between passes have seen; None where these saw nothing."""
+        self._looked_at = at
+        self.counted: tuple[int, ...] | None = None
+        """What of it is in the totals of all."""
 
     def _counters(self, topic: "Topic") -> tuple[int, int]:
         ledger = self._ledger
@@ -160,44 +182,95 @@ class TopicSample:
             size += producer.bytes_in
         return messages, size
 
-    def look(self, at: float) -> int:
-        """See what it does now, and its subscriptions; the bytes that these were sent since the last look."""
+    def look(self, at: float) -> int | None:
+        """See what it does now, and its subscriptions; the bytes that these were sent since the last look of a pass.
+        None where nothing has changed for a while."""
+        more, unclaimed = self._look(at), self.unclaimed
+        self.unclaimed = None
+        return more if unclaimed is None else unclaimed + (more or 0)
+
+    def refresh(self, at: float) -> None:
+        """See what it does now, in between: somebody looks at its row. Many subscriptions are left to the passes."""
+        if len(self.subscriptions) <= REFRESHED_MAX:
+            self._claim(self._look(at))
+
+    def refresh_one(self, subscription: SubscriptionSample, at: float) -> None:
+        """The same of one of its subscriptions."""
+        self._claim(subscription.look(at, self._looked_at))
+
+    def _claim(self, more: int | None) -> None:
+        """Something has changed, which the next pass does not see any more: it is told."""
+        if more is not None:
+            self.unclaimed = more + (self.unclaimed or 0)
+
+    def _look(self, at: float) -> int | None:
         topic = self.topic
         if topic is None:
-            return 0
-        published = self._counters(topic)
-        pace = self._pace
-        pace.look(at, *published)
-        self._trend.look(at, pace.first)
-        ledger = self._ledger
+            return None
+        since, self._looked_at = self._looked_at, at
+        published, ledger = self._counters(topic), self._ledger
+        rests = self._rests and published == self._published
+        if not rests:
+            self._rests = not self._pace.look(at, *published, since if self._rests else None)
+            self._trend.look(at, self._pace.first)
         if ledger is not None and (published != self._published or len(ledger.ledgers) != self._ledgers):
+            rests = False
             self._ledgers = len(ledger.ledgers)
             self.size = ledger.size
         self._published = published
-        self.producers = len(topic.producers)
-        return self._look_at_subscriptions(topic, at)
+        more = self._look_at_subscriptions(topic, at, since)
+        return None if rests and more is None else more or 0
 
-    def _look_at_subscriptions(self, topic: "Topic", at: float) -> int:
+    def _look_at_subscriptions(self, topic: "Topic", at: float, since: float) -> int | None:
         mine = self.subscriptions
-        backlog = more = count = 0
-        out = 0.0
-        for subscription in topic.all_subscriptions():
-            count += 1
-            sample = mine.get(subscription.name)
-            if sample is None or sample.subscription is not subscription:
-                cursor = getattr(subscription, "cursor", None)
-                sample = SubscriptionSample(self, subscription.name, at, subscription=subscription, cursor=cursor)
-                mine[subscription.name] = sample
-            more += sample.look(at)
-            backlog += sample.backlog
-            out += sample.out_rate
-        if count != len(mine):
-            there = {each.name for each in topic.all_subscriptions()}
+        there: Mapping[str, AnySubscription] = topic.subscriptions  # type: ignore[attr-defined]  # of both kinds
+        more: int | None = None
+        if len(mine) != len(there):
             for name in [name for name in mine if name not in there]:
                 del mine[name]
-        self.backlog = backlog
-        self.out_rate = out
+            more = 0
+        for name, subscription in there.items():
+            sample = mine.get(name)
+            if sample is None or sample.subscription is not subscription:
+                cursor = getattr(subscription, "cursor", None)
+                sample = SubscriptionSample(self, name, at, subscription=subscription, cursor=cursor)
+                mine[name] = sample
+            size = sample.look(at, since)
+            if size is not None:
+                more = size if more is None else more + size
+        if more is not None:
+            self.backlog = sum([each.backlog for each in mine.values()])
+            self.out_rate = sum([each.out_rate for each in mine.values()])
         return more
+
+    def counts(self) -> tuple[int, ...]:
+        """What it adds to the totals, by ``totals.COUNTS``."""
+        letters = self.letters
+        mine = self.subscriptions.values()
+        return (
+            1, len(mine), self.backlog, sum([each.unacked for each in mine]), self.size,
+            letters.messages if letters is not None else 0,
+        )  # fmt: skip
+
+    @property
+    def producers(self) -> int:
+        """How many are connected, as ``consumers``."""
+        return len(self.topic.producers) if self.topic is not None else 0
+
+    @property
+    def consumers(self) -> int:
+        """Of all its subscriptions."""
+        topic = self.topic
+        return 0 if topic is None else sum([len(each.consumers) for each in topic.all_subscriptions()])
+
+    @property
+    def letters(self) -> Letters | None:
+        """What it holds where it is for dead letters, None where it is not."""
+        topic = self.topic
+        if topic is None:
+            return self.stored_letters
+        stored = getattr(topic, "stored", None)
+        return letters_of(stored) if stored is not None and topic.for_dead_letters else None  # type: ignore[attr-defined]
 
     @property
     def in_rate(self) -> float:
@@ -213,3 +286,12 @@ class TopicSample:
     def trend(self) -> list[float]:
         """Messages published a second, of the last minute or more."""
         return self._trend.values()
+
+
+def letters_of(stored: "StoredTopic") -> Letters:
+    """What a topic for dead letters holds."""
+    ledger = stored.ledger
+    first = next(iter(ledger.ledgers.values()), None)
+    messages = ledger.confirmed_messages - (first.messages_before if first is not None else 0)
+    kept = any(True for _ in expiring(stored))
+    return Letters(messages, first.created if messages and first else 0, ledger.last_publish_time, kept)

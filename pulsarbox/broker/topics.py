@@ -80,6 +80,10 @@ class Topics:
         """The topic if it is in memory."""
         return self._topics.get(str(name))
 
+    def in_memory(self, name: str) -> bool:
+        """Whether the topic of that full name is."""
+        return name in self._topics
+
     def exists(self, name: TopicName) -> bool:
         """Whether there is such a topic."""
         return str(name) in self._topics or (name.persistent and topic_key(str(name)) in self._core.catalog)

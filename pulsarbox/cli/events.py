@@ -49,7 +49,8 @@ def events(
 
     The box keeps the newest over restarts (eventsMaxMbytes). Of many alike, the first is an event and the others are a
     number ten seconds later. Fields: sequence, time (ms since 1970, by the clock of the box), severity (info, warning,
-    error), kind, subject, text, count, fields. --follow goes on when the box is back after a restart. Superusers only.
+    error), kind, subject, text, count, fields. --follow goes on when the box is back after a restart. For superusers
+    and viewerRoles.
 
     \b
     Exit codes:

@@ -1,4 +1,4 @@
-"""The rows of the settings table that are about plugins."""
+"""The settings of plugins: where they are, and what goes by which of them."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from pulsarbox.config.setting import setting
 
 @dataclass(frozen=True)
 class PluginSettings:
-    """See ``settings.Settings``, of which these are a part."""
+    """Those of ``Settings`` that stand in the table [plugins]."""
 
     keySharedHashing: str = setting(
         "murmur3",

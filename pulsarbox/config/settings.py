@@ -15,6 +15,7 @@ from pulsarbox.config.authorization_settings import AuthorizationSettings
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.keep_settings import KeepSettings
 from pulsarbox.config.logging_settings import LoggingSettings
+from pulsarbox.config.managed_ledger_settings import ManagedLedgerSettings
 from pulsarbox.config.plugin_settings import PluginSettings
 from pulsarbox.config.policy_settings import PolicySettings
 from pulsarbox.config.recording_settings import RecordingSettings
@@ -44,6 +45,7 @@ class Settings(
     TransactionSettings,
     PluginSettings,
     LoggingSettings,
+    ManagedLedgerSettings,
     RecordingSettings,
 ):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
@@ -413,37 +415,6 @@ class Settings(
         minimum=1,
     )
 
-    # ---------------------------------------------------------------------------------------------- managedLedger
-    managedLedgerMaxEntriesPerLedger: int = setting(
-        50_000,
-        "A ledger is closed and the next one begun at this number of entries.",
-        table="managedLedger",
-        minimum=1,
-    )
-    managedLedgerMaxSizePerLedgerMbytes: int = setting(
-        2048,
-        "The same at this size.",
-        table="managedLedger",
-        unit="MiB",
-        minimum=1,
-    )
-    managedLedgerMaxLedgerRolloverTimeMinutes: int = setting(
-        240,
-        "The same at this age. Only closed ledgers are trimmed and offloaded.",
-        table="managedLedger",
-        unit="minutes",
-        minimum=1,
-    )
-    managedLedgerCacheSizeMB: int = setting(
-        64,
-        "Memory for the recent entries of all topics, from which consumers that keep up are served. Pulsar takes a "
-        "fifth of the JVM's direct memory.",
-        table="managedLedger",
-        unit="MiB",
-        minimum=1,
-        dynamic=True,
-    )
-
     # ---------------------------------------------------------------------------------------------------- journal
     journalVolumeSizeMbytes: int = setting(
         256,
@@ -492,6 +463,24 @@ class Settings(
         table="journal",
         unit="MiB a second",
         minimum=0,
+    )
+    compressionAtRest: str = setting(
+        "none",
+        "Own setting. With which codec entries are compressed on the disk: none, zstd, lz4, zlib, snappy, or the name "
+        "of a compression plugin. That happens in the background, when volumes are sealed or packed; what is "
+        "compressed stays so. A policy of the namespace or topic wins over it.",
+        table="journal",
+        minimum=1,
+        dynamic=True,
+    )
+    compressionAtRestCpuPercent: int = setting(
+        25,
+        "Own setting. How much of one core compressing on the disk takes, on average; 100 for as much as there is.",
+        table="journal",
+        unit="percent",
+        minimum=1,
+        maximum=100,
+        dynamic=True,
     )
     journalPageCacheMbytes: int = setting(
         256,

@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Iterator
 
-from pulsarbox.storage.engine import Checkpoint, ReadRequest, Reclaimed, Recovery, Rows
+from pulsarbox.plugins.compression.rest import RestCodecs
+from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Rows
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 from pulsarbox.storage.record import Entry
@@ -36,6 +37,11 @@ class SharedMemoryEngine:
         self._engine = MemoryEngine(disk)
         self._lock = threading.Lock()
 
+    @property
+    def codecs(self) -> RestCodecs:
+        """See Engine."""
+        return self._engine.codecs
+
     def recover(self) -> Recovery:
         """See Engine. The daemon's starts empty."""
         recovery = self._engine.recover()
@@ -51,12 +57,12 @@ class SharedMemoryEngine:
         with self._lock:
             self._engine.checkpoint(checkpoint)
 
-    def reclaim(self) -> Reclaimed | None:
+    def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """See Engine. Many of the memory engine's steps, which are a batch each, are one here."""
         steps: list[Reclaimed] = []
         while len(steps) < _STEPS_AT_ONCE:
             with self._lock:
-                step = self._engine.reclaim()
+                step = self._engine.reclaim(compressing)
             if step is None:
                 break
             steps.append(step)

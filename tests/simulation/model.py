@@ -170,6 +170,11 @@ class Model:
         for offset, record in unpack_batch(value):
             if self.tables.takes(record):
                 continue
+            if self.letters.rises(record):
+                continue
+            back = self.letters.back(record, value[offset + 1])
+            if back is not None:
+                self._put_back(*back)
             letter = self.letters.read(record, value[offset + 1])
             if letter is not None:
                 self._moved(letter)
@@ -188,6 +193,16 @@ class Model:
                     checker.written(record)
                 if record.key.startswith(b"ledger/") and record.value is None:
                     self._gone(int(record.key.rpartition(b"/")[2], 16))
+
+    def _put_back(self, cursor_id: int, position: Position, left: int) -> None:
+        """What a job has acknowledged is durable."""
+        sub = next((each for each in self.subs() if each.cursor.cursor_id == cursor_id), None)
+        entry = None if sub is None else sub.topic.entries.get(position)
+        if sub is not None and entry is not None:
+            sub.set(entry, left)
+            if not left:
+                sub.acked(position)
+                sub.sure[position] = entry.all_bits
 
     def _moved(self, letter: Letter) -> None:
         """A dead letter and its acknowledgement are durable."""

@@ -195,7 +195,7 @@ def each_topic_has_the_groups_rate_for_itself(patch: pytest.MonkeyPatch) -> None
         row = self._catalog.get(f"resourcegroup/{name}")
         if row is None:
             return None
-        made = Group(name, self.timers)
+        made = Group(name, self.limiter)
         self._set(made, row, now)
         return made
 

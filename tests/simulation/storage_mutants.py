@@ -10,9 +10,10 @@ from pulsarbox.broker import ledgers
 from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.storage import memory_engine, packing
+from pulsarbox.storage import memory_engine, packing, pressing
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.memory_engine import MemoryEngine
+from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.recovery import Store
 from tests.simulation.mutants import mutant
 
@@ -102,16 +103,14 @@ def dropped_ledgers_are_not_told_to_the_engine(patch: pytest.MonkeyPatch) -> Non
 
 @mutant("liveness", "nothing-lost", "no-exception", "order")
 def packing_drops_what_is_alive(patch: pytest.MonkeyPatch) -> None:
-    original = packing.pack_batch
+    original = packing.take_apart
 
-    def pack_batch(value: Any, alive: Any) -> Any:
-        packed = original(value, alive)
-        if packed is None or len(packed[1]) < 2:
-            return packed
-        lost = min(packed[1])
-        return original(value, lambda ledger_id: ledger_id != lost and alive(ledger_id))
+    def take_apart(value: Any, alive: Any) -> Any:
+        entries = original(value, alive)
+        ledgers = {live.ledger_id for live in entries}
+        return [live for live in entries if len(ledgers) < 2 or live.ledger_id != min(ledgers)]
 
-    patch.setattr(memory_engine, "pack_batch", pack_batch)
+    patch.setattr(memory_engine, "take_apart", take_apart)
 
 
 @mutant("no-exception", "recovered")
@@ -126,6 +125,21 @@ def batches_that_no_checkpoint_covers_are_removed(patch: pytest.MonkeyPatch) -> 
             self.disk.mark = mark
 
     patch.setattr(MemoryEngine, "reclaim", reclaim)
+
+
+@mutant("liveness", "nothing-lost", "no-exception", "order", "backlog", seeds=(25, 26))
+def a_compressed_entry_says_that_it_is_shorter(patch: pytest.MonkeyPatch) -> None:
+    original = pressing._put
+
+    def put(live: Any, body: bytes, compressed: Any) -> None:
+        original(live, body, compressed._replace(size=compressed.size - 1))
+
+    patch.setattr(pressing, "_put", put)
+
+
+@mutant("liveness", "nothing-lost", "no-exception", "order", "backlog", seeds=(25, 26))
+def compressed_entries_are_given_as_they_stand(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Answer, "_unpack", lambda self: self._compressed.clear())
 
 
 @mutant("recovered", "redelivery-counts")

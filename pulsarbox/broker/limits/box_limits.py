@@ -27,9 +27,10 @@ class Group:
 
     __slots__ = ("dispatch", "publish")
 
-    def __init__(self, name: str, timers: Timers) -> None:
-        self.dispatch = Limiter(Scope.GROUP, name, timers)
-        self.publish = Limiter(Scope.GROUP, name, timers)
+    def __init__(self, name: str, limiter: Callable[[Scope, str], Limiter]) -> None:
+        """``limiter`` makes one."""
+        self.dispatch = limiter(Scope.GROUP, name)
+        self.publish = limiter(Scope.GROUP, name)
 
 
 class BoxLimits:
@@ -39,16 +40,22 @@ class BoxLimits:
         self, settings: Settings, catalog: Catalog, timers: Timers, put: Callable[[str, Row | None], None]
     ) -> None:
         """``put`` writes a row, durable with the open batch."""
-        self.timers = timers
+        self._timers = timers
+        self.holding: set[Limiter] = set()
+        """All limiters of the box that hold something back right now."""
         self._catalog = catalog
         self._put = put
         self.rules = Rules(settings)
         self.max_held_bytes = settings.maxThrottledPublishMbytesPerConnection << 20
-        self.dispatch = Limiter(Scope.BROKER, "", timers)
-        self.publish = Limiter(Scope.BROKER, "", timers)
+        self.dispatch = self.limiter(Scope.BROKER, "")
+        self.publish = self.limiter(Scope.BROKER, "")
         self._groups: dict[str, Group] = {}
         """Those that topics in memory have asked for."""
         self.take(settings, BEGINNING)
+
+    def limiter(self, scope: Scope, name: str) -> Limiter:
+        """A limiter of this box, without a limit yet."""
+        return Limiter(scope, name, self._timers, self.holding)
 
     def take(self, settings: Settings, now: Now) -> None:
         """Go by these settings from now on. Topics are to be told afterwards."""
@@ -66,9 +73,14 @@ class BoxLimits:
             return None
         group = self._groups.get(name)
         if group is None:
-            group = self._groups[name] = Group(name, self.timers)
+            group = self._groups[name] = Group(name, self.limiter)
             self._set(group, row, now)
         return group
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        """The resource groups that topics in memory have asked for."""
+        return self._groups
 
     def put_group(self, name: str, row: dict[str, Any] | None, now: Now) -> None:
         """Write a group, durable with the open batch; None where it is deleted. Topics are to be told afterwards."""

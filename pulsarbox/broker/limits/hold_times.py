@@ -4,6 +4,8 @@ from collections import deque
 from typing import Final
 
 WINDOW_MS: Final = 60_000
+SPANS_MAX: Final = 120
+"""Spans that are known apart: a limit of a second, which most are, has one of them a second at most."""
 
 
 class HoldTimes:
@@ -33,6 +35,8 @@ class HoldTimes:
             self._since = self._spans.pop()[0]
         if at > self._since:
             self._spans.append((self._since, at))
+            if len(self._spans) > SPANS_MAX:
+                self._join()
         self._since = None
         self._forget(at)
 
@@ -41,6 +45,11 @@ class HoldTimes:
         self._forget(at)
         spans = [*self._spans, (self._since, at)] if self._since is not None else self._spans
         return sum(max(0, end - max(start, at - WINDOW_MS)) for start, end in spans)
+
+    def _join(self) -> None:
+        """Make one of the two oldest: as long as both, where the later one was."""
+        first, second = self._spans.popleft(), self._spans.popleft()
+        self._spans.appendleft((second[0] - (first[1] - first[0]), second[1]))
 
     def _forget(self, at: int) -> None:
         while self._spans and self._spans[0][1] <= at - WINDOW_MS:

@@ -11,9 +11,12 @@ from typing import Final, Protocol
 
 from pulsarbox.broker.limits.hold_times import HoldTimes
 from pulsarbox.broker.limits.step import Limit, More, Step
+from pulsarbox.broker.pace import Pace
 from pulsarbox.broker.timers import Timer, Timers
 from pulsarbox.clock import Now
 
+FORGOTTEN_SECONDS: Final = 10.0
+"""A look at what was used that is older says nothing of what is used now."""
 EARLY_SECONDS: Final = 0.0005
 """A deadline that is computed with floats would ring so much too early."""
 
@@ -46,10 +49,13 @@ class Limiter:
     """One limit of one scope. ``step`` is None while there is none: then nothing is held back."""
 
     __slots__ = (
-        "_on_monotonic", "_on_wall", "_timers", "_waiting", "holds", "level", "name", "scope", "step",
+        "_holding", "_on_monotonic", "_on_wall", "_pace", "_timers", "_waiting", "holds", "level", "name", "scope",
+        "step",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, name: str, timers: Timers) -> None:
+    def __init__(self, scope: Scope, name: str, timers: Timers, holding: "set[Limiter] | None" = None) -> None:
+        """``holding``: where it is to be found while it holds something back."""
+        self._holding: set[Limiter] = set() if holding is None else holding
         self.scope = scope
         self.name = name
         """Of what it limits."""
@@ -61,6 +67,7 @@ class Limiter:
         self._waiting: OrderedDict[Waiter, None] = OrderedDict()
         self._on_wall: Timer | None = None
         self._on_monotonic: Timer | None = None
+        self._pace: Pace | None = None
 
     def set(self, limit: Limit | None, level: str, now: Now, more: More | None = None) -> None:
         """The limit from now on, None for none, and who has set it. The same as before changes nothing.
@@ -104,6 +111,23 @@ class Limiter:
         if self.step is not None:
             self.step.take(messages, size)
 
+    def used(self, now: Now) -> tuple[float, float]:
+        """Messages and bytes a second that went of late; of this period alone where nobody has asked of late."""
+        step = self.step
+        if step is None:
+            return 0.0, 0.0
+        pace = self._pace
+        if pace is not None and now.monotonic - pace.looked_at < FORGOTTEN_SECONDS:
+            pace.look(now.monotonic, step.taken_messages, step.taken_bytes)
+            if pace.speaks:
+                return pace.first, pace.second
+        else:
+            self._pace = Pace(now.monotonic, step.taken_messages, step.taken_bytes)
+        step.refill(time_of(now))
+        seconds = step.limit.period_ms / 1000
+        messages, size = step.capacity
+        return max(messages - step.left_messages, 0) / seconds, max(size - step.left_bytes, 0) / seconds
+
     # Waiting
 
     @property
@@ -120,6 +144,7 @@ class Limiter:
         if waiter not in self._waiting:
             self._waiting[waiter] = None
             self.holds.begin(time_of(now))
+            self._holding.add(self)
         self._arm(now)
 
     def forget(self, waiter: Waiter, now: Now) -> None:
@@ -149,6 +174,7 @@ class Limiter:
         else:
             self._disarm()
             self.holds.end(time_of(now))
+            self._holding.discard(self)
 
     def _arm(self, now: Now) -> None:
         """Ring when the period that gives something begins, by whichever clock comes there first."""

@@ -25,7 +25,10 @@ class Limit(NamedTuple):
 class Step:
     """What is left of a limit. Times are milliseconds of a clock that never goes back; if it does, a period begins."""
 
-    __slots__ = ("_counted", "_more", "_start", "left_bytes", "left_messages", "limit", "on_top")
+    __slots__ = (
+        "_counted", "_more", "_start", "left_bytes", "left_messages", "limit", "on_top", "taken_bytes",
+        "taken_messages",
+    )  # fmt: skip
 
     def __init__(self, limit: Limit, at: int, more: More | None = None) -> None:
         """``more`` counts what comes on top: the allowance of a period has what was counted during the last one."""
@@ -36,6 +39,8 @@ class Step:
         self.left_bytes = limit.bytes
         self._more = more
         self._counted = more() if more is not None else NO_MORE
+        self.taken_messages = self.taken_bytes = 0
+        """Since there is a limit."""
         self.on_top = NO_MORE
         """What this period has beyond the limit."""
 
@@ -86,6 +91,8 @@ class Step:
         """So many messages and bytes went."""
         self.left_messages -= messages
         self.left_bytes -= size
+        self.taken_messages += messages
+        self.taken_bytes += size
 
     def free_at(self) -> int:
         """When something may go again, if nothing comes on top until then."""

@@ -119,7 +119,7 @@ class TopicLimits:
         limit = limit_of(rate)
         before = self.publish
         if self.publish_limiter is None and limit is not None:
-            self.publish_limiter = Limiter(Scope.TOPIC, self.topic, self._box.timers)
+            self.publish_limiter = self._box.limiter(Scope.TOPIC, self.topic)
         chain = [self._box.publish]
         if self.group is not None:
             chain.append(self.group.publish)
@@ -138,7 +138,7 @@ class TopicLimits:
         if limiter is None:
             if limit is None:
                 return None
-            limiter = Limiter(scope, name or self.topic, self._box.timers)
+            limiter = self._box.limiter(scope, name or self.topic)
         limiter.set(limit, level, now, self._more if rate.relative else None)
         return limiter
 

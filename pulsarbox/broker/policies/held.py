@@ -13,7 +13,7 @@ from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
 from pulsarbox.broker.policies.subscription_types import SUBSCRIPTION_TYPES
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.policies.row import PolicyRow
-from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA_TYPES, RESOURCE_GROUP_NAME, ROWS
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA_TYPES, RESOURCE_GROUP_NAME, ROWS, row_of
 from pulsarbox.storage.catalog import Row, namespace_key, policies_key
 
 MAY_SAY_NOTHING: Final[dict[str, Policy[Any]]] = {
@@ -69,6 +69,15 @@ def held(policies: Policies, namespace: str, topic: TopicName | None = None) -> 
     for kind in QUOTA_TYPES:
         found[f"{BACKLOG_QUOTA.name}:{kind}"] = _quota(policies, kind, levels)
     return dict(sorted(found.items()))
+
+
+def held_of(policies: Policies, name: str, namespace: str, topic: TopicName | None = None) -> Held:
+    """What holds of one policy, named as ``held`` names it."""
+    own = policies.of_topic(policies_key(str(topic.base))) if topic is not None else {}
+    levels = levels_of(own, policies.row(namespace_key(namespace)))
+    if name.startswith(BACKLOG_QUOTA.name):
+        return _quota(policies, name.partition(":")[2], levels)
+    return _held(policies, row_of(name), levels)
 
 
 def _held(policies: Policies, row: PolicyRow, levels: tuple[tuple[Level, Row], ...]) -> Held:

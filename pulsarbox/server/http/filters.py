@@ -4,10 +4,9 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from pulsarbox.errors import BadRequest
-from pulsarbox.expressions import Language, Pattern
-from pulsarbox.protocol.topics_pattern import PatternError
-from pulsarbox.protocol.topics_pattern import compiled as _linear
+from pulsarbox.expressions import Language, inside
 from pulsarbox.server.http.call import Call
+from pulsarbox.server.patterns import compiled
 from pulsarbox.times import moment
 
 Row = dict[str, Any]
@@ -15,27 +14,6 @@ Wanted = Callable[[Row], bool]
 
 FILTER_MAX: Final = 2000
 """Characters."""
-
-
-def compiled(text: str) -> Pattern:
-    """A pattern of RE2: it takes no longer than a text is long, whoever has sent it. Raises ValueError, in words."""
-    try:
-        found: Pattern = _linear(text)
-    except PatternError as error:
-        raise ValueError(f"'{text}' is no regular expression of RE2: {error}") from None
-    return found
-
-
-def at_path(value: Any, path: list[str]) -> Any:
-    """What is at a path of names and numbers within objects and lists; None where there is nothing."""
-    for name in path:
-        if isinstance(value, dict):
-            value = value.get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
-    return value
 
 
 def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()) -> Wanted:
@@ -53,7 +31,7 @@ def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()
         return (lambda row: row.get(name)) if name in names else None
 
     def member(name: str, path: list[str]) -> Callable[[Row], Any] | None:
-        return (lambda row: at_path(row.get(name), path)) if name in names else None
+        return (lambda row: inside(row.get(name), path)) if name in names else None
 
     language = Language(
         named,
@@ -82,6 +60,8 @@ def number_of(call: Call, name: str, default: int, least: int, most: int) -> int
 def moment_of(call: Call, name: str) -> int:
     """A parameter that is a time, by the clock of the box: ms since 1970; 0 where there is none. Raises BadRequest."""
     text = call.query.get(name, "")
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        return int(text)
     try:
         return moment(text, call.now.wall) if text else 0
     except ValueError as error:

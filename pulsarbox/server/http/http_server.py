@@ -28,6 +28,7 @@ from pulsarbox.server.http.table import all_routes
 from pulsarbox.server.http.who import who_asks
 from pulsarbox.server.sampling import Sampling
 from pulsarbox.server.shell import Shell
+from pulsarbox.server.ticking import Ticking
 
 if TYPE_CHECKING:
     from pulsarbox.server.certificates import Certificates
@@ -62,6 +63,7 @@ class HttpServer:
         self._sampling = Sampling(shell)
         self._live = LiveAnswers()
         self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
+        self._ticking = Ticking(shell)
 
     async def start(
         self,
@@ -87,11 +89,13 @@ class HttpServer:
             self._tls = TlsPort(tls_sockets, server, certificates, shell.gate, shell.doors, web=True, seconds=seconds)
             self._tls.start()
         self._sampling.start()
+        self._ticking.start()
 
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
         self._sampling.stop()
         self._live.end()
+        self._ticking.stop()
         if self._tls is not None:
             self._tls.stop()
         if self._runner is not None:

@@ -4,41 +4,58 @@
 The filter and the order are the box's affair, so that of many thousand rows only those in view travel.
 """
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Generator
+from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError
 from pulsarbox.server.http.call import Call, Later, answer
+from pulsarbox.server.http.history import recorded
 from pulsarbox.server.http.routes import Permission, Route
-from pulsarbox.server.live.answering import Choices, Found, answers
-from pulsarbox.server.live.asking import Asked, asked
+from pulsarbox.server.live import overview
+from pulsarbox.server.live.answering import Choices, Found, answers, ready
+from pulsarbox.server.live.asking import Asked, asked, scope_of
+from pulsarbox.server.live.clients import CLIENTS
 from pulsarbox.server.live.table import VIEWS
+from pulsarbox.server.live.view import Scope
+
+T = TypeVar("T")
 
 _CHOICES: Final[WeakKeyDictionary[Broker, Choices]] = WeakKeyDictionary()
 
 
 def top(call: Call) -> Later:
-    """The rows of a view that are asked for. Raises NotFound for one that there is not, BadRequest."""
+    """The rows of a view that are asked for, or the overview.
+
+    Raises NotFound for a view that there is not, BadRequest.
+    """
     name = call.path["view"]
+    if call.query.get("at"):
+        return recorded(call)
+    if name == overview.NAME:
+        scope = scope_of(call.query)
+        return _in_turns(call, ready(call.broker, call.now), lambda _, now: _overview(call, scope, now))
     view = VIEWS.get(name)
     if view is None:
-        raise NotFound(f"There is no view {name!r}; there are {', '.join(VIEWS)}")
-    if call.query.get("at"):
-        raise NotFound("There is no recorded history: ask without `at` for what is now")
+        raise NotFound(f"There is no view {name!r}; there are {', '.join((overview.NAME, *VIEWS))}")
     question = asked(view, call.query)
-    later = Later()
     choices = _CHOICES.setdefault(call.broker, Choices())
     work = answers(call.broker, question, choices, call.now)
+    return _in_turns(call, work, lambda found, now: _told(call, question, found, now))
+
+
+def _in_turns(call: Call, work: Generator[None, Now, T], told: Callable[[T, Now], dict[str, Any]]) -> Later:
+    """Do work that yields where others are to be served, and tell what came of it."""
+    later = Later()
 
     def turn(now: Now, step: Callable[[], object]) -> None:
         try:
             step()
         except StopIteration as stop:
-            later.give(answer(_told(call, question, stop.value, now)))
-        except PulsarBoxError as error:
+            later.give(answer(told(stop.value, now)))
+        except Exception as error:
             later.failed(error)
         else:
             call.broker.core.timers.at(now.monotonic, go_on)
@@ -51,27 +68,38 @@ def top(call: Call) -> Later:
 
 
 def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]:
-    broker = call.broker
-    return {
-        "view": question.view.name,
-        "now": now.wall,
+    return around(call, question.view.name, question.scope, now) | {
         "total": found.total,
         "matching": found.matching,
         "offset": question.offset,
         "rows": found.rows,
-        "complete": broker.samples.stored.complete,
-        "sampled": broker.samples.passed_at.wall,
-        "virtualClock": broker.clock.offset if broker.clock.is_virtual else None,
-        "readOnly": _is_read_only(call, question),
     }
 
 
-def _is_read_only(call: Call, question: Asked) -> bool:
+def _overview(call: Call, scope: Scope, now: Now) -> dict[str, Any]:
+    nothing = {"total": 0, "matching": 0, "offset": 0, "rows": []}
+    return around(call, overview.NAME, scope, now) | nothing | overview.overview(call.broker, scope, now)
+
+
+def around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
+    """What every answer has."""
+    broker = call.broker
+    return {
+        "view": view,
+        "now": now.wall,
+        "sampled": broker.samples.passed_at.wall,
+        "complete": broker.samples.stored.complete,
+        "virtualClock": broker.clock.offset if broker.clock.is_virtual else None,
+        "readOnly": _is_read_only(call, view, scope),
+    }
+
+
+def _is_read_only(call: Call, view: str, scope: Scope) -> bool:
     """Whether the one who asks may not change what is shown."""
     authorization = call.broker.core.authorization
     try:
-        if question.scope.tenant:
-            authorization.require_tenant_admin(call.principal, question.scope.tenant)
+        if scope.tenant and view != CLIENTS.name:  # a client may have to do with other tenants as well
+            authorization.require_tenant_admin(call.principal, scope.tenant)
         else:
             authorization.require_superuser(call.principal)
     except PulsarBoxError:

@@ -23,8 +23,12 @@ KEPT_SECONDS: Final = 1.0
 """How long the choice of a question may be kept at most where nothing was looked at since."""
 
 
+DEAR_A_SECOND: Final = 2500
+"""Things that a value is made of a second for their order, at most, for who asks the same again and again."""
+
+
 class _Remembered(NamedTuple):
-    passes: int
+    version: tuple[int, int]
     until: float
     chosen: Chosen
 
@@ -35,16 +39,17 @@ class Choices:
     def __init__(self) -> None:
         self._choices: OrderedDict[tuple[Any, ...], _Remembered] = OrderedDict()
 
-    def get(self, question: Asked, passes: int, now: Now) -> Chosen | None:
-        """What was chosen for the question, None where things may stand otherwise now."""
+    def get(self, question: Asked, version: tuple[int, int], now: Now) -> Chosen | None:
+        """What was chosen for the question, None where things may stand otherwise now: everything was looked at again,
+        a policy is another one, or it is long ago."""
         found = self._choices.get(question.order)
-        if found is None or found.passes != passes or now.monotonic >= found.until:
+        if found is None or found.version != version or now.monotonic >= found.until:
             return None
         return found.chosen
 
-    def put(self, question: Asked, passes: int, now: Now, seconds: float, chosen: Chosen) -> None:
+    def put(self, question: Asked, version: tuple[int, int], now: Now, seconds: float, chosen: Chosen) -> None:
         """This was chosen; it may stand for so many seconds."""
-        self._choices[question.order] = _Remembered(passes, now.monotonic + seconds, chosen)
+        self._choices[question.order] = _Remembered(version, now.monotonic + seconds, chosen)
         self._choices.move_to_end(question.order)
         while len(self._choices) > REMEMBERED:
             self._choices.popitem(last=False)
@@ -58,12 +63,8 @@ class Found(NamedTuple):
     rows: list[Row]
 
 
-def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Generator[None, Now, Found]:
-    """Find the answer; where it yields, others may be served, and it is sent the time.
-
-    Raises BadRequest for a filter that cannot be read.
-    """
-    wanted, filter_is_dear = wanted_of(question, now)
+def ready(broker: Broker, now: Now) -> Generator[None, Now, Now]:
+    """Somebody is watching: have everything looked at that it is time to look at. The time behind it."""
     samples = broker.samples
     samples.watch(now)
     while not samples.step(now, TOPICS_AT_ONCE):
@@ -72,7 +73,19 @@ def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Gene
         if samples.stored.step(STORED_AT_ONCE):
             break
         now = yield
-    chosen = choices.get(question, samples.passes, now)
+    return now
+
+
+def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Generator[None, Now, Found]:
+    """Find the answer; where it yields, others may be served, and it is sent the time.
+
+    Raises BadRequest for a filter that cannot be read.
+    """
+    wanted, filter_is_dear = wanted_of(question, now)
+    samples = broker.samples
+    now = yield from ready(broker, now)
+    version = samples.passes, broker.core.policies.changes
+    chosen = choices.get(question, version, now)
     if chosen is None:
         order, order_is_dear = order_of(question, now)
         things = question.view.things(broker, question.scope, now)
@@ -85,8 +98,8 @@ def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Gene
                 chosen = stop.value
                 break
             now = yield
-        seconds = samples.period(now) if not dear else KEPT_SECONDS
-        choices.put(question, samples.passes, now, seconds, chosen)
+        seconds = samples.period(now) if not dear else max(KEPT_SECONDS, chosen.total / DEAR_A_SECOND)
+        choices.put(question, version, now, seconds, chosen)
     rows: list[Row] = []
     for at, thing in enumerate(chosen.things):
         if at and at % ROWS_AT_ONCE == 0:

@@ -30,14 +30,36 @@ def cause(sample: SubscriptionSample) -> Why | None:
     return why
 
 
-def _cause(part: str) -> Column:
-    take = attrgetter(part)
+class _Cause:
+    """The columns of one cause, which is looked for once a row."""
 
-    def make(sample: SubscriptionSample, now: Now) -> Any:
-        found = cause(sample)
-        return None if found is None else take(found)
+    def __init__(self) -> None:
+        self._last: tuple[SubscriptionSample | None, Now | None, Why | None] = (None, None, None)
 
-    return Column(make)
+    def _of(self, sample: SubscriptionSample, now: Now) -> Why | None:
+        if self._last[0] is not sample or self._last[1] is not now:
+            self._last = sample, now, cause(sample)
+        return self._last[2]
+
+    def column(self, part: str) -> Column:
+        """That part of it."""
+        take = attrgetter(part)
+
+        def make(sample: SubscriptionSample, now: Now) -> Any:
+            found = self._of(sample, now)
+            return None if found is None else take(found)
+
+        return Column(make)
+
+
+_CAUSE: Final = _Cause()
+
+
+def oldest(sample: SubscriptionSample, now: Now) -> float | None:
+    """Seconds since the oldest unacknowledged message began to age; None without one, or while that is looked up."""
+    topic = sample.topic.topic
+    begins = None if topic is None else topic.core.ages.begins(sample, now)
+    return None if begins is None else max(now.wall - begins, 0) / 1000
 
 
 def _type(sample: SubscriptionSample) -> str | None:
@@ -45,10 +67,6 @@ def _type(sample: SubscriptionSample) -> str | None:
     if subscription is None or (isinstance(subscription, Subscription) and not subscription.served):
         return None  # nobody has been here yet who would have said
     return TYPE_NAMES[subscription.type]
-
-
-def _consumers(sample: SubscriptionSample) -> int:
-    return len(sample.subscription.consumers) if sample.subscription is not None else 0
 
 
 def _delayed(sample: SubscriptionSample, now: Now) -> int | None:
@@ -65,11 +83,12 @@ COLUMNS: Final = {
     "inRate": kept(attrgetter("in_rate")),
     "outRate": kept(attrgetter("out_rate")),
     "unacked": kept(attrgetter("unacked")),
-    "consumers": kept(_consumers),
+    "consumers": kept(attrgetter("consumers")),
     "trend": Column(lambda sample, now: sample.trend),
-    "cause": _cause("reason"),
-    "causeText": _cause("text"),
-    "causeSince": _cause("since"),
+    "oldest": Column(oldest),
+    "cause": _CAUSE.column("reason"),
+    "causeText": _CAUSE.column("text"),
+    "causeSince": _CAUSE.column("since"),
     "drain": kept(attrgetter("drain")),
     "delayed": Column(_delayed),
     "loaded": kept(lambda sample: sample.subscription is not None),
@@ -88,5 +107,5 @@ SUBSCRIPTIONS: Final = View(
     _things,
     sort="backlog",
     searched=lambda sample: (sample.topic.name, sample.name),
-    refresh=lambda sample, now: sample.look(now.monotonic),
+    refresh=lambda sample, now: sample.topic.refresh_one(sample, now.monotonic),
 )

@@ -11,10 +11,6 @@ from pulsarbox.clock import Now
 from pulsarbox.server.live.view import Column, Scope, View, kept
 
 
-def _consumers(sample: TopicSample) -> int:
-    return 0 if sample.topic is None else sum(len(each.consumers) for each in sample.topic.all_subscriptions())
-
-
 def oldest(sample: TopicSample, now: Now) -> float | None:
     """Seconds since the oldest message of the backlog began to age; None without one, or while that is looked up."""
     topic = sample.topic
@@ -51,7 +47,7 @@ COLUMNS: Final = {
     "backlog": kept(attrgetter("backlog")),
     "size": kept(attrgetter("size")),
     "producers": kept(attrgetter("producers")),
-    "consumers": kept(_consumers),
+    "consumers": kept(attrgetter("consumers")),
     "subscriptions": kept(lambda sample: len(sample.subscriptions)),
     "oldest": Column(oldest),
     "trend": Column(lambda sample, now: sample.trend),
@@ -65,5 +61,5 @@ TOPICS: Final = View(
     things,
     sort="publishRate",
     searched=lambda sample: (sample.name,),
-    refresh=lambda sample, now: sample.look(now.monotonic),
+    refresh=lambda sample, now: sample.refresh(now.monotonic),
 )

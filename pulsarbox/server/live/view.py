@@ -21,6 +21,8 @@ class Column(NamedTuple):
     """The value as it is now, of what stands in the row."""
     kept: Callable[[Any], Any] | None = None
     """The same as it was seen last, which costs next to nothing; None where ordering by it makes each thing's value."""
+    named: bool = False
+    """Only in rows where it is named."""
 
 
 def kept(value: Callable[[Any], Any]) -> Column:
@@ -64,4 +66,4 @@ class View(NamedTuple):
         every = self.columns
         if columns:
             return {name: every[name].make(thing, now) for name in columns}
-        return {name: column.make(thing, now) for name, column in every.items()}
+        return {name: column.make(thing, now) for name, column in every.items() if not column.named}

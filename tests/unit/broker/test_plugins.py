@@ -13,6 +13,7 @@ from pulsarbox.plugins.guard import ERRORS_MAX
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, KeyValue
 from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.plugins.dividing import ByTurns
 
 KEY_SHARED, SHARED = CommandSubscribe.Key_Shared, CommandSubscribe.Shared
 
@@ -231,3 +232,133 @@ def test_the_hash_of_topics_that_are_not_persistent() -> None:
     producer.send(1, partition_key="40000")
     assert [len(client.received()) for client in clients] == [1, 1]
     assert box.broker.core.plugins.guards["hashing", "number"].calls == 2
+
+
+# Beside the loop
+
+
+class Beside:
+    """A box whose plugins are loaded by somebody else, when the test says so."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.box = Box(plugins=Plugins(beside=True), **settings, **RANGES)
+
+    def bring(self, found: Any) -> list[tuple[str, str]]:
+        """Bring all that is wanted; what that was."""
+        wanted = self.box.broker.take_plugins()
+        for key in wanted:
+            self.box.broker.plugin_brought(key, found, self.box.now)
+        self.box.turn()
+        return wanted
+
+    def ask(self, client: Client, request_id: int, consumer_id: int = 1, **fields: Any) -> None:
+        client.ask("subscribe", topic=TOPIC, subscription="s", consumer_id=consumer_id, request_id=request_id, **fields)
+
+
+HASHED: dict[str, Any] = {"subType": KEY_SHARED, "subscription_properties": properties(keySharedHashing="number")}
+
+
+def test_a_consumer_waits_for_its_plugin_and_nobody_else_does() -> None:
+    beside = Beside()
+    first, second, other = beside.box.client(), beside.box.client(), beside.box.client()
+    beside.ask(first, 1, **HASHED)
+    beside.ask(second, 2, **HASHED)
+    assert first.inbox == second.inbox == []
+    assert hasattr(other.subscribe("other", subType=SHARED), "request_id")
+    assert beside.bring(Hashed(by_number)) == [("hashing", "number")]  # once for both
+    assert (first.names(), second.names()) == (["success"], ["success"])
+    assert beside.bring(None) == []
+
+
+def test_a_plugin_that_cannot_be_had_refuses_its_consumer_and_is_looked_for_again_later() -> None:
+    beside = Beside()
+    client = beside.box.client()
+    ticks = iter([0] * 100)
+    beside.box.broker.core.plugins._clock = lambda: next(ticks, 20_000_000_000)
+    beside.ask(client, 1, **HASHED)
+    beside.bring(PluginError("it is broken"))
+    assert "it is broken" in client.take("error").message
+    beside.ask(client, 2, **HASHED)
+    assert "it is broken" in client.take("error").message  # it is known, nobody looks
+    assert beside.bring(None) == []
+    assert list(ticks)
+    beside.ask(client, 3, **HASHED)
+    assert beside.bring(Hashed(by_number)) == [("hashing", "number")]
+    assert client.names() == ["success"]
+
+
+def test_a_consumer_that_goes_while_it_waits() -> None:
+    beside = Beside()
+    closes, breaks = beside.box.client(), beside.box.client()
+    beside.ask(closes, 1, **HASHED)
+    beside.ask(breaks, 1, **HASHED)
+    closes.ask("close_consumer", consumer_id=1, request_id=9)
+    breaks.cnx.closed(beside.box.now)
+    beside.bring(Hashed(by_number))
+    assert closes.names() == ["success"]  # of the closing
+    topic = next(iter(beside.box.broker.topics))
+    assert not any(each.consumers for each in topic.all_subscriptions())
+
+
+def test_what_the_settings_name_is_asked_for_at_the_start() -> None:
+    settings: dict[str, Any] = {
+        "routing": "a",
+        "routingHashing": "b",
+        "sharedConsumerSelection": "c",
+        "keySharedSelector": "d",
+    }
+    box = Box(plugins=Plugins(beside=True), **settings)
+    assert box.broker.take_plugins() == [("routing", "a"), ("hashing", "b"), ("routing", "c"), ("routing", "d")]
+    assert Box(plugins=Plugins(beside=True)).broker.take_plugins() == []
+
+
+@pytest.mark.parametrize("by_property", [True, False])
+def test_keys_go_where_a_selector_says(by_property: bool) -> None:
+    given: dict[str, Any] = {} if by_property else {"keySharedSelector": "turns"}
+    own: dict[str, Any] = {"subscription_properties": properties(keySharedSelector="turns")} if by_property else {}
+    there = plugins(number=Hashed(by_number), turns=ByTurns())
+    box = Box(plugins=there, keySharedHashing="number", **given)
+    even, odd = (join(box, name, KEY_SHARED, **own) for name in ("even", "odd"))
+    publish(box, "1", "2", "3", "65537", "40000")
+    assert (entries_of(odd), entries_of(even)) == ([0, 2, 3], [1, 4])
+    assert box.broker.core.plugins.guards["routing", "turns"].cost().errors == 0
+
+
+def test_a_built_in_selector_by_its_name_and_one_that_is_none() -> None:
+    for name in ("hashRange", "nobody"):
+        box = Box(
+            plugins=plugins(number=Hashed(by_number)), keySharedHashing="number", keySharedSelector=name, **RANGES
+        )
+        high, low = join(box, "high", KEY_SHARED), join(box, "low", KEY_SHARED)
+        publish(box, "1", "40000")
+        assert (entries_of(high), entries_of(low)) == ([1], [0])
+
+
+def test_each_trouble_is_told_at_one_place() -> None:
+    box = Box(plugins=plugins(bad=Chosen(lambda ready: None)), sharedConsumerSelection="bad")
+    join(box, "one", SHARED)
+    publish(box, "a")
+    box.client().subscribe("k", subType=KEY_SHARED, subscription_properties=properties(keySharedHashing="x"))
+    box.broker.core.events.settle(box.now)
+    told = [each.text for each in box.broker.core.events.after(-1, 100) if each.kind == "plugin-failed"]
+    assert ["bad" in told[0], "'x' cannot be used" in told[1], len(told)] == [True, True, 2]
+
+
+def test_another_property_holds_once_nobody_is_there() -> None:
+    box = Box(plugins=plugins(number=Hashed(by_number), turns=ByTurns()), **RANGES)
+    first = join(box, "first", KEY_SHARED)
+    topic = next(iter(box.broker.topics))
+    (subscription,) = topic.all_subscriptions()
+    subscription.properties.update(keySharedHashing="number", keySharedSelector="turns")  # type: ignore[attr-defined]
+    first.request("close_consumer", consumer_id=1)
+    even, odd = join(box, "even", KEY_SHARED), join(box, "odd", KEY_SHARED)
+    publish(box, "1", "2", "3")
+    assert (entries_of(odd), entries_of(even)) == ([0, 2], [1])
+    assert [row["hashing"] for _, row in rows(box.broker.core.catalog)] == ["number"]
+
+
+def test_names_that_clients_make_up_are_not_kept_for_ever() -> None:
+    found = plugins()
+    for number in range(1100):
+        found.choice_of(f"n{number}", {})
+    assert len(found.missing) == len(found._failed) == 1000

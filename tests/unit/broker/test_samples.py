@@ -63,7 +63,24 @@ def test_the_backlog_grows_as_fast_as_is_published() -> None:
     assert found.trend[-1] > found.trend[-2] > 0
     totals = box.broker.samples.totals
     assert (totals.publish_rate, totals.deliver_rate, totals.backlog) == (10.0, 0.0, 80)
-    assert (totals.topics, totals.subscriptions, totals.producers, totals.consumers) == (1, 1, 1, 1)
+    assert (totals.topics, totals.subscriptions) == (1, 1)
+    assert (topic_of(box).producers, topic_of(box).consumers, found.consumers) == (1, 1, 1)
+
+
+def test_what_nobody_subscribes_to_counts_as_well() -> None:
+    box = Box()
+    client = box.client()
+    client.producer()
+    look(box)
+    for i in range(6):
+        client.send(i)
+        a_second(box)
+    totals = box.broker.samples.totals
+    assert (topic_of(box).in_rate, totals.publish_rate) == (1.0, 1.0)
+    assert totals.size == topic_of(box).size > 0
+    for _ in range(6):
+        a_second(box)
+    assert totals.publish_rate == 0.0
 
 
 def test_a_backlog_that_is_sent_and_acknowledged_drains() -> None:
@@ -196,3 +213,31 @@ def test_a_subscription_that_was_deleted_and_made_again_begins_anew() -> None:
     client.request("unsubscribe", consumer_id=2)
     a_second(box)
     assert list(topic_of(box).subscriptions) == ["s"]
+
+
+def test_looks_between_passes_are_not_lost_to_the_totals() -> None:
+    box = Box()
+    client = box.client()
+    client.subscribe()
+    client.producer()
+    look(box)
+    for _ in range(4):
+        a_second(box)
+    assert topic_of(box).look(box.now.monotonic) is None, "it rests"
+    client.flow(5)
+    for i in range(3):
+        client.send(i)
+    topic = topic_of(box)
+    topic.refresh_one(topic.subscriptions["s"], box.now.monotonic)
+    topic.refresh(box.now.monotonic)
+    a_second(box)
+    totals = box.broker.samples.totals
+    assert (totals.backlog, totals.unacked) == (3, 3)
+    assert totals.deliver_bytes > 0
+    assert subscription_of(box).out_rate == 3.0, "the rest before it does not dilute it"
+    client.cnx.closed(box.now)
+    for _ in range(6):
+        a_second(box)
+    assert (totals.unacked, totals.deliver_rate, totals.publish_rate) == (0, 0.0, 0.0)
+    box.broker.topics.delete(parse_topic(TOPIC), box.now, force=True)
+    assert (totals.backlog, totals.topics, totals.subscriptions, totals.size) == (0, 0, 0, 0)

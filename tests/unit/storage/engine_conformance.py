@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
-from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest
+from pulsarbox.storage.engine import Checkpoint, Choice, Compressing, Engine, ReadRequest
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Meta, pack_meta
 from tests.unit.storage.batches import batch_of, entry_of
@@ -66,14 +66,23 @@ def checkpoint_at(
     engine.checkpoint(Checkpoint(position, rows or {}, dropped))
 
 
-def reclaim_all(engine: Engine) -> list[str]:
+def reclaim_all(engine: Engine, compressing: Compressing | None = None) -> list[str]:
     """Give back what can be given back; what was done."""
     done: list[str] = []
-    while (reclaimed := engine.reclaim()) is not None:
+    while (reclaimed := engine.reclaim(compressing)) is not None:
         assert reclaimed.volumes
         done.append(reclaimed.what)
         assert len(done) < 2000
     return done
+
+
+def compress_with(codec: str, *ledgers: int, generation: int = 1, percent: int = 100) -> Compressing:
+    """Compress these ledgers, all where none is named; each ten of them are a topic."""
+
+    def choose(ledger_id: int) -> Choice | None:
+        return Choice(ledger_id // 10, codec) if not ledgers or ledger_id in ledgers else None
+
+    return Compressing(lambda rows: choose, percent, generation)
 
 
 def read_all(engine: Engine, ledger_id: int, first: int, end: int, size: int = 40) -> None:
@@ -264,6 +273,38 @@ class EngineConformance:
         engine.commit(batch_of(122, [(9, 0, 1)]))
         assert ids(engine, 9, 0, 0) == [0]
 
+    @pytest.mark.parametrize("codec", ["zstd", "zlib", "lz4", "snappy"])
+    def test_what_is_compressed_comes_back_as_it_came(self, store: Store, codec: str) -> None:
+        engine = store.reopen()
+        for position in range(1, 61):
+            engine.commit(batch_of(position, [(ledger, 2 * position - 2, 2) for ledger in range(1, 7)], 400))
+        checkpoint_at(engine, 60)
+        compressing = compress_with(codec, 1, 2, 3)
+        reclaim_all(engine, compressing)
+        assert engine.reclaim(compressing) is None
+        for _ in range(2):
+            for ledger in range(1, 7):
+                read_all(engine, ledger, 0, 120, 400)
+            assert [entry.entry_id for entry in engine.read(ReadRequest(1, 1, 3, 99, 1000))] == [3, 4]
+            engine = store.reopen()
+            assert store.batches == []
+        checkpoint_at(engine, 60, {}, (1, 2))
+        reclaim_all(engine, None)
+        for ledger in range(3, 7):
+            read_all(engine, ledger, 0, 120, 400)
+
+    def test_what_the_checkpoint_does_not_cover_is_not_compressed(self, store: Store) -> None:
+        engine = store.reopen()
+        batches = [batch_of(position, [(1, position - 1, 1)], 4000) for position in range(1, 40)]
+        for batch in batches:
+            engine.commit(batch)
+        checkpoint_at(engine, 10)
+        reclaim_all(engine, compress_with("zlib"))
+        read_all(engine, 1, 0, 39, 4000)
+        engine = store.reopen()
+        assert store.batches == [batch.value() for batch in batches[10:]]
+        read_all(engine, 1, 0, 39, 4000)
+
     def test_what_the_checkpoint_does_not_cover_stays(self, store: Store) -> None:
         engine = store.reopen()
         batches = [batch_of(position, [(1, position - 1, 1), (2, position - 1, 1)], 4000) for position in range(1, 40)]
@@ -303,8 +344,10 @@ class EngineConformance:
                 rows[b"row"] = b"%d" % position
                 dropped = []
             elif what in (2, 3):
+                codec = data.draw(st.sampled_from(("", "zlib", "zstd")))
+                compressing = compress_with(codec, generation=len(codec)) if codec else None
                 for _ in range(data.draw(st.integers(1, 6))):
-                    engine.reclaim()
+                    engine.reclaim(compressing)
             elif what == 4:
                 gone = data.draw(st.sampled_from(alive))
                 alive[alive.index(gone)] = next_ledger

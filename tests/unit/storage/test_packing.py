@@ -1,5 +1,7 @@
 """What is left of a batch when some of its ledgers are no more."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,9 +10,16 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.format import BATCH_HEADER
 from pulsarbox.storage.index import runs_of
-from pulsarbox.storage.packing import pack_batch
+from pulsarbox.storage.journal import Run
+from pulsarbox.storage.packing import put_together, take_apart, wall_of
 from pulsarbox.storage.record import Entry, Meta, check_batch, pack_meta, unpack_batch, unpack_entry
 from tests.unit.storage.batches import batch_of, entry_of
+
+
+def pack_batch(value: bytes, alive: Callable[[int], bool]) -> tuple[bytes, dict[int, Run]] | None:
+    """The batch with nothing but the entries of ledgers that are ``alive``."""
+    entries = take_apart(value, lambda ledger_id, _: alive(ledger_id))
+    return put_together(entries, wall_of(value)) if entries else None
 
 
 @given(

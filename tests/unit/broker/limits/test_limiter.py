@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.broker.limits.hold_times import HoldTimes
+from pulsarbox.broker.limits.hold_times import SPANS_MAX, HoldTimes
 from pulsarbox.broker.limits.limiter import Limiter, Scope
 from pulsarbox.broker.limits.report import subscription_report, topic_report
 from pulsarbox.broker.limits.step import Limit
@@ -149,3 +149,28 @@ def test_a_report_of_a_subscription() -> None:
     found = subscription_report(subscription.throttle, box.now)
     assert [each.messagesUsed for each in found] == [0, 0, 0, 0]
     assert [each.heldMillisLastMinute for each in found] == [0, 0, 0, 0], "its backlog was gone after nine seconds"
+
+
+def test_however_often_something_is_held_back_little_is_remembered_and_no_time_is_lost() -> None:
+    holds = HoldTimes()
+    for i in range(10_000):
+        holds.begin(i * 4)
+        holds.end(i * 4 + 1)
+    assert len(holds._spans) == SPANS_MAX
+    assert holds.last_minute(40_000) == 10_000
+
+
+def test_the_box_knows_which_limiters_hold_something_back() -> None:
+    timers, now, holding = Timers(), Now(5.0, 5000), set[Limiter]()
+    limiter = Limiter(Scope.TOPIC, "t", timers, holding)
+    limiter.set(Limit(3, 0), "topic", now)
+    taker = Taker(limiter, 5)
+    taker.go_on(now)
+    assert holding == {limiter}
+    now = run(timers, now, 1)
+    assert not holding
+    taker.left = 5
+    taker.go_on(now)
+    assert holding == {limiter}
+    limiter.forget(taker, now)
+    assert not holding

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.server.live.table import VIEWS
 from tests.unit.server.http.harness import ADMIN, START, Box, with_box
 
 TOP = "/pulsarbox/v1/top"
@@ -91,5 +92,68 @@ def test_a_tenant_or_a_namespace_alone() -> None:
         await subscriptions(box, a=1)
         for query, count in (("", 2), ("tenant=shop", 1), ("namespace=shop/eu", 1), ("tenant=sho", 0)):
             assert (await top(box, "subscriptions", query))["total"] == count
+
+    with_box(scenario)
+
+
+def test_the_overview_of_a_box() -> None:
+    async def scenario(box: Box) -> None:
+        await subscriptions(box, a=2, b=1)
+        box.broker.samples.tick(box.shell.now())
+        found = await top(box, "overview")
+        assert (found["view"], found["rows"], found["seriesStep"]) == ("overview", [], 1.0)
+        totals = found["totals"]
+        assert (totals["topics"], totals["subscriptions"], totals["backlog"], totals["deadLetters"]) == (2, 3, 0, 0)
+        assert (totals["connections"], totals["throttled"], totals["started"], totals["uptime"]) == (0, 0, START, 0)
+        assert (totals["diskFree"], totals["p99"]) == (None, None), "in memory, and nothing was published"
+        assert totals["memory"] > 0
+        series = found["series"]
+        assert {name: values[-1] for name, values in series.items()} == {
+            "publishRate": 0.0, "deliverRate": 0.0, "backlog": 0.0, "p99": None,
+        }  # fmt: skip
+
+    with_box(scenario)
+
+
+def test_the_overview_of_a_tenant_tells_nothing_of_others() -> None:
+    async def scenario(box: Box) -> None:
+        await subscriptions(box, a=2)
+        found = await top(box, "overview", "tenant=shop")
+        assert found["series"] == {}
+        assert {name: value for name, value in found["totals"].items() if value} == {}
+        assert (await top(box, "overview", "tenant=public"))["totals"]["subscriptions"] == 2
+
+    with_box(scenario)
+
+
+def test_the_topics_of_a_box_those_that_nobody_uses_too() -> None:
+    async def scenario(box: Box) -> None:
+        await subscriptions(box, a=2)
+        assert (await box.put("/persistent/public/default/p/partitions", 3)).status == 204
+        found = await top(box, "topics", "sort=topic&order=asc&columns=topic,subscriptions,loaded,oldest,quota")
+        name = "persistent://public/default"
+        nothing = {"oldest": None, "quota": None}
+        assert found["rows"] == [
+            {"topic": f"{name}/a", "subscriptions": 2, "loaded": True} | nothing,
+            *({"topic": f"{name}/p-partition-{i}", "subscriptions": 0, "loaded": False} | nothing for i in range(3)),
+        ]
+        assert found["complete"]
+
+    with_box(scenario)
+
+
+@pytest.mark.parametrize("view", ["overview", *VIEWS])
+def test_a_mistake_of_ours_is_an_answer(view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(box: Box) -> None:
+        monkeypatch.setattr(box.broker.samples, "step", lambda now, at_once: 1 / 0)
+        assert (await box.ask("GET", f"{TOP}/{view}")).status == 500
+
+    with_box(scenario)
+
+
+def test_who_is_let_go_has_to_be_there() -> None:
+    async def scenario(box: Box) -> None:
+        for client, status in (("7", 404), ("x", 400)):
+            assert (await box.ask("POST", f"/pulsarbox/v1/clients/{client}/kick")).status == status
 
     with_box(scenario)

@@ -1,0 +1,118 @@
+"""Measures what a dashboard costs the broker: many subscriptions, and somebody who asks for a live view twice a second.
+
+- ``top``: so many topics, each with a producer, a subscription and a message. By turns nobody looks, and somebody asks
+  for the first 50 rows of the view twice a second; the broker's processor time of both, in percent of a core, and the
+  longest that an answer took. ``query`` is what is asked.
+
+Reads its job from stdin and prints figures, like raw_driver.py.
+"""
+
+import http.client
+import json
+import select
+import sys
+import threading
+import time
+from http import HTTPStatus
+from statistics import median
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from benchmarks.raw_driver import DriverError, Job, Link, busy, prepare, publish
+from benchmarks.raw_scrape import TIMEOUT_SECONDS, opened
+from pulsarbox.broker.samples import WATCHED_SECONDS
+
+ROUNDS: Final = 2
+TURN_SECONDS: Final = 28.0
+"""Two passes over all topics and more: a shorter turn has one or none."""
+POLL_SECONDS: Final = 0.5
+IDLE_SECONDS: Final = 5.0
+KEPT: Final = {
+    "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+    "maxInactiveDurationSeconds": 86_400,
+    "deleteWhileInactive": False,
+}
+
+
+class Web:
+    """The Admin API of the broker."""
+
+    def __init__(self, job: Job) -> None:
+        self._asker = http.client.HTTPConnection(urlsplit(job["web_url"]).netloc, timeout=TIMEOUT_SECONDS)
+        self._asked = 0.0
+
+    def ask(self, method: str, path: str, body: Any = None) -> bytes:
+        """What it answers. Raises DriverError where it refuses."""
+        data = None if body is None else json.dumps(body)
+        if time.monotonic() - self._asked > IDLE_SECONDS:
+            self._asker.close()  # the broker has let it go, or is about to; it is opened again by itself
+        self._asked = time.monotonic()
+        self._asker.request(method, path, data, {"Content-Type": "application/json"})
+        answer = self._asker.getresponse()
+        found = answer.read()
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise DriverError(f"{method} {path}: {found[:300]!r}")
+        return found
+
+
+def _poll(web: Web, query: str, seconds: float) -> list[float]:
+    """Ask twice a second; how long each answer took."""
+    took = []
+    at = time.monotonic()
+    end = at + seconds
+    while at < end:
+        begin = time.monotonic()
+        web.ask("GET", f"/pulsarbox/v1/top/{query}")
+        took.append(time.monotonic() - begin)
+        at += POLL_SECONDS
+        time.sleep(max(0.0, at - time.monotonic()))
+    return took
+
+
+def _wait_for_all(web: Web, job: Job) -> None:
+    """Topics that have just been made are seen with the next pass."""
+    while json.loads(web.ask("GET", f"/pulsarbox/v1/top/{job['query']}"))["total"] < job["topics"]:
+        time.sleep(POLL_SECONDS)
+
+
+def _answer_pings(link: Link) -> None:
+    """While nobody else reads: the broker lets go who does not answer."""
+    while True:
+        select.select([link.socket], [], [])
+        link.read()
+
+
+def top(job: Job) -> dict[str, float]:
+    web, namespace = Web(job), f"public/top-{time.time_ns()}"
+    web.ask("PUT", f"/admin/v2/namespaces/{namespace}")
+    # That unused ones are deleted falls due in the middle, and is another measurement's.
+    web.ask("POST", f"/admin/v2/namespaces/{namespace}/inactiveTopicPolicies", KEPT)
+    web.ask("POST", "/admin/v2/brokers/configuration/forceDeleteNamespaceAllowed/true")
+    many = opened(job | {"topic": f"persistent://{namespace}/t"})
+    prepare([many], job["topics"], range(job["topics"]), b"x" * 100)
+    publish([many], job["pending"], job["topics"])
+    threading.Thread(target=_answer_pings, args=(many,), daemon=True).start()
+    broker = job["pid"]
+    quiet, watched, took = [], [], []
+    _wait_for_all(web, job)
+    for _ in range(ROUNDS):
+        time.sleep(WATCHED_SECONDS + 1.0)
+        before = busy(broker)
+        time.sleep(TURN_SECONDS)
+        quiet.append((busy(broker) - before) / TURN_SECONDS * 100)
+        before = busy(broker)
+        took += _poll(web, job["query"], TURN_SECONDS)
+        watched.append((busy(broker) - before) / TURN_SECONDS * 100)
+    web.ask("DELETE", f"/admin/v2/namespaces/{namespace}?force=true")
+    return {
+        "percent": median(there - without for there, without in zip(watched, quiet, strict=True)),
+        "watched_percent": median(watched),
+        "quiet_percent": median(quiet),
+        "p50_ms": median(took) * 1000,
+        "max_ms": max(took) * 1000,
+    }
+
+
+if __name__ == "__main__":
+    given = json.load(sys.stdin)
+    print(json.dumps({"top": top}[given["row"]](given)))

@@ -1,0 +1,112 @@
+"""Who is connected, one by one: connections, producers, consumers, each by an id; and letting one of them go.
+
+An id is ``7`` of a connection, ``7-p3`` of its producer 3 and ``7-c3`` of its consumer 3, as its client numbers them.
+No connection gets the number of another while the box runs.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pulsarbox.broker.consumer import Consumer
+from pulsarbox.broker.producer import Producer
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, NotFound
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.broker import Broker
+    from pulsarbox.broker.cnx import ServerCnx
+
+log = logging.getLogger(__name__)
+
+CONNECTION: Final = "connection"
+PRODUCER: Final = "producer"
+CONSUMER: Final = "consumer"
+
+_ID: Final = re.compile(r"([0-9]{1,18})(?:-([pc])([0-9]{1,20}))?")
+
+
+class Client(NamedTuple):
+    """A connection, or one producer or consumer on it."""
+
+    cnx: "ServerCnx"
+    producer: Producer | None = None
+    consumer: Consumer | None = None
+
+    @property
+    def id(self) -> str:
+        """As ``find`` takes it."""
+        if self.producer is not None:
+            return f"{self.cnx.number}-p{self.producer.producer_id}"
+        if self.consumer is not None:
+            return f"{self.cnx.number}-c{self.consumer.consumer_id}"
+        return str(self.cnx.number)
+
+    @property
+    def kind(self) -> str:
+        """Which of the three."""
+        if self.producer is not None:
+            return PRODUCER
+        return CONSUMER if self.consumer is not None else CONNECTION
+
+    @property
+    def topic(self) -> str | None:
+        """The topic of a producer or consumer, by its full name."""
+        if self.producer is not None:
+            return str(self.producer.topic.name)
+        return str(self.consumer.subscription.topic_name) if self.consumer is not None else None
+
+    @property
+    def namespace(self) -> str:
+        """The same of its namespace; empty of a connection."""
+        if self.producer is not None:
+            return self.producer.topic.name.namespace
+        return self.consumer.subscription.topic_name.namespace if self.consumer is not None else ""
+
+
+def on(cnx: "ServerCnx") -> Iterator[Client]:
+    """A connection, and what is on it."""
+    yield Client(cnx)
+    for producer in list(cnx.producers.values()):
+        yield Client(cnx, producer=producer)
+    for consumer in list(cnx.consumers.values()):
+        yield Client(cnx, consumer=consumer)
+
+
+def find(broker: "Broker", client_id: str) -> Client:
+    """The client of that id. Raises BadRequest for what is no id, NotFound for one who is not, or not any more, here.
+
+    All connections are looked through: it is asked rarely, and they need no table for it.
+    """
+    match = _ID.fullmatch(client_id)
+    if match is None:
+        raise BadRequest(f"{client_id[:80]!r} is no id of a client: they look like 7, 7-p3 and 7-c3")
+    number, kind, which = match.groups()
+    for cnx in broker.cnxs:
+        if cnx.number == int(number):
+            producer = cnx.producers.get(int(which)) if kind == "p" else None
+            consumer = cnx.consumers.get(int(which)) if kind == "c" else None
+            if kind is None or producer is not None or consumer is not None:
+                return Client(cnx, producer, consumer)
+    raise NotFound(f"There is no client {client_id}: it is not connected any more")
+
+
+def kick(client: Client, by: str, now: Now) -> None:
+    """Let a client go: its connection is closed, or its producer or consumer, and it is told to come back.
+
+    ``by``: who wants that, for the log.
+    """
+    log.info(
+        "%s kicks the %s %s of %s (%s)",
+        by, client.kind, client.id, client.cnx.address, client.cnx.client_version or "no name",
+        extra={"fields": {"client": client.id, "kind": client.kind, "by": by, "topic": client.topic}},
+    )  # fmt: skip
+    if client.producer is not None:
+        client.producer.disconnect(now)
+    elif client.consumer is not None:
+        consumer = client.consumer
+        consumer.subscription.remove_consumer(consumer, now)
+        consumer.disconnect(now)
+    else:
+        client.cnx.turn_away(f"kicked by {by}")

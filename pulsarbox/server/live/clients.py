@@ -1,0 +1,92 @@
+"""The live view of clients: connections, and the producers and consumers on them."""
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Final
+
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.clients import Client, on
+from pulsarbox.clock import Now
+from pulsarbox.server.live.view import Column, Scope, View, kept
+
+
+def rates(client: Client, now: Now) -> tuple[float, float]:
+    """Messages and bytes a second over the last minute, in or out; of a connection all that it has."""
+    if client.producer is not None:
+        messages, size = client.producer.rates(now)
+        return messages, size
+    if client.consumer is not None:
+        found = client.consumer.rates(now)
+        return found.messages_out, found.bytes_out
+    of = [rates(each, now) for each in on(client.cnx) if each.topic is not None]
+    return sum(messages for messages, _ in of), sum(size for _, size in of)
+
+
+def _role(client: Client) -> str | None:
+    principal = client.cnx.principal
+    if principal is None:
+        return None
+    return f"{principal.role} for {principal.original}" if principal.original else principal.role
+
+
+def _name(client: Client) -> str | None:
+    if client.producer is not None:
+        return client.producer.name
+    return client.consumer.name if client.consumer is not None else None
+
+
+def _since(client: Client) -> int:
+    return (client.producer or client.consumer or client.cnx).connected_since
+
+
+def _unacked(client: Client) -> int | None:
+    """Of a producer: messages that have no receipt yet."""
+    if client.producer is not None:
+        return client.producer.pending
+    return client.consumer.unacked if client.consumer is not None else None
+
+
+def _held(client: Client) -> int:
+    """Bytes of messages whose receipts publish rates hold back."""
+    if client.producer is not None:
+        hold = client.producer.held
+        return hold.held_bytes if hold is not None else 0
+    return client.cnx.held_bytes if client.consumer is None else 0
+
+
+def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Client]:
+    """All of them; of a tenant the producers and consumers of its topics: a connection may be others' as well."""
+    for cnx in list(broker.cnxs):
+        for client in on(cnx):
+            if not scope.prefix or (client.topic is not None and scope.holds(client.namespace)):
+                yield client
+
+
+COLUMNS: Final = {
+    "id": kept(attrgetter("id")),
+    "kind": kept(attrgetter("kind")),
+    "address": kept(attrgetter("cnx.address")),
+    "role": kept(_role),
+    "version": kept(lambda client: client.cnx.client_version or None),
+    "topic": kept(attrgetter("topic")),
+    "subscription": kept(lambda client: client.consumer.subscription.name if client.consumer is not None else None),
+    "name": kept(_name),
+    "rate": Column(lambda client, now: rates(client, now)[0]),
+    "bytes": Column(lambda client, now: rates(client, now)[1]),
+    "unacked": kept(_unacked),
+    "permits": kept(lambda client: client.consumer.permits if client.consumer is not None else None),
+    "since": kept(_since),
+    "producers": kept(lambda client: len(client.cnx.producers) if client.topic is None else None),
+    "consumers": kept(lambda client: len(client.cnx.consumers) if client.topic is None else None),
+    "held": kept(_held),
+    "tls": kept(attrgetter("cnx.secure")),
+    "connection": kept(lambda client: str(client.cnx.number)),
+}
+
+CLIENTS: Final = View(
+    "clients",
+    COLUMNS,
+    things,
+    sort="rate",
+    searched=lambda client: filter(None, (client.cnx.address, client.topic, _name(client), client.cnx.client_version)),
+)

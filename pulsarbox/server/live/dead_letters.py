@@ -1,0 +1,130 @@
+"""The live view of topics for dead letters: what is in them, where it came from, and whether anything keeps it."""
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.keeping import drops_dead_letters
+from pulsarbox.broker.policies.dead_letter import DEAD_LETTER_SUFFIX, RETRY_SUFFIX
+from pulsarbox.broker.policies.retention import RETENTION
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic_samples import Letters, TopicSample
+from pulsarbox.clock import Now
+from pulsarbox.errors import InvalidTopicName
+from pulsarbox.names import parse_topic
+from pulsarbox.server.live.view import Column, Scope, View, kept
+
+Origin = tuple[str, str]
+"""A topic by its full name, and a subscription."""
+
+
+class LetterTopic(NamedTuple):
+    """A topic for dead letters, or for messages to be tried again."""
+
+    broker: Broker
+    sample: TopicSample
+    letters: Letters
+    told: Origin | None
+    """Where a dead letter policy of the box says that they come from."""
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether it is for messages that are to be tried again."""
+        return parse_topic(self.sample.name).base.local.endswith(RETRY_SUFFIX)
+
+
+def _policies(broker: Broker) -> dict[str, Origin]:
+    """By the topic for dead letters, whose policy names it; of subscriptions in memory."""
+    found = {}
+    for sample in list(broker.samples.topics.values()):
+        for each in sample.subscriptions.values():
+            subscription = each.subscription
+            if isinstance(subscription, Subscription) and subscription.dead_letters.policy is not None:
+                found[str(subscription.dead_letters.policy.topic)] = (sample.name, each.name)
+    return found
+
+
+def things(broker: Broker, scope: Scope, now: Now) -> Iterator[LetterTopic]:
+    """All of them, in memory or not."""
+    told = _policies(broker)
+    for sample in broker.samples.every():
+        if scope.holds(sample.namespace):
+            letters = sample.letters
+            if letters is not None:
+                yield LetterTopic(broker, sample, letters, told.get(sample.name))
+
+
+def origin(topic: LetterTopic, now: Now) -> Origin | None:
+    """The topic and the subscription that it is for; None where neither a policy nor its name tells.
+
+    Clients call it after both, with a dash between, which names may have as well: it is the longest name of a topic
+    that there is.
+    """
+    if topic.told is not None:
+        return topic.told
+    name = parse_topic(topic.sample.name)
+    local = name.base.local
+    for suffix in (DEAD_LETTER_SUFFIX, RETRY_SUFFIX):
+        if local.endswith(suffix):
+            words = local.removesuffix(suffix).split("-")
+            break
+    else:
+        return None
+    topics = topic.broker.topics
+    for count in range(len(words) - 1, 0, -1):
+        try:
+            candidate = parse_topic(f"{name.domain}://{name.namespace}/{'-'.join(words[:count])}")
+        except InvalidTopicName:
+            continue
+        if topics.exists(candidate) or topics.partitions(candidate):
+            return str(candidate), "-".join(words[count:])
+    return None
+
+
+def _origin(topic: LetterTopic, now: Now) -> str | None:
+    found = origin(topic, now)
+    return None if found is None else found[0]
+
+
+def _origin_subscription(topic: LetterTopic, now: Now) -> str | None:
+    found = origin(topic, now)
+    return None if found is None else found[1]
+
+
+def _lost(topic: LetterTopic, now: Now) -> bool:
+    """Whether what comes is dropped: nothing keeps it."""
+    loaded = topic.sample.topic
+    if isinstance(loaded, PersistentTopic):
+        return drops_dead_letters(loaded)
+    if topic.letters.kept:
+        return False
+    retention = topic.broker.core.policies.of(parse_topic(topic.sample.name)).get(RETENTION)
+    return retention.time_ms == 0 or retention.size == 0
+
+
+COLUMNS: Final = {
+    "topic": kept(attrgetter("sample.name")),
+    "kind": kept(lambda topic: "retry" if topic.is_retry else "dead-letter"),
+    "origin": Column(_origin),
+    "originSubscription": Column(_origin_subscription),
+    "messages": kept(attrgetter("letters.messages")),
+    "size": kept(attrgetter("sample.size")),
+    "backlog": kept(attrgetter("sample.backlog")),
+    "subscriptions": kept(lambda topic: len(topic.sample.subscriptions)),
+    "lost": Column(_lost),
+    "first": kept(lambda topic: topic.letters.first or None),
+    "last": kept(lambda topic: topic.letters.last or None),
+    "rate": kept(attrgetter("sample.in_rate")),
+    "loaded": kept(lambda topic: topic.sample.topic is not None),
+}
+
+DEAD_LETTERS: Final = View(
+    "deadletters",
+    COLUMNS,
+    things,
+    sort="messages",
+    searched=lambda topic: (topic.sample.name,),
+    refresh=lambda topic, now: topic.sample.refresh(now.monotonic),
+)

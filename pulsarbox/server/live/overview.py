@@ -1,0 +1,84 @@
+"""The live overview: the box in a few numbers, and the series that graphs are drawn of."""
+
+import shutil
+from typing import Any, Final
+
+from pulsarbox import __version__
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.series import STEP_SECONDS
+from pulsarbox.broker.totals import Totals
+from pulsarbox.clock import Now
+from pulsarbox.server.live.view import Scope
+from pulsarbox.server.metrics import process
+
+Values = dict[str, Any]
+
+NAME: Final = "overview"
+
+
+def overview(broker: Broker, scope: Scope, now: Now) -> Values:
+    """The members that the overview adds to an answer. Of a tenant alone there is no series."""
+    if scope.prefix:
+        totals = _within(broker, scope) | dict.fromkeys(_BOX)
+        return {"totals": totals, "series": {}, "seriesStep": STEP_SECONDS}
+    samples = broker.samples
+    totals = _of_topics(samples.totals.plus(samples.stored.totals)) | _of_box(broker, now)
+    return {"totals": totals, "series": broker.samples.series.values(), "seriesStep": STEP_SECONDS}
+
+
+def _within(broker: Broker, scope: Scope) -> Values:
+    found = Totals()
+    producers = consumers = 0
+    for topic in broker.samples.every():
+        if scope.holds(topic.namespace):
+            found.add(topic)
+            producers += topic.producers
+            consumers += topic.consumers
+    return _of_topics(found) | {"producers": producers, "consumers": consumers}
+
+
+def _of_topics(totals: Totals) -> Values:
+    return {
+        "publishRate": totals.publish_rate,
+        "deliverRate": totals.deliver_rate,
+        "publishBytes": totals.publish_bytes,
+        "deliverBytes": totals.deliver_bytes,
+        "backlog": totals.backlog,
+        "unacked": totals.unacked,
+        "size": totals.size,
+        "topics": totals.topics,
+        "subscriptions": totals.subscriptions,
+        "deadLetters": totals.letters,
+    }
+
+
+_BOX: Final = (
+    "connections", "p50", "p99", "throttled", "memory", "diskUsed", "diskFree", "started", "uptime", "version",
+    "clusterName",
+)  # fmt: skip
+"""Of these a tenant alone has none."""
+
+
+def _of_box(broker: Broker, now: Now) -> Values:
+    core = broker.core
+    waits = core.commits.times.last_minute(now)
+    used = free = None
+    if broker.folder is not None:
+        disk = shutil.disk_usage(broker.folder)
+        used, free = disk.used, disk.free
+    values = (
+        len(broker.cnxs),
+        waits.quantile(0.5) if waits.entries else None,
+        waits.quantile(0.99) if waits.entries else None,
+        len(core.limits.holding),
+        process.memory()[1],
+        used,
+        free,
+        core.started,
+        max(now.wall - core.started, 0),
+        __version__,
+        core.settings.clusterName,
+    )
+    producers = sum([len(cnx.producers) for cnx in broker.cnxs])
+    consumers = sum([len(cnx.consumers) for cnx in broker.cnxs])
+    return dict(zip(_BOX, values, strict=True)) | {"producers": producers, "consumers": consumers}

@@ -1,0 +1,103 @@
+"""The live view of plugins: all that there are, what those in use cost, and what went wrong with them."""
+
+from collections.abc import Iterator
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.key_hashes import rows as rows_of_hashes
+from pulsarbox.clock import Now
+from pulsarbox.plugins.registry import Found, find
+from pulsarbox.server.live.view import Scope, View, kept
+
+Told = dict[str, Any]
+
+LOOK_SECONDS: Final = 30.0
+"""How often it is looked which plugins there are: files and distributions."""
+_FOUND: Final[WeakKeyDictionary[Broker, tuple[float, list[Found]]]] = WeakKeyDictionary()
+
+
+class Plugin(NamedTuple):
+    """One plugin; ``told`` as in ``used``."""
+
+    kind: str
+    name: str
+    source: str | None
+    """None for one that is asked for and is not there."""
+    told: Told
+
+
+def used(broker: Broker) -> dict[tuple[str, str], Told]:
+    """Plugins that were asked for since the start, that subscriptions go by, or that are disabled, by kind and name.
+
+    Times are those of one call in 256, in nanoseconds.
+    """
+    core = broker.core
+    found: dict[tuple[str, str], Told] = {}
+    for (kind, name), guard in core.plugins.guards.items():
+        cost = guard.cost()
+        _of(found, kind, name).update(
+            state="not asked any more" if cost.tripped else "in use",
+            calls=cost.calls,
+            errors=cost.errors,
+            p50Nanos=cost.p50_ns,
+            p99Nanos=cost.p99_ns,
+            lastError=cost.last_error,
+        )
+    for (kind, name), reason in core.plugins.missing.items():
+        _of(found, kind, name).update(state="missing", lastError=reason)
+    for kind, name in core.plugins.disabled:
+        _of(found, kind, name)["state"] = "disabled"
+    for _, row in rows_of_hashes(core.catalog):
+        of = {"topic": row["topic"], "subscription": row["subscription"]}
+        _of(found, "hashing", row["hashing"])["subscriptions"].append(of)
+    return found
+
+
+def _of(found: dict[tuple[str, str], Told], kind: str, name: str) -> Told:
+    nothing = {"calls": 0, "errors": 0, "p50Nanos": 0, "p99Nanos": 0, "lastError": "", "subscriptions": []}
+    return found.setdefault((kind, name), {"kind": kind, "name": name, "state": "idle"} | nothing)
+
+
+def _there(broker: Broker, now: Now) -> list[Found]:
+    """Nothing of them is imported."""
+    looked, found = _FOUND.get(broker, (0.0, []))
+    if not found or now.monotonic - looked >= LOOK_SECONDS:
+        directory = broker.core.settings.pluginsDirectory
+        found = find(Path(directory) if directory else None)
+        _FOUND[broker] = now.monotonic, found
+    return found
+
+
+def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Plugin]:
+    """All plugins; of a tenant there are none."""
+    if scope.prefix:
+        return
+    told = used(broker)
+    for each in _there(broker, now):
+        nothing = {"state": "cannot be used" if each.problem else "idle", "lastError": each.problem}
+        yield Plugin(each.kind, each.name, each.source, told.pop((each.kind, each.name), nothing))
+    for (kind, name), each_told in told.items():
+        yield Plugin(kind, name, None, each_told)
+
+
+def _told(name: str) -> Any:
+    return kept(lambda plugin: plugin.told.get(name, 0))
+
+
+COLUMNS: Final = {
+    "kind": kept(attrgetter("kind")),
+    "name": kept(attrgetter("name")),
+    "source": kept(attrgetter("source")),
+    "state": _told("state"),
+    "calls": _told("calls"),
+    "p50": _told("p50Nanos"),
+    "p99": _told("p99Nanos"),
+    "errors": _told("errors"),
+    "trace": kept(lambda plugin: plugin.told["lastError"] or None),
+    "subscriptions": kept(lambda plugin: len(plugin.told.get("subscriptions", ()))),
+}
+
+PLUGINS: Final = View("plugins", COLUMNS, things, sort="calls", searched=lambda plugin: (plugin.kind, plugin.name))

@@ -1,0 +1,154 @@
+"""How a limit is changed: the request, the command that does the same, and what stands there now.
+
+A limit of a namespace is changed there, for all its topics; one that the broker's own settings say is set for the topic
+alone, which is what can be done while the box runs.
+"""
+
+import json
+import shlex
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from pulsarbox.broker.core import Core
+from pulsarbox.broker.policies.held import held_of
+from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.resource_group import group_key
+from pulsarbox.config.settings import settings_by_name
+from pulsarbox.names import TopicName, parse_topic
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, row_of
+from pulsarbox.storage.catalog import policies_key
+
+_FIELDS: Final = {
+    ("publish-rate", "messages/s"): "publishThrottlingRateInMsg",
+    ("publish-rate", "bytes/s"): "publishThrottlingRateInByte",
+    ("dispatch-rate", "messages/s"): "dispatchThrottlingRateInMsg",
+    ("dispatch-rate", "bytes/s"): "dispatchThrottlingRateInByte",
+    ("subscription-dispatch-rate", "messages/s"): "dispatchThrottlingRateInMsg",
+    ("subscription-dispatch-rate", "bytes/s"): "dispatchThrottlingRateInByte",
+    ("backlog-quota:destination_storage", "bytes"): "limitSize",
+    ("backlog-quota:message_age", "s"): "limitTime",
+    ("subscribe-rate", ""): "subscribeThrottlingRatePerConsumer",
+}
+"""The member of a policy's value that a limit is, by its unit."""
+_THEN: Final = {
+    "producer_request_hold": "hold",
+    "producer_exception": "refuse",
+    "consumer_backlog_eviction": "evict",
+}
+
+
+_GROUP_OPTIONS: Final = {
+    "publishRateInMsgs": "--msg-publish-rate",
+    "publishRateInBytes": "--byte-publish-rate",
+    "dispatchRateInMsgs": "--msg-dispatch-rate",
+    "dispatchRateInBytes": "--byte-dispatch-rate",
+}
+
+
+class Change(NamedTuple):
+    """How a limit is changed."""
+
+    of: str
+    """For what it is changed then: broker, resource group, namespace, topic or subscription."""
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Any
+    """What is to be sent, as it stands now; None where the path has it all."""
+    field: str | None
+    """The member of the body that the limit is; None where the body is the limit."""
+    command: str
+    """The same as it stands now, as a command."""
+    setting: str | None = None
+    """The setting of the broker that says so."""
+
+
+class Of(NamedTuple):
+    """What limit it is about; see ``quotas.Quota``."""
+
+    policy: str
+    level: str
+    topic: str
+    name: str
+    unit: str
+
+
+def change_of(core: Core, of: Of) -> Change | None:
+    """How the limit is changed; None for a setting that takes a new value with a start only."""
+    if of.policy in settings_by_name():
+        return _setting(core, of.policy)
+    if of.policy in _GROUP_OPTIONS:
+        return _group(core, of.name, of.policy)
+    namespace = "://" not in of.topic
+    if namespace or of.level == Level.NAMESPACE:
+        return _of_namespace(core, of, of.topic if namespace else parse_topic(of.topic).namespace)
+    return _of_topic(core, of, parse_topic(of.topic))
+
+
+def _setting(core: Core, name: str) -> Change | None:
+    if not settings_by_name()[name].dynamic:
+        return None
+    value = getattr(core.settings, name)
+    path = f"/admin/v2/brokers/configuration/{name}/{value}"
+    command = f"pulsarbox admin brokers update-dynamic-config --config {name} --value {value}"
+    return Change("broker", "POST", path, {}, None, None, command, name)
+
+
+def _group(core: Core, name: str, field: str) -> Change:
+    row = core.catalog.get(group_key(name)) or {}
+    rates = [word for key, option in _GROUP_OPTIONS.items() if row.get(key) for word in (option, row[key])]
+    command = _line("admin", "resourcegroups", "update", name, *rates)
+    return Change("resource group", "PUT", f"/admin/v2/resourcegroups/{quote(name, safe='')}", {}, row, field, command)
+
+
+def _of_namespace(core: Core, of: Of, namespace: str) -> Change | None:
+    value = held_of(core.policies, of.policy, namespace).value
+    base = f"/admin/v2/namespaces/{quote(namespace)}"
+    return _policy(of, "namespace", base, ("ns", namespace), value)
+
+
+def _of_topic(core: Core, of: Of, topic: TopicName) -> Change | None:
+    parts = (topic.domain, topic.tenant, topic.namespace_local, topic.base.local)
+    base = f"/admin/v2/{'/'.join(quote(part, safe='') for part in parts)}"
+    own = core.policies.of_topic(policies_key(str(topic.base)))
+    if of.policy == "subscription-dispatch-rate" and of.name in own.get("subscriptionPolicies", {}):
+        value = own["subscriptionPolicies"][of.name].get("dispatchRate")
+        path = f"{base}/{quote(of.name, safe='')}/dispatchRate"
+        rate = ["--msg-dispatch-rate", value["dispatchThrottlingRateInMsg"]]
+        rate += ["--byte-dispatch-rate", value["dispatchThrottlingRateInByte"]]
+        command = _line("admin", "topicPolicies", "set-subscription-dispatch-rate", topic.base, "-s", of.name, *rate)
+        return Change("subscription", "POST", path, {}, value, _FIELDS[of.policy, of.unit], command)
+    found = held_of(core.policies, of.policy, topic.namespace, topic)
+    settings = row_of(of.policy.partition(":")[0]).settings
+    setting = settings[0] if settings and found.level is Level.BROKER else None
+    change = _policy(of, "topic", base, ("topic", str(topic.base)), found.value)
+    return None if change is None else change._replace(setting=setting)
+
+
+def _policy(of: Of, what: str, base: str, subject: tuple[str, str], value: Any) -> Change | None:
+    name, _, kind = of.policy.partition(":")
+    row = row_of(name)
+    place = row.topic if what == "topic" else row.namespace
+    if place is None:
+        return None
+    field = _FIELDS.get((of.policy, of.unit)) or _FIELDS.get((of.policy, ""))
+    if name == BACKLOG_QUOTA.name:
+        amount = value.get(field or "")
+        option = "--size" if field == "limitSize" else "--age"
+        word = amount if field == "limitSize" else f"{amount}s"
+        command = _line("quota", "set", subject[1], option, word, "--then", _THEN[value["policy"]])
+        query = {"backlogQuotaType": kind}
+        return Change(what, place.verb, f"{base}/{place.path}", query, value, field, command)
+    word = ",".join(f"{key}={_word(each)}" for key, each in value.items()) if isinstance(value, dict) else _word(value)
+    command = _line(subject[0], "policy", subject[1], name, word)
+    if place.query:
+        return Change(what, place.verb, f"{base}/{place.path}", {place.query: str(value)}, None, None, command)
+    return Change(what, place.verb, f"{base}/{place.path}", {}, value, field, command)
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _line(*words: object) -> str:
+    return shlex.join(["pulsarbox", *map(str, words)])

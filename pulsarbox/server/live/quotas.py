@@ -1,0 +1,275 @@
+"""The live view of quotas: every limit that holds for topics in memory, for namespaces and for the box, against what is
+used of it; who has set it, and how long of the last minute it held something back."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.broker.any_subscription import AnySubscription
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.dispatch.standstill import Reason
+from pulsarbox.broker.limits.hold_times import WINDOW_MS
+from pulsarbox.broker.limits.limiter import Limiter, Scope, time_of
+from pulsarbox.broker.policies.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
+from pulsarbox.broker.policies.counts import (
+    MAX_CONSUMERS,
+    MAX_CONSUMERS_PER_SUBSCRIPTION,
+    MAX_PRODUCERS,
+    MAX_SUBSCRIPTIONS,
+    MAX_TOPICS,
+)
+from pulsarbox.broker.policies.policy import Level
+from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
+from pulsarbox.broker.subscription import ONE_ACTIVE, Subscription
+from pulsarbox.broker.system_topics import is_system
+from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.topic_samples import TopicSample
+from pulsarbox.clock import Now
+from pulsarbox.names import parse_topic
+from pulsarbox.server.live.quota_changes import Of, change_of
+from pulsarbox.server.live.topics import oldest
+from pulsarbox.server.live.view import Column, View, kept
+from pulsarbox.server.live.view import Scope as Part
+
+MESSAGES: Final = "messages/s"
+BYTES: Final = "bytes/s"
+
+
+class Quota(NamedTuple):
+    """One limit."""
+
+    broker: Broker
+    scope: str
+    """What shares it: broker, resource group, namespace, topic, subscription."""
+    topic: str
+    """Full name; empty of the box and of a group. Of a namespace: ``tenant/namespace``."""
+    name: str
+    """Of the subscription, or of the group."""
+    policy: str
+    """As commands call it; limits of the box as a whole by their setting, of a resource group by their member of it."""
+    unit: str
+    level: str
+    limit: float
+    used: Callable[[Now], float | None]
+    limiter: Limiter | None = None
+    held: Callable[[Now], float | None] = lambda now: None
+    holding: Callable[[Now], bool] | None = None
+
+    def holds(self, now: Now) -> bool:
+        """Whether it keeps somebody from something right now."""
+        if self.limiter is not None:
+            return self.limiter.holds.holding
+        if self.holding is not None:
+            return self.holding(now)
+        used = self.used(now)
+        return used is not None and used >= self.limit
+
+    def held_ms(self, now: Now) -> float | None:
+        """For how long of the last minute it did; None where that is not measured."""
+        return self.limiter.holds.last_minute(time_of(now)) if self.limiter is not None else self.held(now)
+
+    def share(self, now: Now) -> float | None:
+        """What of it is used; 1 is all of it."""
+        used = self.used(now)
+        return None if used is None or not self.limit else used / self.limit
+
+    @property
+    def subject(self) -> str:
+        """What it limits, for people."""
+        return " ".join(filter(None, (self.topic, self.name))) or "box"
+
+
+def _limiter(
+    broker: Broker, limiter: Limiter | None, policies: tuple[str, str], topic: str = "", name: str = ""
+) -> Iterator[Quota]:
+    """The limits of a limiter; ``policies`` name that of messages and that of bytes."""
+    step = limiter.step if limiter is not None else None
+    if limiter is None or step is None:
+        return
+    seconds = step.limit.period_ms / 1000
+    for at, unit in enumerate((MESSAGES, BYTES)):
+        if step.limit[at]:
+
+            def used(now: Now, limiter: Limiter = limiter, at: int = at) -> float:
+                return limiter.used(now)[at]
+
+            limit = step.capacity[at] / seconds
+            yield Quota(
+                broker, str(limiter.scope), topic, name, policies[at], unit, str(limiter.level), limit, used, limiter
+            )
+
+
+def _both(policy: str) -> tuple[str, str]:
+    return policy, policy
+
+
+_BOX_DISPATCH: Final = ("dispatchThrottlingRateInMsg", "dispatchThrottlingRateInByte")
+_GROUP_PUBLISH: Final = ("publishRateInMsgs", "publishRateInBytes")
+_GROUP_DISPATCH: Final = ("dispatchRateInMsgs", "dispatchRateInBytes")
+_BOX_PUBLISH: Final = ("brokerPublisherThrottlingMaxMessageRate", "brokerPublisherThrottlingMaxByteRate")
+
+
+def _of_box(broker: Broker) -> Iterator[Quota]:
+    core = broker.core
+    yield from _limiter(broker, core.limits.publish, _BOX_PUBLISH)
+    yield from _limiter(broker, core.limits.dispatch, _BOX_DISPATCH)
+    for name, group in core.limits.groups.items():
+        yield from _limiter(broker, group.publish, _GROUP_PUBLISH, name=name)
+        yield from _limiter(broker, group.dispatch, _GROUP_DISPATCH, name=name)
+    settings, level = core.settings, str(Level.BROKER)
+    if settings.brokerMaxConnections > 0:
+        yield Quota(
+            broker, "broker", "", "", "brokerMaxConnections", "connections", level,
+            settings.brokerMaxConnections, lambda now: len(broker.cnxs),
+        )  # fmt: skip
+    if settings.maxUnackedMessagesPerBroker > 0:
+        unacked = core.unacked
+        yield Quota(
+            broker, "broker", "", "", "maxUnackedMessagesPerBroker", "messages", level,
+            settings.maxUnackedMessagesPerBroker, lambda now: unacked.messages, holding=lambda now: unacked.blocked,
+        )  # fmt: skip
+
+
+def _of_namespaces(broker: Broker, topics: list[TopicSample]) -> Iterator[Quota]:
+    def counted(count: int) -> Callable[[Now], float]:
+        return lambda now: count
+
+    names = Counter(each.namespace for each in topics if not is_system(each.name))
+    for namespace, count in names.items():
+        policies = broker.core.policies.of(parse_topic(f"persistent://{namespace}/any"))
+        limit, level = policies.found(MAX_TOPICS)
+        if limit > 0:
+            yield Quota(
+                broker, "namespace", namespace, "", MAX_TOPICS.name, "topics", str(level), limit,
+                counted(count),
+            )  # fmt: skip
+
+
+def _of_topic(broker: Broker, sample: TopicSample, topic: Topic) -> Iterator[Quota]:
+    name, limits = sample.name, topic.limits
+    yield from _limiter(broker, limits.publish_limiter, _both("publish-rate"), name)
+    yield from _limiter(broker, limits.dispatch, _both("dispatch-rate"), name)
+    subscribe = limits.subscribe
+    if subscribe is not None and subscribe.rate.times > 0:
+        yield Quota(
+            broker, "topic", name, "", "subscribe-rate", f"times in {subscribe.rate.period_s} s",
+            str(limits.subscribe_level), subscribe.rate.times, lambda now: subscribe.used,
+        )  # fmt: skip
+    if isinstance(topic, PersistentTopic):
+        yield from _backlog(broker, sample, topic)
+    if is_system(name):
+        return
+    counts = (
+        (MAX_PRODUCERS, "producers", lambda now: len(topic.producers)),
+        (MAX_CONSUMERS, "consumers", lambda now: sum(len(each.consumers) for each in topic.all_subscriptions())),
+        (MAX_SUBSCRIPTIONS, "subscriptions", lambda now: len(sample.subscriptions)),
+    )
+    for policy, unit, used in counts:
+        limit, level = topic.policies.found(policy)
+        if limit > 0:
+            yield Quota(broker, "topic", name, "", policy.name, unit, str(level), limit, used)
+    for subscription in topic.all_subscriptions():
+        yield from _of_subscription(broker, name, topic, subscription)
+
+
+def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Iterator[Quota]:
+    backlog = topic.backlog
+
+    def held(now: Now) -> float:
+        return backlog.holds.last_minute(time_of(now)) if backlog.holds is not None else 0
+
+    def age(now: Now) -> float | None:
+        return oldest(sample, now)
+
+    if backlog.size.limit >= 0:
+        yield Quota(
+            broker, "topic", sample.name, "", "backlog-quota:destination_storage", "bytes",
+            str(topic.policies.found(BACKLOG_SIZE)[1]), backlog.size.limit, lambda now: backlog.used,
+            held=held, holding=lambda now: backlog.blocked is backlog.size,
+        )  # fmt: skip
+    if backlog.age.limit > 0:
+        yield Quota(
+            broker, "topic", sample.name, "", "backlog-quota:message_age", "s",
+            str(topic.policies.found(BACKLOG_AGE)[1]), backlog.age.limit / 1000, age,
+            held=held, holding=lambda now: backlog.blocked is backlog.age,
+        )  # fmt: skip
+
+
+def _of_subscription(broker: Broker, name: str, topic: Topic, subscription: AnySubscription) -> Iterator[Quota]:
+    own = subscription.name
+    several = subscription.type not in ONE_ACTIVE or len(subscription.consumers) > 1
+    limit, level = topic.policies.found(MAX_CONSUMERS_PER_SUBSCRIPTION)
+    if limit > 0:
+        yield Quota(
+            broker, "subscription", name, own, MAX_CONSUMERS_PER_SUBSCRIPTION.name, "consumers", str(level), limit,
+            lambda now: len(subscription.consumers),
+        )  # fmt: skip
+    if not isinstance(subscription, Subscription):
+        return
+    yield from _limiter(broker, subscription.throttle.own, _both("subscription-dispatch-rate"), name, own)
+    if several and subscription.type not in ONE_ACTIVE and subscription.consumers:
+        yield from _unacked(broker, name, topic, subscription)
+
+
+def _unacked(broker: Broker, name: str, topic: PersistentTopic | Topic, subscription: Subscription) -> Iterator[Quota]:
+    def held(now: Now) -> float:
+        """Of the stretch that lasts now: when earlier ones began and ended is not kept."""
+        why = subscription.why()
+        return min(max(now.wall - why.since, 0), WINDOW_MS) if why.reason == Reason.UNACKED_LIMIT and why.since else 0
+
+    def most(now: Now) -> int:
+        return max((each.unacked for each in subscription.consumers), default=0)
+
+    def together(now: Now) -> int:
+        return sum(each.unacked for each in subscription.consumers)
+
+    for policy, used, holding in (
+        (MAX_UNACKED_PER_CONSUMER, most, lambda now: any(each.blocked for each in subscription.consumers)),
+        (MAX_UNACKED_PER_SUBSCRIPTION, together, lambda now: subscription.blocked),
+    ):
+        limit, level = topic.policies.found(policy)
+        if limit > 0:
+            yield Quota(
+                broker, "subscription", name, subscription.name, policy.name, "messages", str(level), limit, used,
+                held=held, holding=holding,
+            )  # fmt: skip
+
+
+def things(broker: Broker, part: Part, now: Now) -> Iterator[Quota]:
+    """All limits."""
+    if not part.prefix:
+        yield from _of_box(broker)
+    topics = [topic for topic in broker.samples.every() if part.holds(topic.namespace)]
+    yield from _of_namespaces(broker, topics)
+    for sample in topics:
+        if sample.topic is not None:
+            yield from _of_topic(broker, sample, sample.topic)
+
+
+def _change(quota: Quota, now: Now) -> dict[str, Any] | None:
+    of = Of(quota.policy, quota.level, quota.topic, quota.name, quota.unit)
+    found = change_of(quota.broker.core, of)
+    return None if found is None else found._asdict()
+
+
+COLUMNS: Final = {
+    "scope": kept(attrgetter("scope")),
+    "subject": kept(attrgetter("subject")),
+    "topic": kept(lambda quota: quota.topic or None),
+    "subscription": kept(lambda quota: quota.name if quota.scope == Scope.SUBSCRIPTION else None),
+    "policy": kept(attrgetter("policy")),
+    "used": Column(lambda quota, now: quota.used(now)),
+    "limit": kept(attrgetter("limit")),
+    "unit": kept(attrgetter("unit")),
+    "share": Column(lambda quota, now: quota.share(now)),
+    "level": kept(attrgetter("level")),
+    "held": Column(lambda quota, now: quota.held_ms(now)),
+    "holding": Column(lambda quota, now: quota.holds(now)),
+    "waiting": kept(lambda quota: quota.limiter.waiting if quota.limiter is not None else None),
+    "change": Column(_change, named=True),
+}
+
+QUOTAS: Final = View(
+    "quotas", COLUMNS, things, sort="share", searched=lambda quota: (quota.topic, quota.name, quota.policy)
+)

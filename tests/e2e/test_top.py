@@ -1,0 +1,132 @@
+"""The dashboard against a box: one look, the raw bytes of a terminal, and a person's journeys in a real one."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.clients import EARLIEST, receive
+from tests.e2e.conftest import Running
+from tests.e2e.terminal import RawTerminal, pulsarbox, tmux
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def short(topic: str) -> str:
+    return topic.rpartition("/")[2]
+
+
+def test_one_look_as_text_as_json_and_as_a_picture(client: Any, topic: str, run: Run) -> None:
+    client.subscribe(topic, "billing").close()
+    producer = client.create_producer(topic)
+    for _ in range(3):
+        producer.send(b"x")
+    of_mine = ("subscriptions", "--once", "--filter", f"/{short(topic)}$")
+    shown = run("top", *of_mine)
+    assert shown.returncode == 0, shown.stderr
+    assert "CAUSE" in shown.stdout and "no consumer" in shown.stdout and short(topic) in shown.stdout
+    told = json.loads(run("top", *of_mine, "-o", "json").stdout)
+    assert [(row["backlog"], row["cause"]) for row in told["rows"]] == [(3, "no-consumer")]
+    picture = run("top", *of_mine, "-o", "svg", "--size", "100x20")
+    assert picture.stdout.startswith("<svg") and "billing" in picture.stdout, picture.stderr
+    for view in ("overview", "events", "jobs"):
+        assert run("top", view, "--once").returncode == 0, view
+
+
+def test_without_a_terminal_or_a_box_it_says_what_to_do(run: Run) -> None:
+    shown = run("top")
+    assert shown.returncode == 2 and "--once" in shown.stderr
+    assert run("top", "-o", "json").returncode == 2
+    assert run("top", "topics", "--once", "--filter", "nonsense >").returncode in (1, 2)
+    gone = subprocess.run(
+        pulsarbox("top", "--once", "--admin-url", "http://127.0.0.1:1"), capture_output=True, text=True, check=False
+    )
+    assert gone.returncode == 6 and "cannot be reached" in gone.stderr
+
+
+HOSTILE = "evil\x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202egnp"
+
+
+def test_no_escape_of_a_client_reaches_the_terminal(box: Running, client: Any, topic: str, tmp_path: Path) -> None:
+    client.subscribe(topic, HOSTILE).close()
+    client.create_producer(topic).send(HOSTILE.encode(), partition_key=HOSTILE, properties={HOSTILE: HOSTILE})
+    command = pulsarbox("top", "subscriptions", "--filter", f"/{short(topic)}$", "--admin-url", box.web_url)
+    terminal = RawTerminal(command, tmp_path)
+    try:
+        terminal.until(lambda seen: b"evil\\x1b]52" in seen)
+        terminal.send(b"b")
+        terminal.until(lambda seen: b"published  " in seen and b"properties" in seen)
+        terminal.send(b"\x1b")
+        seen = terminal.until(lambda seen: seen.count(b"SUBSCRIPTION") > 1)
+    finally:
+        terminal.close()
+    for bad in (b"\x1b]52", b"\x1b[2Jgnp", b"aGk=\x07", b"\xc2\x9b31m", "\u202e".encode()):
+        assert bad not in seen, bad
+
+
+def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Running, client: Any, topic: str) -> None:
+    """In 80 columns: seen, understood, changed."""
+    client.subscribe(topic, "billing").close()
+    producer = client.create_producer(topic)
+    producer.send(b"x")
+    path = f"persistent/public/default/{short(topic)}"
+    box.admin("POST", f"{path}/maxProducers", "7")
+    with tmux(pulsarbox("top", "--admin-url", box.web_url), 80, 24) as terminal:
+        terminal.until("Backlogs", "published/s")
+        terminal.keys("3")
+        terminal.until("SUBSCRIPTION", "CAUSE")
+        terminal.keys("/")
+        terminal.type(short(topic))
+        terminal.keys("Enter")
+        terminal.until("billing", "no consumer", "nobody is connected", "esc: without it")
+        for _ in range(5):
+            producer.send(b"x")
+        terminal.keys("r")
+        terminal.until("▲ +")
+        terminal.keys("5")
+        terminal.until("LIMIT OF")
+        terminal.keys("/")
+        terminal.type(f"/{short(topic)}")
+        terminal.keys("Enter")
+        terminal.until("max-producers")
+        terminal.keys("Enter")
+        terminal.until("Change the limit", "max-producers")
+        terminal.keys("BSpace")
+        terminal.type("9")
+        terminal.until(f"pulsarbox topic policy {topic} max-producers 9".split()[-1])
+        terminal.keys("Enter")
+        terminal.until("Change the limit: done")
+        assert json.loads(box.admin("GET", f"{path}/maxProducers")) == 9
+        terminal.keys("q")
+        terminal.until("ended")
+
+
+def test_a_dead_letter_is_found_edited_and_put_back(box: Running, client: Any, topic: str) -> None:
+    back = client.subscribe(topic, "again")
+    dead = f"{topic}-billing-DLQ"
+    client.subscribe(dead, "keep", initial_position=EARLIEST).close()
+    properties = {"REAL_TOPIC": topic, "EXCEPTION": "timeout after 30 s"}
+    client.create_producer(dead).send(b'{"amount": -1}', properties=properties)
+    with tmux(pulsarbox("top", "deadletters", "--admin-url", box.web_url), 120, 36) as terminal:
+        terminal.until("DEAD LETTER TOPIC")
+        terminal.keys("/")
+        terminal.type(short(topic))
+        terminal.keys("Enter")
+        terminal.until(f"{short(topic)}-billing-DLQ", "esc: without it")
+        terminal.keys("Enter")
+        terminal.until("timeout after # s", "LOOKS LIKE")
+        terminal.keys("Enter")
+        terminal.until("CONTENT", '"amount": -1', "properties")
+        terminal.keys("E")
+        terminal.until("before it is put back")
+        terminal.keys("End", "BSpace", "BSpace", "BSpace")
+        terminal.type("5}")
+        terminal.keys("C-s")
+        terminal.until("Put dead letters back", "--payload")
+        terminal.keys("Enter", "Enter", "Enter", "Enter", "Enter")
+        terminal.until("Put dead letters back where they came from: done")
+        message = receive(back)
+        assert json.loads(message.data()) == {"amount": 5}
+        terminal.keys("0")
+        terminal.until("dlq-replay", "done")
