@@ -72,6 +72,10 @@ bench-embed: env-dev ## Measure embedded boxes: start, a hundred side by side, t
 bench-throttle: env-dev ## Measure how well rates are kept, in real time (ARGS="--periods 30")
 	@$(BIN)/python -m benchmarks.throttle $(ARGS)
 
+.PHONY: bench-tui
+bench-tui: env-dev ## Measure the dashboard: first paint, processor time, memory (ARGS="--subscriptions 1000")
+	@$(BIN)/python -m benchmarks.tui $(ARGS)
+
 .PHONY: differences
 differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what differs (B=pulsar://... B_WEB=its web URL)
 	@$(BIN)/python -m tests.differences $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \
@@ -88,6 +92,10 @@ attack: env-dev ## Attack a box: lengths, counts, bombs, tokens, paths, ten thou
 .PHONY: demo
 demo: env-dev ## This machine's telemetry through a box and workers that are killed in the middle
 	@$(BIN)/python -m examples.demo $(ARGS)
+
+.PHONY: pictures
+pictures: env-dev ## Draw the screens of the dashboard from a box under load (ARGS="80x24 160x50": in these sizes)
+	@$(BIN)/python -m tests.tools.pictures docs/pictures $(ARGS)
 
 .PHONY: image
 image: ## Build the container image with docker, podman or buildah (TAG=pulsarbox ARGS="--no-cache")

@@ -20,6 +20,7 @@ RAW_ADMIN: Final = "benchmarks.raw_admin"
 RAW_KEPT: Final = "benchmarks.raw_kept"
 RAW_TOP: Final = "benchmarks.raw_top"
 RAW_DEDUP: Final = "benchmarks.raw_dedup"
+RAW_PLUGINS: Final = "benchmarks.raw_plugins"
 
 RAW_COMPACTION: Final = "benchmarks.raw_compaction"
 
@@ -157,6 +158,15 @@ ROWS: Final = (
       for name, title, messages, batch, told in (
           ("single", "single", 240_000, 0, False), ("batched", "batches of 100 as of Java", 800_000, 100, True),
           ("untold", "batches of 100 as of C++", 800_000, 100, False))),
+    # A box of the driver's own, with a plugin and without by turns, whatever broker is measured.
+    *(Row(f"plugin-{way}", f"with a plugin: {title}",
+          (RATE, Figure("without", "msg/s built-in", more_is_better=True),
+           Figure("ratio", "of built-in", more_is_better=True), BROKER, Figure("without_us", "us broker built-in")),
+          {"row": "plugins", "way": way, "messages": 60_000, "size": 100, "limit_seconds": 300.0}, raw=RAW_PLUGINS)
+      for way, title in (
+          ("produce", "produce --route, 4 partitions"), ("http", "POST /topics, 4 partitions"),
+          ("shared", "Shared by 4, sharedConsumerSelection"), ("hash", "Key_Shared by 4, keySharedHashing"),
+          ("selector", "Key_Shared by 4, keySharedSelector"))),
     Row("fanout-single", "fan-out to 10 subscriptions, single", (RATE, IN_RATE),
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),

@@ -1,4 +1,4 @@
-"""Measures the store: packing, catch-up from the disk, restart behind a long log, memory beside a backlog, delays.
+"""Measures the store: packing, compressing, catch-up from the disk, restart behind a long log, memory, delays.
 
 ``make bench-storage``. Everything is done in data directories of its own, which are gone afterwards; in full it takes
 some 15 GiB of disk. Table on stdout, progress on stderr, everything in a JSON file where one is asked for.
@@ -15,12 +15,14 @@ from typing import Final
 
 from benchmarks.bench import driver
 from benchmarks.storage_box import backlog, restart
+from benchmarks.storage_compressed import compressing
 from benchmarks.storage_delayed import delayed
 from benchmarks.storage_engine import packing, reading
 from benchmarks.storage_table import Line, Options, say, show, text_of
 
 PARTS: Final[dict[str, Callable[[Options], Iterator[Line]]]] = {
     "packing": packing,
+    "compressing": compressing,
     "catchup": reading,
     "restart": restart,
     "memory": backlog,

@@ -10,7 +10,7 @@ more nor less than anything. Where things have texts to be searched, ``/pattern`
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from pulsarbox.times import moment
@@ -246,3 +246,15 @@ def _path(node: ast.expr) -> tuple[str, list[str]] | None:
             node = node.value
         else:
             return (node.id, path) if isinstance(node, ast.Name) else None
+
+
+def inside(value: Any, path: Iterable[str]) -> Any:
+    """What is at a path of names and numbers within objects and lists; None where there is nothing."""
+    for name in path:
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return value

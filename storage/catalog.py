@@ -16,6 +16,9 @@
     deadline/<ms, 16 hex>/<topic id>        the topic's name: then it is to be looked at, loaded or not
     walk/<id>                               {"prefix": of the keys of the topics to look at, "after": the last one that
                                             was}, until all of them were: a policy has changed
+    job/<id>                                a job: "spec", as it was asked for; "parts": [[topic, ledger, entry of the
+                                            last one that was there], ...]; "total": messages then
+    jobstate/<id>                           how far it is: see ``broker.jobs.job``
     kept                                    {"values": the broker's own policies when topics were looked at last}
     owner/<id>                              the name of the topic that a topic id, ledger or cursor is of; made of the
                                             rows above and below, and written by checkpoints only
@@ -67,6 +70,7 @@ DYNAMIC: Final = "dynamic"
 KEPT: Final = "kept"
 WALKS: Final = "walk/"
 COMPACTING: Final = "compacting/"
+JOBS: Final = "job/"
 
 _AFTER_ALL: Final = "\U0010ffff"
 
@@ -119,6 +123,16 @@ def deadline_key(wall: int, topic_id: int) -> str:
 def walk_key(number: int) -> str:
     """Key of a walk over topics that is under way."""
     return f"{WALKS}{number:016x}"
+
+
+def job_key(number: int) -> str:
+    """Key of what a job was asked for."""
+    return f"{JOBS}{number:016x}"
+
+
+def job_state_key(number: int) -> str:
+    """Key of how far a job is."""
+    return f"jobstate/{number:016x}"
 
 
 def quarantine_key(ledger_id: int, entry_id: int) -> str:
@@ -284,10 +298,11 @@ class Catalog:
         return len(self._fresh)
 
     def take(self) -> dict[bytes, bytes | None]:
-        """The rows written since the last call, for a checkpoint. There is one at a time."""
+        """The rows written since the last call, in no order, for a checkpoint. There is one at a time."""
         assert not self._taken
         self._taken, self._fresh = self._fresh, SortedDict()
-        return {key.encode(): value for key, value in self._taken.items()}
+        # Past the order of the keys, which nobody asks for here: of 20,000 rows that is 2 ms of a turn instead of 7.
+        return {key.encode(): value for key, value in dict.items(self._taken)}
 
     def stored(self) -> None:
         """The checkpoint that rows were taken for is on the disk."""

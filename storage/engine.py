@@ -7,10 +7,14 @@ many and mostly in memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.compressed_topics import CompressedTopic
 
 
 class ReadRequest(NamedTuple):
@@ -54,6 +58,8 @@ class Recovery(NamedTuple):
     """The batch values of the log after the checkpoint, oldest first. Raises PersistenceError at a damaged one."""
     next_position: int
     """The position of the next batch."""
+    compressed: Callable[[], "tuple[CompressedTopic, ...]"] = tuple
+    """What compressing has done for each topic, as it was found when disk was given back last."""
 
 
 class Checkpoint(NamedTuple):
@@ -100,10 +106,16 @@ class Compressing(NamedTuple):
     """Of one core, on average; 100 or more for as much as there is."""
     generation: int
     """Another number where choices may be other ones than before."""
+    hurried: Callable[[], bool] = bool
+    """Whether something waits for the step that is under way: then it moves no more than it has begun to."""
 
 
 class Engine(Protocol):
     """A durable store of batches, of the rows of the last checkpoint, and of entries by ledger and id."""
+
+    @property
+    def codecs(self) -> RestCodecs:
+        """Those with which entries are compressed, and unpacked."""
 
     def recover(self) -> Recovery:
         """Open the store and say what it holds."""

@@ -66,7 +66,8 @@ from the kind, so that a later version can add fields at the end of a header; a 
                                                                                flag 2: entries that only the compacted
                                                                                view has any more
     BATCH_ACKED  cursor, ledger, entry, messages in it u32, reserved u32       u64 *: the words of the set of indexes
-                                                                               that are still unacknowledged
+                                                                               that are still unacknowledged;
+                                                                               flag 1: as above
     META         key size u32, reserved u32                                    key, value; flag 1: the key is deleted
     REDELIVERED  cursor                                                        REDELIVERY *
     SEQUENCE     topic, highest sequence id (i64), time of the last publish;   the producer's name in UTF-8; flag 1: the
@@ -144,7 +145,8 @@ RESET = 1
 DELETED = 1
 """Flag of META: the key is gone."""
 MOVED = 1
-"""Flag of ACKED: the entry went to another topic with an entry of the same batch; they are stored together or not."""
+"""Flag of ACKED and BATCH_ACKED: the entry, or messages of it, went to another topic (or away) with what else is in the
+batch; they are stored together or not."""
 IN_VIEW = 2
 """Flag of ACKED: the log does not have the entries any more, the compacted view has them. Totals are not known."""
 FORGOTTEN = 1

@@ -27,6 +27,9 @@ ROW_BYTES_MAX = 4080
 """What one LMDB overflow page takes: 1017 entries of one batch, or 255 that are in a batch each."""
 
 ROWS_AT_ONCE_MIN = 32
+BYTES_AT_ONCE_MIN = 2 * ROW_BYTES_MAX
+"""A commit writes so many rows of the index, or of so many bytes, also where that is more than its share: of batches of
+an entry each, a full row takes 0.2 ms to make."""
 
 _SINGLE = Struct(INDEX_SEGMENT.format + "I")
 _ROW_ENTRIES_MIN = ROW_BYTES_MAX // _SINGLE.size
@@ -159,9 +162,14 @@ class IndexFlush:
 
     def next_rows(self, share: float) -> tuple[list[tuple[bytes, bytes]], bool]:
         """This ``share`` of all rows and a few more, and whether they are the last."""
-        limit = ROWS_AT_ONCE_MIN + int(share * self._rows_about)
-        rows = list(islice(self._rows, limit))
-        return rows, len(rows) < limit
+        rows = list(islice(self._rows, int(share * self._rows_about)))
+        size, limit = 0, len(rows) + ROWS_AT_ONCE_MIN
+        for row in self._rows:
+            rows.append(row)
+            size += len(row[1])
+            if len(rows) == limit or size >= BYTES_AT_ONCE_MIN:
+                return rows, False
+        return rows, True
 
     def give_back(self, rows: list[tuple[bytes, bytes]]) -> None:
         """Rows that could not be written are the next ones again."""

@@ -16,7 +16,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import lmdb
 
@@ -29,14 +29,16 @@ from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.meta import Content, MetaRows
 from pulsarbox.storage.migration import migrate
+from pulsarbox.storage.needed_codecs import require_codecs
 from pulsarbox.storage.page_cache import PageCacheWindow
 from pulsarbox.storage.pool import EnvironmentGone
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.reclaiming import Policy, Reclaimer
 from pulsarbox.storage.record import Entry
-from pulsarbox.storage.repacking import MetaCodecs
+from pulsarbox.storage.repacking import LEARN_FROM, MetaCodecs
 from pulsarbox.storage.reserve import Reserve
-from pulsarbox.storage.unpacking import Codecs, RestUnpacker
+from pulsarbox.storage.standing import standing
+from pulsarbox.storage.unpacking import RestUnpacker
 from pulsarbox.storage.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
 from pulsarbox.storage.volume_set import Sizes, Step, VolumeSet
 
@@ -82,7 +84,8 @@ class LmdbEngine:
         pack_live_percent: int = 50,
         pack_bytes_per_second: int = 0,
         reserve_bytes: int = 0,
-        codecs: Codecs | None = None,
+        codecs: RestCodecs | None = None,
+        learn_from_bytes: int = LEARN_FROM,
         step: Step = _no_step,
     ) -> None:
         """A new volume is begun where the newest has grown beyond ``volume_size``; its map has ``map_size``.
@@ -92,17 +95,18 @@ class LmdbEngine:
         mapped at once. ``page_cache_bytes`` of the journal stay in the system's page cache, 0 for all of it.
         A volume is packed where less than ``pack_live_percent`` of its file is alive, at ``pack_bytes_per_second``,
         0 for as fast as it goes. ``reserve_bytes`` of the disk are kept free of messages. ``codecs`` are those that
-        entries may be compressed with, the built-in ones where none are given. ``step`` is called with a name out of
-        STEPS behind each durable step.
+        entries may be compressed with, the built-in ones where none are given. A topic of which there are
+        ``learn_from_bytes`` in one step of packing may get a dictionary. ``step`` is called with a name out of STEPS
+        behind each durable step.
         """
         self._path = Path(path)
         # An index of one-entry rows can outgrow its log, so three times the volume; 16 MiB is the largest batch.
         map_size = 3 * volume_size + (32 << 20) + 2 * INDEX_ROOM if map_size is None else map_size
         self._sizes = Sizes(volume_size, map_size, FlushAt(index_flush_entries, index_flush_bytes))
         self._open_max = open_volumes_max
-        self._policy = Policy(pack_live_percent, pack_bytes_per_second)
+        self._policy = Policy(pack_live_percent, pack_bytes_per_second, learn_from_bytes)
         self._step = step
-        self._codecs = RestCodecs() if codecs is None else codecs
+        self.codecs = RestCodecs() if codecs is None else codecs
         self._page_cache = PageCacheWindow(page_cache_bytes)
         self._reserve = Reserve(self._path / RESERVE, reserve_bytes)
         self._next_position = 0
@@ -118,13 +122,13 @@ class LmdbEngine:
         """Open the data directory, and make it where there is none; one of version 1 is brought up to this one.
 
         Raises DirectoryHeld where another process has it, PersistenceError where it is of an unknown format, damaged
-        or incomplete.
+        or incomplete, or something in it is compressed with a codec that cannot be had.
         """
         directory = DataDirectory(self._path)
         self._volumes = VolumeSet(directory, self._sizes, self._open_max, self._step)
         self._rows = MetaRows(self._volumes.metas, lambda error: failure("a row cannot be read", error, self._path))
-        self._reclaimer = Reclaimer(self._volumes, self._policy, self._codecs, self._rows)
-        self._unpacker = RestUnpacker(self._codecs, MetaCodecs(self._volumes))
+        self._reclaimer = Reclaimer(self._volumes, self._policy, self.codecs, self._rows)
+        self._unpacker = RestUnpacker(self.codecs, MetaCodecs(self._volumes))
         try:
             if directory.format < FORMAT_VERSION:
                 migrate(directory, self._sizes.map, self._step)
@@ -231,6 +235,13 @@ class LmdbEngine:
         if not self._reserve.hold() or shutil.disk_usage(self._path).free < ROOM_MIN:
             raise StoreFull("the disk is full")
 
+    def standing(self) -> dict[str, Any]:
+        """What the store takes and holds; called in any thread. Raises PersistenceError."""
+        try:
+            return standing(self._volumes, reserve_held=self._reserve.held)
+        except (lmdb.Error, OSError) as error:
+            raise failure("the store cannot be looked at", error, self._path) from error
+
     def let_go(self) -> None:
         """In a forked child: give up the lock, which would hold the directory beyond the parent. Nothing may follow."""
         if hasattr(self, "_volumes"):
@@ -252,6 +263,7 @@ class LmdbEngine:
             mark, sealed = meta.marks()
             contents = meta.contents()
             dropped = meta.dropped()
+            require_codecs(meta, self.codecs, str(self._path))
         unsealed = [number for number in numbers if number > sealed]
         if not unsealed and not sealed and not mark:
             create_environment(volumes.directory.volume(1), Volume.TABLES)
@@ -267,8 +279,7 @@ class LmdbEngine:
         volumes.keep_until = self._next_position - 1
         self._reclaimer.begin(mark, dropped, contents)
         self._reserve.hold()
-        rows = MetaRows(volumes.metas, lambda error: failure("a row cannot be read", error, self._path))
-        return Recovery(rows, self._batches(parts), self._next_position)
+        return Recovery(self._rows, self._batches(parts), self._next_position, lambda: self._reclaimer.compressed)
 
     def _parts_after(
         self, mark: int, sealed: int, contents: dict[int, Content]

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator
 from sortedcontainers import SortedDict, SortedSet
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.plugins.compression.rest import RestCodecs
-from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery
+from pulsarbox.plugins.compression.rest import TAGS, RestCodecs
+from pulsarbox.storage.compressed_topics import CompressedTopic, by_owner, topics_of
+from pulsarbox.storage.engine import Checkpoint, Choice, Compressing, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.index import UnindexedRuns, runs_of
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.packing import put_together, take_apart, wall_of
-from pulsarbox.storage.pressing import NewDictionaries, Press
+from pulsarbox.storage.pressing import NewDictionaries, Press, Usage
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import Entry, check_batch
-from pulsarbox.storage.unpacking import Codecs, Dictionary, RestUnpacker
+from pulsarbox.storage.unpacking import Dictionary, RestUnpacker
 
 _SEGMENTS_AT_ONCE = 256
 
@@ -37,6 +38,8 @@ class MemoryDisk:
         """Positions of batches that may hold something dead."""
         self.untried: SortedSet[int] = SortedSet()
         """And of those that may hold something to be compressed."""
+        self.usage: dict[int, dict[tuple[int, bytes, int], Usage]] = {}
+        """What became of the entries of each batch that was tried."""
         self.generation = 0
         """Of the choices by which the others do not."""
 
@@ -76,17 +79,20 @@ class MemoryRows:
 class MemoryEngine:
     """An Engine on a MemoryDisk."""
 
-    def __init__(self, disk: MemoryDisk | None = None, codecs: Codecs | None = None) -> None:
+    def __init__(self, disk: MemoryDisk | None = None, codecs: RestCodecs | None = None) -> None:
         """``codecs``: with which entries may be compressed, the built-in ones where none are given."""
         self.disk = MemoryDisk() if disk is None else disk
-        self._codecs = RestCodecs() if codecs is None else codecs
-        self._reading = RestUnpacker(self._codecs, NoMore())
-        self._packing = RestUnpacker(self._codecs, NoMore())
+        self.codecs = RestCodecs() if codecs is None else codecs
+        self._compressed: tuple[CompressedTopic, ...] = ()
+        self._count_again = True
+        self._reading = RestUnpacker(self.codecs, NoMore())
+        self._packing = RestUnpacker(self.codecs, NoMore())
 
     def recover(self) -> Recovery:
         """What the disk holds."""
         disk = self.disk
-        return Recovery(MemoryRows(disk), self._batches(disk.mark + 1, disk.next_position), disk.next_position)
+        batches = self._batches(disk.mark + 1, disk.next_position)
+        return Recovery(MemoryRows(disk), batches, disk.next_position, lambda: self._compressed)
 
     def commit(self, batch: Batch) -> None:
         """Store the value of a batch.
@@ -129,6 +135,7 @@ class MemoryEngine:
         if not positions or positions[0] > disk.mark:
             what, positions = "compressed", disk.untried
             if compressing is None or not positions or positions[0] > disk.mark:
+                self._count_compressed()
                 return None
         position = positions.pop(0)
         value = disk.log.get(position)
@@ -139,17 +146,30 @@ class MemoryEngine:
             if ledger_id in disk.dropped:
                 disk.index.forget(ledger_id)
         name = (f"batches/{position}",)
+        self._count_again = True
+        disk.usage.pop(position, None)
         if not entries:
             del disk.log[position]
             return Reclaimed("removed", name, len(value), 0)
+        choose = _none_wanted if compressing is None else compressing.chooser(MemoryRows(disk))
+        press = Press(self.codecs, choose, NewDictionaries(_none, 0), self._packing, _at_once)
+        press.press(entries)
+        if press.usage:
+            disk.usage[position] = press.usage
         if compressing is not None:
-            choose = compressing.chooser(MemoryRows(disk))
-            Press(self._codecs, choose, NewDictionaries(_none, 0), self._packing, _at_once).press(entries)
             disk.untried.discard(position)
         packed = put_together(entries, wall_of(value))
         disk.log[position] = packed[0]
         disk.index.replace(position, packed[1])
         return Reclaimed(what, name, len(value), len(packed[0]))
+
+    def _count_compressed(self) -> None:
+        if self._count_again:
+            disk = self.disk
+            given = [(*key, usage) for of in disk.usage.values() for key, usage in of.items()]
+            names = {tag: name for name, tag in TAGS.items()}
+            self._compressed = topics_of(given, by_owner(MemoryRows(disk).get), names, {})
+            self._count_again = False
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """The entries asked for. Raises PersistenceError where the first one cannot be given."""
@@ -179,6 +199,10 @@ class MemoryEngine:
             value = self._value(position)
             check_batch(value)
             yield value
+
+
+def _none_wanted(ledger_id: int) -> Choice | None:
+    return None
 
 
 def _none(topic_id: int, tag: bytes) -> Dictionary | None:

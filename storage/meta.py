@@ -4,9 +4,10 @@ One thread writes (checkpoints and reclaiming), others read beside it, each in t
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import lmdb
 
@@ -25,7 +26,6 @@ from pulsarbox.storage.format import (
     STRETCH,
 )
 from pulsarbox.storage.index import Stretch
-from pulsarbox.storage.pool import Pool
 from pulsarbox.storage.pressing import Usage
 from pulsarbox.storage.unpacking import Dictionary
 from pulsarbox.storage.volume import create_environment, open_environment, seek_at_or_before
@@ -82,14 +82,18 @@ class Move(NamedTuple):
 class MetaEnvironment:
     """The tables of ``meta/``. Every call is one transaction. All raise lmdb.Error; then nothing has changed."""
 
-    def __init__(self, path: Path) -> None:
-        """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError."""
-        if not path.exists():
+    def __init__(self, path: Path, *, readonly: bool = False) -> None:
+        """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError.
+
+        ``readonly``: without its locks, for who knows that nobody writes it; what is compressed is not asked of it.
+        """
+        if not readonly and not path.exists():
             create_environment(path, TABLES)
-        self._env = open_environment(path, MAP_SIZE)
+        self._env = open_environment(path, MAP_SIZE, sealed=readonly)
         try:
             tables = [self._env.open_db(name, create=False) for name in TABLES]
-            more = [self._env.open_db(name) for name in COMPRESSION_TABLES]
+            # An older box has not made these.
+            more = [tables[0] if readonly else self._env.open_db(name) for name in COMPRESSION_TABLES]
         except BaseException:
             self._env.close()
             raise
@@ -184,6 +188,11 @@ class MetaEnvironment:
                 txn.put(LOG_KEY.pack(ledger_id), b"", db=self._dropped)
             self._subtract(txn, dead)
 
+    @property
+    def environment(self) -> "lmdb.Environment":
+        """The environment itself, for who looks at its numbers."""
+        return self._env
+
     def check_readers(self) -> None:
         """Forget the readers of processes that ended without saying so: they would pin what is no longer needed."""
         self._env.reader_check()
@@ -274,6 +283,11 @@ class MetaEnvironment:
                 for key, value in cursor
             ]
 
+    def dictionary_sizes(self) -> dict[int, int]:
+        """The bytes of each dictionary."""
+        with self._env.begin(buffers=True) as txn, txn.cursor(db=self._dictionaries) as cursor:
+            return {DICTIONARY_KEY.unpack(key)[0]: len(value) - DICTIONARY_HEAD.size for key, value in cursor}
+
     def last_dictionary(self) -> int:
         """The last number that was given to one."""
         with self._env.begin() as txn:
@@ -312,10 +326,17 @@ class MetaEnvironment:
                 txn.put(key, CONTENT.pack(*new), db=self._contents)
 
 
+class Metas(Protocol):
+    """Where the environment of rows is open: a Pool, as a rule."""
+
+    def using(self, number: int, /) -> AbstractContextManager[MetaEnvironment]:
+        """It stays open inside the block."""
+
+
 class MetaRows:
     """The Rows of an engine. A slow iterator holds no transaction, and nothing open."""
 
-    def __init__(self, metas: "Pool[MetaEnvironment]", guarded: Callable[[lmdb.Error], Exception]) -> None:
+    def __init__(self, metas: "Metas", guarded: Callable[[lmdb.Error], Exception]) -> None:
         """``guarded`` makes of what LMDB says the error that the core is told."""
         self._metas = metas
         self._guarded = guarded

@@ -53,13 +53,21 @@ class Answer:
 
         Raises EntryDamaged where not even the first entry can be given; a later bad one closes the answer.
         """
+        try:
+            try:
+                self._take_all(segments, value_at)
+            finally:
+                self._unpack()
+        except (EntryDamaged, NotNow):
+            self.open = False
+            if not self.entries:
+                raise
+
+    def _take_all(self, segments: Iterable[Segment], value_at: Callable[[int], bytes | memoryview]) -> None:
         for segment in segments:
             try:
-                try:
-                    self._take_of(segment, value_at)
-                finally:
-                    self._unpack()
-            except (EntryDamaged, NotNow):
+                self._take_of(segment, value_at)
+            except EntryDamaged:
                 self.open = False
                 if not self.entries:
                     raise

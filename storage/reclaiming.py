@@ -14,10 +14,11 @@ import lmdb
 from pulsarbox.errors import PersistenceError
 from pulsarbox.plugins.compression.wire import CodecMissing
 from pulsarbox.storage import repacking
+from pulsarbox.storage.compressed_topics import CompressedTopic, by_owner, topics_of
 from pulsarbox.storage.engine import Checkpoint, Choice, Choose, Compressing, Reclaimed, Rows
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.meta import Content
-from pulsarbox.storage.repacking import DamagedSource, Packer
+from pulsarbox.storage.repacking import LEARN_FROM, DamagedSource, Packer
 from pulsarbox.storage.unpacking import Codecs
 from pulsarbox.storage.volume import disk_bytes, is_damage
 from pulsarbox.storage.volume_set import VolumeSet
@@ -40,6 +41,7 @@ class Policy(NamedTuple):
     """Volumes of whose file less than this is alive."""
     bytes_per_second: int
     """0: as fast as it goes."""
+    learn_from: int = LEARN_FROM
 
 
 class Reclaimer:
@@ -52,7 +54,10 @@ class Reclaimer:
         self._codecs = codecs
         self._rows = rows
         self._closing = threading.Event()
-        self._packer = Packer(volumes, codecs, policy.bytes_per_second, self._closing)
+        self._packer = Packer(volumes, codecs, policy.bytes_per_second, policy.learn_from, self._closing)
+        self.compressed: tuple[CompressedTopic, ...] = ()
+        """What compressing has done for each topic; replaced as a whole."""
+        self._count_again = True
         self._generation = 0
         """Of the choices by which these were judged."""
         self._judged: set[int] = set()
@@ -82,6 +87,7 @@ class Reclaimer:
         """A checkpoint was written."""
         self._mark = checkpoint.position
         if checkpoint.dropped:
+            self._count_again = bool(self.compressed)
             self._note_dropped(checkpoint.dropped)
 
     def stop(self) -> None:
@@ -110,7 +116,10 @@ class Reclaimer:
         if done is None and compressing is not None and (sources := self._to_compress(contents, compressing)):
             done = self._pack_and_remove("compressed", sources, contents, compressing)
         if done is None:
+            self._count_compressed()
             self._ask_for_a_roll()
+        elif done.what != "sealed":
+            self._count_again = True
         return done
 
     def _contents(self) -> dict[int, Content]:
@@ -225,11 +234,11 @@ class Reclaimer:
         written = self._written[number]
         return written is None or live * 4 <= written * 3
 
-    def _pack(self, sources: list[int], contents: dict[int, Content], choose: Choose, percent: int) -> list[int]:
+    def _pack(self, sources: list[int], contents: dict[int, Content], compressing: Compressing | None) -> list[int]:
         number = self._next_packed
         self._next_packed += 1
         try:
-            emptied = self._packer.pack(sources, number, contents, choose, percent)
+            emptied = self._packer.pack(sources, number, contents, self._choices(compressing), compressing)
         except DamagedSource as error:
             self._bad.update([error.volume] if error.volume else sources)
             raise
@@ -245,19 +254,26 @@ class Reclaimer:
     ) -> Reclaimed:
         volumes = self._volumes
         before = self._disk_bytes(sources)
-        choose, percent = self._choices(compressing)
-        number, *emptied = self._pack(sources, contents, choose, percent)
+        number, *emptied = self._pack(sources, contents, compressing)
         self._remove(emptied, "source removed")
         after = self._disk_bytes([number, *set(sources).difference(emptied)])
         return Reclaimed(what, tuple(map(volumes.directory.name, sources)), before, after)
 
+    def _count_compressed(self) -> None:
+        if not self._count_again:
+            return
+        with self._volumes.metas.using(0) as meta:
+            names = {tag: name for (tag, _), name in meta.needs().items()}
+            given = [(ledger, tag, number, usage) for (_, ledger, tag, number), usage in meta.usage().items()]
+            sizes = meta.dictionary_sizes()
+        self.compressed = topics_of(given, by_owner(self._rows.get), names, sizes)
+        self._count_again = False
+
     # What is to be compressed
 
-    def _choices(self, compressing: Compressing | None) -> tuple[Choose, int]:
-        """What is wanted for a ledger, and the share of a core."""
-        if compressing is None:
-            return _nothing, 0
-        return compressing.chooser(self._rows), compressing.cpu_percent
+    def _choices(self, compressing: Compressing | None) -> Choose:
+        """What is wanted for a ledger."""
+        return _nothing if compressing is None else compressing.chooser(self._rows)
 
     def _to_compress(self, contents: dict[int, Content], compressing: Compressing) -> list[int]:
         """Volumes that are packed for that alone, oldest first: once for each codec that is wanted."""
@@ -265,7 +281,7 @@ class Reclaimer:
             self._generation = compressing.generation
             self._judged.clear()
             self._unusable.clear()
-        choose = self._choices(compressing)[0]
+        choose = self._choices(compressing)
         sources: list[int] = []
         live = 0
         for number in self._able(contents):

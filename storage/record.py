@@ -20,6 +20,7 @@ from pulsarbox.storage.format import (
     IN_VIEW,
     MARK_DELETE_HEADER,
     META_HEADER,
+    MOVED,
     RECORD_PREFIX,
     REDELIVERED_HEADER,
     REDELIVERY,
@@ -228,12 +229,20 @@ def pack_acked_body(cursor_id: int, body: bytes, flags: int = 0) -> bytes:
     return ACKED_HEADER.pack(RecordKind.ACKED, flags, ACKED_HEADER.size, len(body), cursor_id) + body
 
 
-def pack_batch_acked(record: BatchAcked) -> bytes:
+def pack_moved(cursor_id: int, entry: Entry) -> bytes:
+    """The acknowledgement of an entry that goes to another topic with what else is in its batch, as a record."""
+    messages, size = entry.total_messages, entry.total_bytes
+    before = messages - entry.num_messages, size - len(entry.body)
+    at = entry.ledger_id, entry.entry_id, entry.entry_id
+    return pack_acked(Acked(cursor_id, (AckedRange(*at, before[0], messages, before[1], size),)), MOVED)
+
+
+def pack_batch_acked(record: BatchAcked, flags: int = 0) -> bytes:
     """The unacknowledged rest of a batch as a record."""
     body = record.ack_set.to_bytes((record.num_messages + 63) // 64 * 8, "big")
     header = BATCH_ACKED_HEADER.pack(
         RecordKind.BATCH_ACKED,
-        0,
+        flags,
         BATCH_ACKED_HEADER.size,
         len(body),
         record.cursor_id,

@@ -15,7 +15,7 @@ from typing import Final
 import lmdb
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.engine import Choice, Choose
+from pulsarbox.storage.engine import Choice, Choose, Compressing
 from pulsarbox.storage.format import ENTRY_HEADER, FORMAT_COMPRESSED, PLAIN
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.meta import Content, Move
@@ -30,7 +30,7 @@ STEP_BYTES: Final = 48 << 20
 _SLICE: Final = 16 << 20
 _SLICE_COMPRESSED: Final = 4 << 20
 """What is copied, or compressed, between two syncs."""
-_LEARN_FROM: Final = 128 << 10
+LEARN_FROM: Final = 128 << 10
 """Live bytes of a topic in one step from which on it may get a dictionary of its own."""
 _LEARNERS_MAX: Final = 64
 _SAMPLED_MAX: Final = 16 << 20
@@ -83,8 +83,12 @@ class _Span:
 class Packer:
     """Packs; the housekeeper's thread alone uses it."""
 
-    def __init__(self, volumes: VolumeSet, codecs: Codecs, bytes_per_second: int, closing: threading.Event) -> None:
+    def __init__(
+        self, volumes: VolumeSet, codecs: Codecs, bytes_per_second: int, learn_from: int, closing: threading.Event
+    ) -> None:
         """``bytes_per_second``: 0 for as fast as it goes. ``closing`` ends a step that is under way."""
+        self.learn_from = learn_from
+        """LEARN_FROM; tests have less."""
         self._volumes = volumes
         self._codecs = codecs
         self._rate = bytes_per_second
@@ -95,12 +99,16 @@ class Packer:
         """Live bytes of the last volume that was made."""
 
     def pack(
-        self, sources: list[int], number: int, contents: dict[int, Content], choose: Choose, cpu_percent: int
+        self,
+        sources: list[int],
+        number: int,
+        contents: dict[int, Content],
+        choose: Choose,
+        compressing: Compressing | None,
     ) -> list[int]:
         """Move what is alive of ``sources`` to the new volume ``number``; which of them are to be removed.
 
-        ``cpu_percent`` of a core are used, 0 for as much as there is. Raises DamagedSource, and others where nothing
-        has changed.
+        With ``compressing`` within its share of a core. Raises DamagedSource, and others where nothing has changed.
         """
         volumes = self._volumes
         path = volumes.directory.volume(number)
@@ -108,7 +116,7 @@ class Packer:
         try:
             with ExitStack() as stack:
                 opened = {source: stack.enter_context(volumes.pool.using(source)) for source in sources}
-                work = _Work(self, opened, self._stretches(opened), choose, _Pace(self._closing, cpu_percent))
+                work = _Work(self, opened, self._stretches(opened), choose, _Pace(self._closing, compressing))
                 target = Volume(new, volumes.sizes.map + 4 * work.live, volumes.sizes.flush_at)
                 stack.callback(target.close)
                 work.learn()
@@ -174,17 +182,23 @@ class Packer:
 
 
 class _Pace:
-    """Keeps to a share of a core: waits as long as the thread has used more."""
+    """Keeps to a share of a core: waits as long as the thread has used more, unless something waits for it."""
 
-    def __init__(self, closing: threading.Event, percent: int) -> None:
+    def __init__(self, closing: threading.Event, compressing: Compressing | None) -> None:
         self._closing = closing
-        self.percent = percent
+        self.percent = 0 if compressing is None else compressing.cpu_percent
+        self._hurried = None if compressing is None else compressing.hurried
         self._began = time.monotonic(), time.thread_time()
+
+    @property
+    def hurried(self) -> bool:
+        """Whether something waits for this step to end."""
+        return self._hurried is not None and self._hurried()
 
     def __call__(self) -> None:
         """Wait where that is due. Raises PersistenceError where the store is closed meanwhile."""
         wait = 0.0
-        if self.percent:
+        if self.percent and not self.hurried:
             used = (time.thread_time() - self._began[1]) * 100 / self.percent
             wait = used - (time.monotonic() - self._began[0])
         if self._closing.wait(wait) if wait > 0 else self._closing.is_set():
@@ -220,7 +234,7 @@ class _Work:
             if choice is not None:
                 expected[choice] = expected.get(choice, 0) + span.stretch.bytes
         largest = sorted(expected, key=lambda choice: (-expected[choice], choice))[:_LEARNERS_MAX]
-        samples: dict[Choice, list[bytes]] = {one: [] for one in largest if expected[one] >= _LEARN_FROM}
+        samples: dict[Choice, list[bytes]] = {one: [] for one in largest if expected[one] >= self._packer.learn_from}
         if samples:
             self._gather(samples)
         for choice, found in samples.items():
@@ -269,7 +283,7 @@ class _Work:
                 self._write(target, part)
                 hold_back(size, time.monotonic() - began)
                 part, size, began = [], 0, time.monotonic()
-            if whole >= self._limit:
+            if whole >= self._limit or (not part and self._pace.hurried):
                 return
         if part:
             self._write(target, part)

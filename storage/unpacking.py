@@ -14,6 +14,8 @@ from pulsarbox.storage.record import NotNow, NotUnpacked
 
 OPEN_MAX: Final = 32
 """Codecs that are open at once; with a dictionary each takes some 200 KiB."""
+MANY: Final = 32
+"""So many bodies are worth a call for many at once, which sets up anew what a codec has at hand."""
 BYTES_MAX: Final = 1 << 28
 """No entry is larger, whatever its header says."""
 
@@ -92,7 +94,7 @@ def unpack_with(codec: Codec, packed: Sequence[bytes], sizes: Sequence[int]) -> 
     """What was compressed, so many bytes each. Raises NotUnpacked where one is something else."""
     many: Any = getattr(codec, "decompress_many", None)
     try:
-        if many is not None and len(packed) > 1:
+        if many is not None and len(packed) >= MANY:
             bodies: list[bytes] = many(packed, sizes)
         else:
             bodies = [codec.decompress(data, size) for data, size in zip(packed, sizes, strict=True)]
@@ -106,6 +108,6 @@ def unpack_with(codec: Codec, packed: Sequence[bytes], sizes: Sequence[int]) -> 
 def pack_with(codec: Codec, bodies: Sequence[bytes]) -> list[bytes]:
     """Each body compressed by itself; raises whatever the codec does."""
     many: Callable[[Sequence[bytes]], list[bytes]] | None = getattr(codec, "compress_many", None)
-    if many is not None and len(bodies) > 1:
+    if many is not None and len(bodies) >= MANY:
         return many(bodies)
     return [codec.compress(body) for body in bodies]

@@ -167,6 +167,11 @@ class Volume:
             self._env.close()
             raise
 
+    @property
+    def environment(self) -> lmdb.Environment:
+        """The environment itself, for who looks at its numbers."""
+        return self._env
+
     def has_room(self, size: int) -> bool:
         """Whether a batch of ``size`` bytes fits into the map, beside what its index may need."""
         return self.size + size + min(INDEX_ROOM, self.map_size // 4) <= self.map_size

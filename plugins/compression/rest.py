@@ -27,7 +27,8 @@ class RestCodecs:
     """The codecs that a store may use, got when they are first asked for."""
 
     def __init__(self, load: Load = get) -> None:
-        self._load = load
+        self.load = load
+        """Where codecs come from. The owner of a store may replace it before the store is opened."""
         self._known: dict[str, Compression] = {}
 
     def named(self, name: str) -> Compression:
@@ -35,7 +36,7 @@ class RestCodecs:
         found = self._known.get(name)
         if found is None:
             try:
-                found = self._load("compression", name)
+                found = self.load("compression", name)
             except PluginError as error:
                 advice = ": pip install 'pulsarbox[codecs]'" if name in _NEEDS_CRAMJAM else ""
                 raise CodecMissing(f"the codec {name!r} cannot be used: {error}{advice}") from None

@@ -5,8 +5,8 @@ The metadata tells the uncompressed size; nothing longer is ever unpacked. Sourc
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
+from threading import local
 from typing import Final
 
 from pulsarbox.plugins.contracts import Codec, Compression
@@ -27,9 +27,25 @@ class NotUnpacked(Exception):
     """The body is not what its metadata says."""
 
 
-@cache
+class _OfThread(local):
+    """What a thread has opened: codecs keep state while they work, so no two threads share one."""
+
+    def __init__(self) -> None:
+        self.codecs: dict[int, Codec] = {}
+
+
+_of_thread = _OfThread()
+
+
 def codec(number: int) -> Codec:
-    """The codec of a CompressionType other than NONE, of the loop's thread. Raises CodecMissing."""
+    """The codec of a CompressionType other than NONE, this thread's own. Raises CodecMissing."""
+    found = _of_thread.codecs.get(number)
+    if found is None:
+        found = _of_thread.codecs[number] = _opened(number)
+    return found
+
+
+def _opened(number: int) -> Codec:
     if number not in _CLASSES:
         raise CodecMissing(f"compression {number} is not known: a newer client sent this")
     module, _, name = _CLASSES[number].partition(".")

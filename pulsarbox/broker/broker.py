@@ -22,6 +22,7 @@ from pulsarbox.broker.dynamic_configuration import DynamicConfiguration
 from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.housekeeping import Chore
+from pulsarbox.broker.jobs.jobs import Jobs
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
 from pulsarbox.broker.plugins import Key, Plugins
@@ -54,6 +55,15 @@ _ROUNDS_MAX = 100
 
 class Broker:
     """The pure core of the box."""
+
+    folder: Path | None = None
+    """The data directory, set by the shell; None where there is none."""
+    standing: Callable[[], dict[str, Any]] | None = None
+    """What the store takes and holds, for ``beside``; None where it is in memory."""
+    faults: "Faults | None" = None
+    """Rules of faults to inject; None where the box was not made for it."""
+    on_shutdown: Callable[[str], None] | None = None
+    """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
 
     def __init__(
         self,
@@ -90,20 +100,17 @@ class Broker:
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
         self.core.plugins.prepare(settings)
         self.samples = Samples(self.topics, store, self.core.commits.times)
+        self.core.jobs = Jobs(self.core, self.topics, self.schemas)
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:
             look_again(self.authentication, self.core, now)
-        self.core.walks.start(self.core.settings, Now(now.monotonic, now.wall + offset, offset))
+        box_now = Now(now.monotonic, now.wall + offset, offset)
+        self.core.walks.start(self.core.settings, box_now)
+        self.core.jobs.start(box_now)
         self.command_table: dict[int, CommandRow] = command_table(self.core.authorization)
         self.refusals = Refusals(self.core.events)
         """What clients were refused, for the log."""
-        self.faults: "Faults | None" = None  # noqa: UP037  # the name is of the import below as well
-        """Rules of faults to inject; None where the box was not made for it."""
-        self.on_shutdown: Callable[[str], None] | None = None
-        """Ends the process in order, for a reason that is logged; None where the process is not the box's own."""
-        self.folder: Path | None = None
-        """The data directory; None where there is none."""
         self.beside: Beside = _at_once
         """Has work done that is no turn's: reading files, taking apart what clients have packed."""
         self._outbox_of: type[Outbox] = Outbox
@@ -264,6 +271,8 @@ class Broker:
     def drain(self, now: Now) -> None:
         """Prepare to stop: let clients go, write the checkpoint."""
         self.core.events.tell("stopping", "", "the box stops: clients are let go, a checkpoint is written", now)
+        self.core.at_rest.held = True
+        self.core.jobs.rest()
         for topic in self.topics:
             topic.close(now)
         self.core.commits.ask_checkpoint()

@@ -64,15 +64,15 @@ class ServerCnx:
     """Whether it is over TLS."""
     certificate = ""
     """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
+    reached = ""
+    """``host:port`` of this machine to which the client has connected; empty where that is not known."""
+    listener = ""
+    """The listener whose own port that is (bindAddresses); empty for the port of all."""
 
     def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         self.broker = broker
         self.outbox = outbox
         self.address = address
-        self.reached = ""
-        """``host:port`` of this machine to which the client has connected; empty where that is not known."""
-        self.listener = ""
-        """The listener whose own port that is (bindAddresses); empty for the port of all."""
         self.principal: Principal | None = None
         """Who the client has proved to be; None while it has not, and where authentication is off."""
         self.proof: Proof | None = None

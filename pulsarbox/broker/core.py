@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.ages import Ages
+from pulsarbox.broker.at_rest import AtRest
 from pulsarbox.broker.cache_use import CacheUse
 from pulsarbox.broker.compaction.records import Compactions
 from pulsarbox.broker.deadlines import TopicDeadlines
@@ -26,6 +27,7 @@ from pulsarbox.storage.recovery import Store
 
 if TYPE_CHECKING:
     from pulsarbox.broker.dead_letter_office import DeadLetterOffice
+    from pulsarbox.broker.jobs.jobs import Jobs
     from pulsarbox.broker.topic import Topic
 
 
@@ -42,6 +44,8 @@ class Core:
         self.started = started
         """When the box was started, in milliseconds since 1970."""
         self.store = store
+        self.compressed = store.compressed
+        """What compressing on the disk has done for each topic."""
         self.catalog = store.catalog
         self.timers = Timers()
         self.reads = Reads()
@@ -54,7 +58,11 @@ class Core:
         self.quarantine = Quarantine(store.catalog, self.commits, self.events)
         self.deadlines = TopicDeadlines(store.catalog, self.timers)
         self.walks = Walks(store.catalog, self.commits, self.timers)
-        self.policies.for_unloaded = self.walks.changed
+        self.policies.for_unloaded = self._policies_changed
+        self.at_rest = AtRest(settings, lambda: self.plugins.disabled)
+        self.at_rest.changed = self.commits.housekeeping.ask_checkpoint
+        self.at_rest.waited_for = lambda: self.commits.housekeeping.is_ready
+        self.commits.housekeeping.at_rest = self.at_rest
         self.walks.must_wait = lambda: self.policies.telling
         self.unacked = BrokerUnacked(settings)
         self.compactions = Compactions()
@@ -64,6 +72,8 @@ class Core:
         """Deletes a topic because nobody has used it for too long."""
         self.office: DeadLetterOffice
         """Where dead letters go; the broker sets it once there are topics."""
+        self.jobs: Jobs
+        """What operators have asked for; set as the office is."""
         self._producer_names = 0
 
     def apply(self, settings: Settings, now: Now | None = None) -> None:
@@ -75,7 +85,12 @@ class Core:
             self.walks.settings_changed(settings, now)
         self.bounds.take(settings)
         self.plugins.take(settings)
+        self.at_rest.take(settings)
         self.commits.tail_cache.limit = settings.managedLedgerCacheSizeMB << 20
+
+    def _policies_changed(self, name: str, before: Row, row: Row, now: Now) -> None:
+        self.walks.changed(name, before, row, now)
+        self.at_rest.policies_changed(before, row)
 
     def put_resource_group(self, name: str, row: Row | None, now: Now) -> None:
         """Write a resource group, None where it is deleted: it holds at once for the namespaces attached to it."""

@@ -4,27 +4,34 @@ A dead letter is no producer's, see ``posting``. What the topic asks for of sche
 """
 
 import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from pulsarbox.broker import keeping
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.dead_letter import Letter, Origin, make_letter
 from pulsarbox.broker.policies.dead_letter import DeadLetterPolicy
-from pulsarbox.broker.posting import put
+from pulsarbox.broker.posting import checked, put
 from pulsarbox.broker.routing import Routing
 from pulsarbox.broker.schemas import Schemas
-from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.broker.topics import Topics
 from pulsarbox.clock import Now
-from pulsarbox.errors import NotAllowed, PersistenceError, ServiceNotReady
+from pulsarbox.errors import NotAllowed, PersistenceError, ServiceNotReady, TopicNotFound
 from pulsarbox.names import TopicName
+from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.storage.record import Entry
 
 log = logging.getLogger(__name__)
 
 
+Check = Callable[[TopicName, Letter], None]
+"""Looks at a message that is about to go to a topic. Raises PulsarBoxError."""
+
+
 class DeadLetterOffice:
-    """Puts dead letters into their topics."""
+    """Puts dead letters into their topics, and back."""
 
     def __init__(self, core: Core, topics: Topics, schemas: Schemas, routing: Routing) -> None:
         self._core = core
@@ -68,6 +75,11 @@ class DeadLetterOffice:
 
         Raises PulsarBoxError, and puts nothing there, where its topic does not take it.
         """
+        with self._alone():
+            self._post(entry, unacked, source, origin, policy, now)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         refusal = self._core.commits.housekeeping.refusal
         if refusal is not None:
             raise PersistenceError(refusal)
@@ -75,7 +87,7 @@ class DeadLetterOffice:
             raise ServiceNotReady("another dead letter is just being moved")
         self._posting = True
         try:
-            self._post(entry, unacked, source, origin, policy, now)
+            yield
         finally:
             self._posting = False
 
@@ -91,15 +103,13 @@ class DeadLetterOffice:
         keeping.marked(topic, now)
 
     def _topic(self, letter: Letter, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
-        parts = self.prepare(policy, now)
-        part = 0
-        if len(parts) > 1:
-            part = self._routing.route(policy.topic, letter.metadata, len(letter.body), len(parts), now)
-        name = parts[part]
-        topic = self._topics.open(name, now)
-        if not isinstance(topic, PersistentTopic):
-            raise NotAllowed(f"{name} keeps nothing")
-        return topic
+        name = self._one_of(policy.topic, self.prepare(policy, now), letter, now)
+        return _persistent(self._topics.open(name, now))
+
+    def _one_of(self, topic: TopicName, parts: list[TopicName], letter: Letter, now: Now) -> TopicName:
+        if len(parts) == 1:
+            return parts[0]
+        return parts[self._routing.route(topic, letter.metadata, len(letter.body), len(parts), now)]
 
     def _bring_schema(self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now) -> None:
         """The schema that a message was written with is known in its new topic too, under that topic's version."""
@@ -112,3 +122,61 @@ class DeadLetterOffice:
             metadata.ClearField("schema_version")  # else it would mean another one there
         else:
             metadata.schema_version = self._schemas.keep(target, stored.schema, now.wall).version_bytes
+
+    # Back from there
+
+    def put_back(
+        self,
+        letters: Iterable[tuple[TopicName, Letter]],
+        source: TopicName,
+        check: Check | None,
+        now: Now,
+        *,
+        dry: bool = False,
+    ) -> None:
+        """Put messages of ``source`` into the open batch as messages of the topics that stand beside them.
+
+        All of them or, with the error, none; ``check`` may raise, too, once a message has its schema. ``dry``: none at
+        all. ServiceNotReady but for QuotaReached, and PersistenceError, mean that another time may do.
+        """
+        with self._alone():
+            put = []
+            for name, given in letters:
+                letter = Letter(MessageMetadata(), given.body)
+                letter.metadata.CopyFrom(given.metadata)  # it may have to be tried once more
+                topic = self._target(name, letter, now)
+                topic.check_takes()  # before its schemas are looked at
+                letter.metadata.publish_time = now.wall - now.offset
+                self._take_schema(source, topic.name, letter.metadata, now, dry=dry)
+                if check is not None:
+                    check(topic.name, letter)
+                put.append((topic, checked(topic, letter.metadata, letter.body, now)))
+            for topic, payload in put if not dry else ():
+                topic.append(parse_entry(payload), payload, now)
+
+    def _target(self, name: TopicName, letter: Letter, now: Now) -> PersistentTopic:
+        count = self._topics.partitions(name)
+        if not count and not self._topics.exists(name):
+            raise TopicNotFound(f"{name} does not exist: create it, or name another target")
+        parts = [name.partition(i) for i in range(count)] or [name]
+        return _persistent(self._topics.open(self._one_of(name, parts, letter, now), now, create=False))
+
+    def _take_schema(
+        self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now, *, dry: bool
+    ) -> None:
+        """As ``_bring_schema``; here the schema has to be one that the target's producers may bring."""
+        version = metadata.schema_version
+        stored = self._schemas.get(source, int.from_bytes(version, "big")) if len(version) == 8 else None
+        if stored is None:
+            metadata.ClearField("schema_version")
+            self._schemas.check_none(target)
+        elif not dry:
+            metadata.schema_version = self._schemas.bring(target, stored.schema, now.wall).version_bytes
+        elif self._schemas.version_of(target, stored.schema) is None:
+            self._schemas.check(target, stored.schema)
+
+
+def _persistent(topic: Topic) -> PersistentTopic:
+    if not isinstance(topic, PersistentTopic):
+        raise NotAllowed(f"{topic.name} keeps nothing")
+    return topic

@@ -18,7 +18,7 @@ from pulsarbox.broker.policies.dead_letter import ROW, DeadLetterPolicy
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.storage.catalog import Row, cursor_key
-from pulsarbox.storage.record import Entry
+from pulsarbox.storage.record import Entry, pack_moved
 
 if TYPE_CHECKING:
     from pulsarbox.broker.dispatch.multiple import MultipleConsumersDispatcher
@@ -43,13 +43,9 @@ class Move:
         self.life = life
         """Of the dispatcher, when it came to the entry last."""
 
-    @property
-    def acked(self) -> tuple[int, int, int, int, int, int, int]:
-        """As a range of acknowledged entries."""
-        entry = self.entry
-        messages, size = entry.total_messages, entry.total_bytes
-        before = messages - entry.num_messages, size - len(entry.body)
-        return entry.ledger_id, entry.entry_id, entry.entry_id, before[0], messages, before[1], size
+    def acked(self, cursor_id: int) -> bytes:
+        """See group_commit.Move."""
+        return pack_moved(cursor_id, self.entry)
 
 
 class DeadLetters:

@@ -13,6 +13,7 @@ from pulsarbox.config import Settings
 from pulsarbox.config.setting import ConfigError, did_you_mean
 from pulsarbox.config.settings import settings_by_name, settings_table
 from pulsarbox.errors import PreconditionFailed
+from pulsarbox.plugins.registry import PluginError
 from pulsarbox.storage.catalog import DYNAMIC
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,9 @@ class DynamicConfiguration:
         self._check(name, "update")
         try:
             settings = _with(self._core.settings, name, text)
-        except (ValueError, ConfigError) as error:
+            if name == "compressionAtRest":
+                self._core.plugins.require_codec(text)
+        except (ValueError, ConfigError, PluginError) as error:
             raise PreconditionFailed(f"Can't update {name}: {error}") from None
         self._put(self.values() | {name: text}, settings, now)
 

@@ -61,7 +61,14 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "disk-low": Kind(WARNING, "the disk is nearly full"),
         "quarantined": Kind(ERROR, "a damaged entry was found and is kept aside"),
         "plugin-failed": Kind(ERROR, "a plugin failed, or cannot be used"),
-        "job": Kind(INFO, "a job was begun, or has ended"),
+        "job-running": Kind(INFO, "a job was begun, or goes on"),
+        "job-paused": Kind(
+            INFO, "a job rests until it is resumed: it was asked to, or a topic refuses what it puts back"
+        ),
+        "job-tripped": Kind(WARNING, "a job has stopped itself: what it puts back becomes dead letters again"),
+        "job-done": Kind(INFO, "a job has come to its end"),
+        "job-cancelled": Kind(INFO, "a job was stopped for good"),
+        "job-failed": Kind(ERROR, "a job cannot go on: its topic or subscription is gone"),
     }
 )
 """All kinds of events: a kind that is not here cannot be told."""

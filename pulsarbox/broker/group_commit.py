@@ -8,12 +8,13 @@ each message and are closed, so that nothing overtakes what has failed. All othe
 go into the next attempt.
 
 A dead letter is an entry and the acknowledgement of another: ``move`` puts both into one group. The cursor is told when
-they are durable, so that there is nothing to take back where they are not.
+they are durable, so that there is nothing to take back where they are not. A job that puts dead letters back does the
+same the other way.
 """
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pulsarbox.broker.commit_times import CommitTimes
 from pulsarbox.broker.events import Events
@@ -29,11 +30,10 @@ from pulsarbox.storage.delays import Delays, forget_delays
 from pulsarbox.storage.format import FORGOTTEN, MOVED, RecordKind
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
-from pulsarbox.storage.record import Acked, AckedRange, Entry, pack_acked, pack_entry
+from pulsarbox.storage.record import Entry, pack_entry
 from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.dead_letters import DeadLetters, Move
     from pulsarbox.broker.deduplication import Deduplication
     from pulsarbox.broker.posting import Posted
     from pulsarbox.broker.producer import Producer
@@ -51,6 +51,25 @@ ENOUGH_BYTES = 1 << 20
 the turn; with fewer bytes, batched messages 8 % slower)."""
 RETRY_SECONDS = 0.1
 """Pause after a failed commit."""
+_MOVABLE = (RecordKind.ACKED, RecordKind.BATCH_ACKED)
+"""Kinds of records that may be marked as moved."""
+
+
+class Move(Protocol):
+    """What one entry, or the messages of a batch, goes to another topic with."""
+
+    def acked(self, cursor_id: int) -> bytes:
+        """The record of its acknowledgement, marked as one that is stored with the batch it is in or not at all."""
+
+
+class Mover(Protocol):
+    """Who moves entries, and is to hear what becomes of that."""
+
+    def moved(self, moves: list[Any], now: Now) -> None:
+        """They are durable."""
+
+    def not_moved(self, moves: list[Any], now: Now) -> None:
+        """They could not be stored."""
 
 
 class Group:
@@ -72,8 +91,8 @@ class Group:
         self.cursors: dict[ManagedCursor, None] = {}
         """Cursors with changes to write."""
         self.callbacks: list[Callback] = []
-        self.moves: dict[DeadLetters, list[Move]] = {}
-        """Dead letters of a subscription that are among the entries."""
+        self.moves: dict[Mover, list[Move]] = {}
+        """Messages that go from one topic to another, by who moves them."""
         self.copied: list[tuple[Callback, Callable[[Exception, Now], None]]] = []
         """Who is to hear that the entries are stored which the box has written itself, or that they are not."""
         self.urgent = False
@@ -171,15 +190,14 @@ class GroupCommit:
                     self._timers.at(group.lazy_until, _wake)
             group.cursors[cursor] = None
 
-    def move(self, cursor: ManagedCursor, letters: "DeadLetters", move: "Move") -> None:
-        """The entry of ``move`` is acknowledged with the one that was just put into the open batch, or not at all."""
+    def move(self, cursor: ManagedCursor, mover: Mover, move: Move) -> None:
+        """What ``move`` is of is acknowledged with what was just put into the open batch, or not at all."""
         group = self.open
         for record in cursor.take_changes():  # what was before it (the cursor may have been reset) stays before it
             group.batch.add(record)
         self._dirty_cursors[cursor] = None
-        acked = Acked(cursor.cursor_id, (AckedRange(*move.acked),))
-        group.batch.add(pack_acked(acked, MOVED))
-        group.moves.setdefault(letters, []).append(move)
+        group.batch.add(move.acked(cursor.cursor_id))
+        group.moves.setdefault(mover, []).append(move)
         group.urgent = True
 
     def forget_cursor(self, cursor: ManagedCursor) -> None:
@@ -326,8 +344,8 @@ class GroupCommit:
                 self.tail_cache.added(topic.ledger, entries)
         for deduplication in group.sequenced:
             deduplication.confirmed()
-        for letters, moves in group.moves.items():
-            letters.moved(moves, now)
+        for mover, moves in group.moves.items():
+            mover.moved(moves, now)
         if group.moves and self.housekeeping.waiting:
             self.open.urgent = True
         _send_receipts(group, now)
@@ -373,8 +391,8 @@ class GroupCommit:
             producer.refuse(sequence_id, refusal, now)
         for producer in dict.fromkeys(receipt[0] for receipt in group.receipts + behind.receipts):
             producer.disconnect(now)
-        for letters in dict.fromkeys((*group.moves, *behind.moves)):
-            letters.not_moved([*group.moves.get(letters, ()), *behind.moves.get(letters, ())], now)
+        for mover in dict.fromkeys((*group.moves, *behind.moves)):
+            mover.not_moved([*group.moves.get(mover, ()), *behind.moves.get(mover, ())], now)
 
     def _roll_back(self, topic: "PersistentTopic") -> None:
         changed = topic.ledger.roll_back()
@@ -398,7 +416,7 @@ def _other_records(batch: Batch) -> list[bytes]:
         elif kind == RecordKind.SEQUENCE:
             if flags & FORGOTTEN:
                 records.append(part)
-        elif kind != RecordKind.ACKED or not flags & MOVED:
+        elif kind not in _MOVABLE or not flags & MOVED:
             records.append(part)
     return records
 

@@ -8,31 +8,34 @@ when a volume may have been closed.
 import logging
 from typing import Final
 
+from pulsarbox.broker.at_rest import AtRest
 from pulsarbox.broker.events import Events
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.storage.engine import Checkpoint, Engine, Reclaimed
+from pulsarbox.storage.engine import Checkpoint, Compressing, Engine, Reclaimed
 from pulsarbox.storage.recovery import Store
 
 log = logging.getLogger(__name__)
 
 
 class Reclaim:
-    """The chore of one step of giving disk back."""
+    """The chore of one step of giving disk back; ``compressing``: what is to be compressed with it."""
+
+    def __init__(self, compressing: Compressing | None = None) -> None:
+        self.compressing = compressing
 
 
 class CheckRoom:
     """The chore of finding out whether there is room for messages again."""
 
 
-RECLAIM: Final = Reclaim()
 CHECK_ROOM: Final = CheckRoom()
 Chore = Checkpoint | Reclaim | CheckRoom
 
 FULL_SECONDS = 1.0
 """How often it is looked whether a full disk has room again."""
-ROWS_MAX = 20_000
+ROWS_MAX = 10_000
 """Rows that a checkpoint waits for at most: they are in memory until then, and a start has to read them again."""
 DROPPED_SECONDS = 2.0
 """How long after a ledger was dropped a checkpoint is made for its sake: only then its disk comes back."""
@@ -46,6 +49,8 @@ class Housekeeping:
     """Which chore is next."""
 
     def __init__(self, store: Store, settings: Settings, timers: Timers, events: Events) -> None:
+        self.at_rest: AtRest | None = None
+        """What is to be compressed; None for nothing."""
         self._store = store
         self._events = events
         self._timers = timers
@@ -105,6 +110,10 @@ class Housekeeping:
         """Make a checkpoint with the next batch, however little there is to write."""
         self._asked = True
 
+    def ask_reclaim(self) -> None:
+        """Look once more whether disk can be given back, or something be compressed."""
+        self._reclaim = True
+
     def ledger_dropped(self, ledger_id: int, now: Now) -> None:
         """A ledger is no more: with the next checkpoint its disk can be given back."""
         self._dropped.append(ledger_id)
@@ -135,6 +144,11 @@ class Housekeeping:
         """Whether a checkpoint is made that waits for a batch to be committed."""
         return self._taken is not None and not self._committed
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a checkpoint could be written, were there nothing under way. Any thread may ask."""
+        return self._taken is not None and self._committed
+
     def needs(self, position: int) -> None:
         """The checkpoint that was just made lacks something that the batch at ``position`` will say: it waits."""
         self._said_by = position
@@ -146,6 +160,8 @@ class Housekeeping:
         self._said_by = position
         self._committed = self._asked = False
         self._made_at = self._written
+        if self.at_rest is not None:
+            self.at_rest.made()
 
     def committed(self, position: int) -> None:
         """The batch at ``position`` is committed, or there is nothing to be said in it."""
@@ -186,7 +202,8 @@ class Housekeeping:
             self._under_way = CHECK_ROOM
         elif self._reclaim:
             self._reclaim = False
-            self._under_way = RECLAIM
+            at_rest = self.at_rest
+            self._under_way = Reclaim(None if at_rest is None or at_rest.held else at_rest.compressing())
         return self._under_way
 
     def done(self, chore: Chore, now: Now, error: Exception | None, reclaimed: Reclaimed | None) -> None:
@@ -220,6 +237,8 @@ class Housekeeping:
             self._covered = self._made_at
             self._taken = None
             self._store.catalog.stored()
+            if self.at_rest is not None:
+                self.at_rest.stored()
             self._reclaim = True
         self._judge()
 
@@ -229,7 +248,7 @@ def carry_out(chore: Chore, engine: Engine) -> Reclaimed | None:
     if isinstance(chore, Checkpoint):
         engine.checkpoint(chore)
     elif isinstance(chore, Reclaim):
-        return engine.reclaim()
+        return engine.reclaim(chore.compressing)
     else:
         engine.check_room()
     return None

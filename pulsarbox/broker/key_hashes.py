@@ -36,20 +36,22 @@ def key_hash_of(subscription: "Subscription", plugins: Plugins, default: str) ->
     """
     own = subscription.properties.get(HASHING)
     name = own or default
-    found = plugins.key_hash(name)
-    if subscription.durable:
-        core = subscription.topic.core
-        key = _key(subscription.topic.ledger.topic_id, subscription.cursor.cursor_id)
-        row: Row | None = {
+    if not subscription.durable:
+        return plugins.key_hash(name)
+    core = subscription.topic.core
+    key = _key(subscription.topic.ledger.topic_id, subscription.cursor.cursor_id)
+    kept = core.catalog.get(key)
+    found = plugins.key_hash(name, decided=kept is not None and kept["hashing"] == name)
+    row: Row | None = None
+    if name != MURMUR3:
+        row = {
             "hashing": name,
             "own": own is not None,
             "topic": str(subscription.topic.name),
             "subscription": subscription.name,
         }
-        if name == MURMUR3:
-            row = None
-        if core.catalog.get(key) != row:
-            core.commits.put_row(key, row)
+    if kept != row:
+        core.commits.put_row(key, row)
     return found
 
 

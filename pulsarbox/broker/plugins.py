@@ -23,6 +23,8 @@ from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, key_
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import ConsumerAssignError
+from pulsarbox.plugins.compression.guarded import GuardedCompression
+from pulsarbox.plugins.compression.rest import NONE
 from pulsarbox.plugins.contracts import Choose as Partition
 from pulsarbox.plugins.contracts import Producing
 from pulsarbox.plugins.guard import Guard, Trouble
@@ -48,6 +50,7 @@ Key = tuple[str, str]
 
 _AGAIN_NANOS: Final = 10_000_000_000
 """What could not be had is looked for again after that time, when somebody asks."""
+_MISSING_MAX: Final = 1000
 _LATER: Final = "it is being loaded"
 
 
@@ -167,6 +170,9 @@ class Plugins:
         return self._there[key]
 
     def _cannot(self, key: Key, error: PluginError) -> None:
+        for known in (self._failed, self.missing):  # clients may name what they like
+            if len(known) >= _MISSING_MAX:
+                del known[next(iter(known))]
         self._failed[key] = error, self._clock()
         if self.missing.get(key) != str(error):
             self.missing[key] = str(error)
@@ -199,11 +205,14 @@ class Plugins:
 
     # Hashes of Key_Shared
 
-    def key_hash(self, name: str) -> Hash | None:
-        """The hash of that name; None for Murmur3, which entries carry. Raises ConsumerAssignError without it."""
+    def key_hash(self, name: str, *, decided: bool = False) -> Hash | None:
+        """The hash of that name; None for Murmur3, which entries carry. Raises ConsumerAssignError without it.
+
+        ``decided``: keys of the subscription go by it already, so it is had though it is disabled.
+        """
         if name == MURMUR3:
             return None
-        if ("hashing", name) in self.disabled and name not in self._hashes:
+        if ("hashing", name) in self.disabled and not (decided and name in self._hashes):
             raise ConsumerAssignError(f"The hashing plugin '{name}' is disabled: pulsarbox plugins enable {name}")
         try:
             return self._hashes.get(name) or self.load_hash(name, at_once=False)
@@ -219,6 +228,28 @@ class Plugins:
     def replace_hash(self, name: str, instead: Hash) -> None:
         """What goes by a hash that cannot be had goes by another one."""
         self._hashes[name] = instead
+
+    # Codecs
+
+    def codec(self, kind: str, name: str) -> Any:
+        """The codec of that name for what stands on the disk, with its guard. Raises PluginError.
+
+        Other threads ask as well; that two of them load the same one does no harm.
+        """
+        if name in built_in(kind):
+            return get(kind, name)
+        return GuardedCompression(self._loaded(kind, name, at_once=True), self._guard(kind, name))
+
+    def require_codec(self, name: str) -> None:
+        """Raise PluginError where entries cannot be compressed with a codec on the disk."""
+        if name == NONE:
+            return
+        if ("compression", name) in self.disabled:
+            raise PluginError(f"it is disabled: pulsarbox plugins enable {name}")
+        if name in built_in("compression"):
+            get("compression", name)
+        elif self._loaded("compression", name, at_once=True).rest_tag is None:
+            raise PluginError("it is not for use on the disk: it has no rest_tag")
 
     # Consumers
 
@@ -262,6 +293,12 @@ class Plugins:
             return PluggedSelector(plugin, self._guard("routing", name), make_selector(mode, settings))
         return make_selector(mode, settings)
 
+    def told_of(self, sub_type: int, properties: Mapping[str, str], settings: Settings) -> object:
+        """What decides which plugins a subscription goes by: where it is another one, its dispatcher is made anew."""
+        names = [properties.get(each) for each in (CHOICE, SELECTOR, HASHING)]
+        there = [(key, key in self._there) for key in needed_by(sub_type, properties, settings)]
+        return names, there
+
     # Partitions
 
     def router(self, name: str, hashing: str, producing: Callable[[Hash], Producing]) -> Partition:
@@ -273,7 +310,12 @@ class Plugins:
         if hashing not in built_in("hashing"):
             hash32 = self._guard("hashing", hashing).hashing(hash32, key_hash)
         plugin = self._routing(name, "open", "which partition a message goes to")
-        return opened(plugin, producing(hash32), None if name in built_in("routing") else self._guard("routing", name))
+        guard = None if name in built_in("routing") else self._guard("routing", name)
+        try:
+            return opened(plugin, producing(hash32), guard)
+        except PluginError as error:  # of its options
+            self._cannot(("routing", name), error)
+            raise
 
 
 def needed_by(sub_type: int, properties: Mapping[str, str], settings: Settings) -> Iterable[Key]:

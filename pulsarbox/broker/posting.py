@@ -20,8 +20,12 @@ _COMMAND_BYTES: Final = 1024
 """What the command before a message may take of a frame."""
 
 
-def put(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now: Now) -> Entry:
-    """Put a message into the open batch. Raises PulsarBoxError, and puts nothing there, where it is not taken."""
+class QuotaReached(ServiceNotReady):
+    """The topic takes nothing before its backlog is smaller."""
+
+
+def checked(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now: Now) -> bytes:
+    """A message as it is to be stored. Raises PulsarBoxError where it is not taken."""
     core = topic.core
     topic.check_takes()
     refusal = core.commits.housekeeping.refusal
@@ -34,9 +38,15 @@ def put(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now: Now
     if topic.admission.measures:
         topic.admission.check_message(len(payload), metadata)
     if topic.ledger.total_bytes >= topic.backlog.full_at and topic.backlog.refuses(now):
-        raise ServiceNotReady(f"the backlog quota of {topic.name} is reached")
+        raise QuotaReached(f"the backlog quota of {topic.name} is reached")
     if metadata.deliver_at_time:
         check_delay(metadata, topic.policies)
+    return payload
+
+
+def put(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now: Now) -> Entry:
+    """Put a message into the open batch. Raises PulsarBoxError, and puts nothing there, where it is not taken."""
+    payload = checked(topic, metadata, body, now)
     return topic.append(parse_entry(payload), payload, now)
 
 

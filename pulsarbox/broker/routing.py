@@ -21,6 +21,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 _TOPICS_MAX: Final = 1000
 """So many topics are routed to at a time; of the others it is forgotten whose turn it was."""
 _BACKLOGS_SECONDS: Final = 1.0
+_AGAIN_SECONDS: Final = 0.1
 _JAVA: Final = "java"
 
 How = tuple[str, str, str]
@@ -35,6 +36,8 @@ class _Routed:
         self.choose: Choose | None = None
         """None until its plugin is there: then and where that cannot be had, ``instead`` chooses."""
         self.instead: Choose | None = None
+        self.again = 0.0
+        """When the plugin is asked for again (monotonic)."""
         self.sequence = 0
 
 
@@ -86,6 +89,9 @@ class Routing:
     def _chooser(self, name: TopicName, routed: _Routed) -> Choose:
         if routed.choose is not None:
             return routed.choose
+        if routed.instead is not None and self._now.monotonic < routed.again:
+            return routed.instead
+        routed.again = self._now.monotonic + _AGAIN_SECONDS
         router, hashing, options = routed.how
         try:
             routed.choose = self._made(name, router, hashing, options)

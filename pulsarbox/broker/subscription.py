@@ -71,12 +71,18 @@ class Subscription:
         """Since when it has no consumers (ms since 1970), where it is durable; 0: it has."""
         self.mark_moved = 0
         """When mark-delete moved last (ms since 1970), since it came into memory."""
+        self.job_moves = 0
+        """Entries of it that a job moves, and that are on their way to the disk."""
+        self.resets = 0
+        """How often its cursor was set elsewhere, since it came into memory."""
         self.clearing = Clearing(self)
         self.dead_letters = DeadLetters(self, row or {})
         self.source = EntrySource(cursor, topic.core, self.dispatch, self._set_aside)
         self._acks = Acknowledging(self)
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
         self._key_shared = KeySharedMeta()
+        self._plugins = topic.core.plugins.told_of(self.type, properties, topic.core.settings)
+        """What its dispatcher goes by."""
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
 
     def __str__(self) -> str:
@@ -129,6 +135,7 @@ class Subscription:
         """Take a consumer of a type. Raises ConsumerBusy where it does not fit to those that are here."""
         if self.fenced:
             raise ServiceNotReady("Subscription is fenced: it is being reset, try again")
+        self.topic.core.jobs.check_consumer(self)
         if self.consumers:
             check_compatible(self.consumers[0], self.type, consumer, sub_type)
         if sub_type in ONE_ACTIVE and self.dead_letters.moving:
@@ -136,8 +143,11 @@ class Subscription:
         if consumer.read_compacted:
             self.compacted_reading()
         asked = consumer.key_shared
-        if not self.consumers and (sub_type, asked) != (self.type, self._key_shared):
+        core = self.topic.core
+        plugins = core.plugins.told_of(sub_type, self.properties, core.settings)
+        if not self.consumers and (sub_type, asked, plugins) != (self.type, self._key_shared, self._plugins):
             self.dispatcher = self._make_dispatcher(sub_type, asked)
+            self._plugins = plugins
             self.type = sub_type
             self._key_shared = asked
             self.limit_unacked(now)
@@ -264,6 +274,11 @@ class Subscription:
         dispatcher = self.dispatcher
         return dispatcher.life if isinstance(dispatcher, MultipleConsumersDispatcher) else None
 
+    @property
+    def moving(self) -> bool:
+        """Whether entries of it are on their way to another topic."""
+        return self.dead_letters.moving or self.job_moves > 0
+
     def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
         """Entries are acknowledged that no consumer holds: they are dead letters now, or too old; others go on."""
         self._passed([(entry[0], entry[1]) for entry in entries], now)
@@ -330,6 +345,7 @@ class Subscription:
 
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
             self.cursor.reset(mark, messages, size)
+            self.resets += 1
             self.dead_letters.forget()
             if reading is not None:
                 reading.start_at(position, mark)

@@ -543,9 +543,7 @@ class PersistentTopic(Topic):
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
         waits = self.core.commits.waits_for
-        return not any(
-            sub.consumers or waits(sub.cursor) or sub.dead_letters.moving for sub in self.subscriptions.values()
-        )
+        return not any(sub.consumers or waits(sub.cursor) or sub.moving for sub in self.subscriptions.values())
 
     def unload(self) -> None:
         """Let the topic be rows again; see ``can_unload``."""

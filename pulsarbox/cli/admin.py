@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.exits import Failed, InTheWay, Misused, NotThere, ending, ending_of_status
+from pulsarbox.cli.exits import Misused, NotThere, ending
 from pulsarbox.cli.target import Target, admin_options
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 _HOME: Final = f"{PERSISTENT}://public/default/"
-_WRONG_VALUES: Final = (400, 406, 422)
 
 
 def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,7 +37,7 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
             except NoAnswer as error:
                 raise admin.silent(timeout) from error
             except PulsarBoxError as error:
-                raise ending_of(error) from error
+                raise ending(error) from error
 
     seconds = click.option(
         "--timeout",
@@ -49,18 +48,6 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Seconds to wait for each answer.",
     )
     return admin_options(seconds(called))
-
-
-def ending_of(error: PulsarBoxError) -> Failed:
-    """What a command ends with after an error of the Admin API."""
-    status = getattr(error, "status", None)
-    if status is None:
-        return ending(error)
-    if status in _WRONG_VALUES:
-        return Misused(str(error))
-    if status == 412 and getattr(error, "method", "") == "DELETE":
-        return InTheWay(f"{error}: --force deletes it nevertheless")
-    return ending_of_status(status, str(error))
 
 
 # Names

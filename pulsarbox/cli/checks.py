@@ -38,7 +38,11 @@ LETTERS_SECONDS: Final = 5.0
 """How long a box is waited for that is asked what it keeps."""
 _PYTHON_MIN: Final = (3, 11)
 _REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)\s*(?:>=(?P<version>[\d.]+))?[^;]*(?P<marker>;.*)?")
-_WHAT_FOR: Final = "where you want it: uvloop is a faster event loop, cramjam reads and writes LZ4 and SNAPPY"
+_WHAT_FOR: Final = {
+    "uvloop": "a faster event loop",
+    "cramjam": "messages in LZ4 and SNAPPY on the command line",
+    "textual-serve": "`pulsarbox top --serve`",
+}
 _NETWORK_DISKS: Final = ("nfs", "cifs", "smb", "fuse", "9p")
 
 
@@ -106,11 +110,16 @@ def packages(_: Patient) -> Iterator[Check]:
         )
         return
     slow = list(_without_their_compiled_half())
-    advice = [f"`pip install {' '.join(optional)}` {_WHAT_FOR}"] if optional else []
+    advice = [_how_to_get(optional)] if optional else []
     advice += ["install wheels with compiled code for this system: it is much faster"] if slow else []
     without = [*slow, *([f"{', '.join(optional)} not installed"] if optional else [])]
     text = "all that is needed is there" + "".join(f"; {each}" for each in without)
     yield Check("packages", WARN if without else OK, text, "; ".join(advice))
+
+
+def _how_to_get(optional: list[str]) -> str:
+    uses = ", ".join(f"{name} is for {_WHAT_FOR[name]}" for name in optional if name in _WHAT_FOR)
+    return f"`pip install {' '.join(optional)}` where you want it{f': {uses}' if uses else ''}"
 
 
 def _requirements() -> list[str]:

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.admin import ending_of, with_admin
-from pulsarbox.cli.exits import Misused, NotThere
+from pulsarbox.cli.admin import with_admin
+from pulsarbox.cli.exits import Misused, NotThere, ending
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.output import Found, Output, output_options, show
+from pulsarbox.cli.scope import scope_options
 from pulsarbox.cli.writing import carry_out, confirm, dry_run_option, yes_option
 
 if TYPE_CHECKING:
@@ -30,9 +31,12 @@ def client() -> None:
 
 @client.command("list")
 @output_options
+@scope_options
 @with_admin
-def list_clients(output: Output, admin: "Admin") -> None:
+def list_clients(output: Output, scope: dict[str, str], admin: "Admin") -> None:
     """List connections, and the producers and consumers on them. Of a box only.
+
+    For superusers and viewerRoles; admins of a tenant say --tenant, and see who is on topics there.
 
     Fields: id, kind (connection, producer, consumer), address, role (who it has proved to be), version (of the client),
     topic, subscription, name, rate and bytes (a second over the last minute, in or out), unacked (of a consumer; of a
@@ -44,16 +48,17 @@ def list_clients(output: Output, admin: "Admin") -> None:
       pulsarbox client list
       pulsarbox client list --filter 'kind == "consumer" and unacked > 1000'
       pulsarbox client list --filter 'contains(version, "CPP")' -o json
+      pulsarbox client list --tenant shop
     """
-    show(output, partial(_listed, admin))
+    show(output, partial(_listed, admin, scope))
 
 
-def _listed(admin: "Admin") -> Found:
-    return Found(_rows(admin), _COLUMNS, name="id")
+def _listed(admin: "Admin", scope: dict[str, str]) -> Found:
+    return Found(_rows(admin, scope), _COLUMNS, name="id")
 
 
-def _rows(admin: "Admin", filter_text: str = "") -> list[dict[str, Any]]:
-    rows = admin.top_rows("clients", sort="since", order="asc", filter=filter_text)
+def _rows(admin: "Admin", query: dict[str, str]) -> list[dict[str, Any]]:
+    rows = admin.top_rows("clients", sort="since", order="asc", **query)
     return sorted(rows, key=lambda row: _place(row["id"]))
 
 
@@ -97,11 +102,11 @@ def _found(admin: "Admin", filter_text: str) -> list[dict[str, Any]]:
     from pulsarbox.client.admin import Refused
 
     try:
-        rows = _rows(admin, filter_text)
+        rows = _rows(admin, {"filter": filter_text})
     except Refused as error:
         if error.status == 400:
             raise click.BadParameter(str(error).removeprefix("filter: "), param_hint="--filter") from None
-        raise ending_of(error) from None
+        raise ending(error) from None
     if not rows:
         raise NotThere(f"no client for whom it holds: {filter_text}")
     return rows

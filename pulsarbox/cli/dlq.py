@@ -1,26 +1,39 @@
-"""``pulsarbox dlq``: the topics that dead letters are in."""
+"""``pulsarbox dlq``: the topics that dead letters are in, what they have in common, and what is done with them."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pulsarbox.cli import completing
 from pulsarbox.cli.admin import namespace_named, short, suggesting, topic_named, with_admin
-from pulsarbox.cli.lazy import Group
-from pulsarbox.cli.output import Found, Output, output_options, show
+from pulsarbox.cli.exits import Denied
+from pulsarbox.cli.lazy import LazyCommand, LazyGroup
+from pulsarbox.cli.output import Found, Output, form_option, output_options, show
+from pulsarbox.cli.text import say
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+_MORE: Final = {
+    "show": LazyCommand("pulsarbox.cli.dlq_messages:show", "Show dead letters; nothing changes."),
+    "export": LazyCommand("pulsarbox.cli.dlq_messages:export", "Write dead letters as envelopes that produce reads."),
+    "replay": LazyCommand("pulsarbox.cli.dlq_jobs:replay", "Put dead letters back, as a job in the box."),
+    "drop": LazyCommand("pulsarbox.cli.dlq_jobs:drop", "Acknowledge dead letters, as a job in the box."),
+}
+
+
+@click.group(cls=LazyGroup, lazy_commands=_MORE, context_settings={"help_option_names": ["-h", "--help"]})
 def dlq() -> None:
-    """Look at the topics that dead letters are in. When the box moves a message there, `sub dead-letter` says.
+    """Dead letters: which topics have them, why they failed, and back again. When the box moves a message there,
+    `sub dead-letter` says.
 
     \b
     Examples:
       pulsarbox dlq list
-      pulsarbox dlq list --filter lost
+      pulsarbox dlq groups orders-billing-DLQ
+      pulsarbox dlq replay orders-billing-DLQ --dry-run
     """
 
 
@@ -46,11 +59,22 @@ def list_topics(namespace: str | None, output: Output, admin: "Admin") -> None:
 
 def _listed(admin: "Admin", namespace: str | None) -> Found:
     rows: list[dict[str, Any]] = []
-    found = [namespace] if namespace else [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
+    found = [namespace] if namespace else _all_namespaces(admin)
     for each in found:
         with suggesting(admin, topic_named(f"{each}/-")):
             rows += [_row(topic) for topic in admin.dead_letter_topics(each)]
     return Found(rows, ["topic", "messages", "size", "subscriptions", "lost"], name="topic")
+
+
+def _all_namespaces(admin: "Admin") -> list[str]:
+    from pulsarbox.client.admin import Refused
+
+    try:
+        return [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
+    except Refused as error:
+        if error.status != 403:
+            raise
+        raise Denied(f"{error}; name one of your namespaces: `pulsarbox dlq list TENANT/NAMESPACE`") from error
 
 
 def _row(told: dict[str, Any]) -> dict[str, Any]:
@@ -63,3 +87,52 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
         "lost": told["lost"],
         "last": told["lastPublishTime"],
     }
+
+
+@dlq.command("groups")
+@click.argument("name", metavar="TOPIC", shell_complete=completing.topics)
+@click.option(
+    "-s",
+    "--subscription",
+    metavar="SUB",
+    shell_complete=completing.subscriptions,
+    help="Only what this subscription has not acknowledged.",
+)
+@click.option("--filter", "which", metavar="E", help="Only messages for which E holds: see `dlq replay`.")
+@click.option("--limit", type=click.IntRange(1, 1_000_000), help="Look at so many of the newest entries. [10000]")
+@form_option
+@with_admin
+def groups(
+    name: str, subscription: str | None, which: str | None, limit: int | None, output: Output, admin: "Admin"
+) -> None:
+    """Group the dead letters of TOPIC by why they failed: what their properties say of an error, without the numbers
+    and ids in it, where they come from, and what their payload looks like.
+
+    Fields: fingerprint (for --filter), count (messages), reason, origin, subscription (that gave up), shape, first and
+    last (when they became dead letters, ms since 1970), sample (the id of the newest), sampleTopic. Of a box only.
+
+    \b
+    Exit codes:
+      3  there is no such topic or subscription
+
+    \b
+    Examples:
+      pulsarbox dlq groups orders-billing-DLQ
+      pulsarbox dlq groups orders-billing-DLQ -s triage --limit 100000 -o json
+      pulsarbox dlq groups orders-billing-DLQ --filter 'publish_time > time("-1h")'
+    """  # fmt: skip
+    query = {"subscription": subscription, "filter": which, "limit": None if limit is None else str(limit)}
+    show(output, partial(_grouped, admin, name, {field: text for field, text in query.items() if text is not None}))
+
+
+def _grouped(admin: "Admin", name: str, query: dict[str, str]) -> Found:
+    topic = topic_named(name)
+    with suggesting(admin, topic, query.get("subscription")):
+        found = admin.dead_letter_groups(topic, **query)
+    if found["bounded"]:
+        say(f"of the newest {found['entries']:,} of {found['of']:,} entries: --limit looks at more")
+    rows = [
+        each | {"origin": short(each["origin"]) if each["origin"] else "", "sampleTopic": short(each["sampleTopic"])}
+        for each in found["groups"]
+    ]
+    return Found(rows, ["fingerprint", "count", "reason", "origin", "shape", "sample"], name="fingerprint")

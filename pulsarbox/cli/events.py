@@ -10,6 +10,7 @@ import click
 
 from pulsarbox.cli.admin import with_admin
 from pulsarbox.cli.exits import Interrupted, abandon_stdout
+from pulsarbox.cli.scope import scope_options
 from pulsarbox.cli.text import clean, coloured, say
 from pulsarbox.cli.times import moment
 
@@ -41,15 +42,23 @@ _COLOURS: Final = {"warning": "yellow", "error": "red"}
     show_default=True,
     help="A line each for the eye, or data: names of fields stay.",
 )
+@scope_options
 @with_admin
 def events(
-    admin: "Admin", follow: bool, count: int | None, since: str | None, filter_text: str | None, output: str
+    admin: "Admin",
+    scope: dict[str, str],
+    follow: bool,
+    count: int | None,
+    since: str | None,
+    filter_text: str | None,
+    output: str,
 ) -> None:
     """Show what has happened in a box, oldest first: quotas, evictions, dead letters, clients, changes, faults.
 
     The box keeps the newest over restarts (eventsMaxMbytes). Of many alike, the first is an event and the others are a
     number ten seconds later. Fields: sequence, time (ms since 1970, by the clock of the box), severity (info, warning,
-    error), kind, subject, text, count, fields. --follow goes on when the box is back after a restart. Superusers only.
+    error), kind, subject, text, count, fields. --follow goes on when the box is back after a restart. For superusers
+    and viewerRoles; admins of a tenant say --tenant, and see what is about topics there.
 
     \b
     Exit codes:
@@ -64,10 +73,11 @@ def events(
       pulsarbox events
       pulsarbox events --since -12h --filter 'severity != "info"'
       pulsarbox events --follow --filter '/orders' -o ndjson
+      pulsarbox events --tenant shop --filter 'startswith(kind, "job-")'
     """
     if follow and output == "json":
         raise click.UsageError("-o json is one document, and --follow has no end: take -o ndjson")
-    query = {"limit": str(PAGE)}
+    query = scope | {"limit": str(PAGE)}
     if filter_text:
         query["filter"] = filter_text
     if since:

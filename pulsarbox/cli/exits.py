@@ -102,11 +102,14 @@ MAY: Final = (
     "an admin of the tenant grants it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
 )
 
+_GRANT: Final = ": admins of the tenant can grant it"
+"""What a box says itself, for clients that have nobody to say it better."""
 _HELP: Final = {401: WHO, 403: MAY}
 """What to do, behind what the broker says."""
 _OF_ROLES: Final = re.compile("permission|authorized|kept for other roles", re.IGNORECASE)
 """How brokers say that a role may not, this one and Pulsar's."""
 
+_WRONG_VALUES: Final = (400, 406, 422)
 _BY_STATUS: Final = {
     401: Denied,
     403: Denied,
@@ -120,7 +123,14 @@ _BY_STATUS: Final = {
 
 
 def ending(error: errors.PulsarBoxError) -> Failed:
-    """What a command ends with that met this error of a broker."""
+    """What a command ends with that met this error of a broker, on either of its ports."""
+    status = getattr(error, "status", None)
+    if status == 412 and getattr(error, "method", "") == "DELETE":
+        return InTheWay(f"{error}: --force deletes it nevertheless")
+    if status in _WRONG_VALUES:
+        return Misused(str(error))
+    if status is not None:
+        return ending_of_status(status, str(error))
     kind = next((kind for classes, kind in _BY_ERROR if isinstance(error, classes)), Failed)
     denied = isinstance(error, errors.AuthenticationError | errors.AuthorizationError)
     return kind(_with_help(str(error) or type(error).__name__, error.http_status if denied else 0))
@@ -134,7 +144,9 @@ def ending_of_status(status: int, message: str) -> Failed:
 def _with_help(text: str, status: int) -> str:
     # Much is forbidden (403) that nobody can grant: what is for superusers, and what is not about roles at all.
     can_be_granted = _OF_ROLES.search(text) and "superUserRoles" not in text
-    return text if status not in _HELP or (status == 403 and not can_be_granted) else f"{text}: {_HELP[status]}"
+    if status not in _HELP or (status == 403 and not can_be_granted):
+        return text
+    return f"{text.removesuffix(_GRANT)}: {_HELP[status]}"
 
 
 _T = TypeVar("_T")

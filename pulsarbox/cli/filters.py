@@ -1,7 +1,8 @@
 """``--filter``: which messages, by an expression such as ``key == "a" and size > 100 and json.user.age >= 18``.
 
 The expressions are those of ``expressions``. Names: topic, partition, id, key, payload (text), size, props.name or
-props["name"], json.a.b (of the payload), publish_time, event_time, deliver_at, seq, producer, redelivery, tombstone.
+props["name"], json.a.b (of the payload), publish_time, event_time, deliver_at, seq, producer, redelivery, tombstone,
+encrypted. Of dead letters: origin, origin_id, subscription, reason, replays, fingerprint.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,18 @@ NAMES: Final[dict[str, _Value]] = {
     "producer": lambda message: message.producer_name,
     "redelivery": lambda message: message.entry.redelivery,
     "tombstone": lambda message: message.payload is None,
+    "encrypted": lambda message: message.encrypted,
 }
+DEAD_LETTER_NAMES: Final = ("origin", "origin_id", "subscription", "reason", "replays", "fingerprint")
+
+
+def _of_dead_letter(name: str) -> _Value:
+    def value(message: Message) -> Any:
+        from pulsarbox.cli.dead_letters import DeadLetter
+
+        return getattr(DeadLetter(message), name)
+
+    return value
 
 
 def _named(name: str) -> _Value | None:
@@ -37,7 +49,7 @@ def _named(name: str) -> _Value | None:
         return lambda message: dict(message.properties)
     if name == "json":
         return lambda message: json_at(message.payload or b"", [])
-    return NAMES.get(name)
+    return _of_dead_letter(name) if name in DEAD_LETTER_NAMES else NAMES.get(name)
 
 
 def _member(name: str, path: list[str]) -> _Value | None:
@@ -48,7 +60,7 @@ def _member(name: str, path: list[str]) -> _Value | None:
     return None
 
 
-_LANGUAGE: Final = Language(_named, _member, ", ".join([*NAMES, "props.name", "json.path"]))
+_LANGUAGE: Final = Language(_named, _member, ", ".join([*NAMES, *DEAD_LETTER_NAMES, "props.name", "json.path"]))
 
 
 def parse_filter(text: str) -> Filter:

@@ -2,11 +2,13 @@
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
 from pulsarbox.cli.text import clean
+
+_SENTENCE_MAX: Final = 1000
 
 
 class LazyCommand(NamedTuple):
@@ -30,6 +32,16 @@ class Group(click.Group):
             ctx.fail(f"no such command '{clean(name)}'{hint or f'; `{ctx.command_path} --help` lists them'}")
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Click's own, but that the first sentence of a command is not cut off where the line is full."""
+        rows = [(name, self.summary(name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def summary(self, name: str) -> str:
+        """What the list of commands says of one."""
+        return self.commands[name].get_short_help_str(limit=_SENTENCE_MAX)
+
 
 class LazyGroup(Group):
     """A group whose commands are rows of a table. Listing them imports none of them."""
@@ -49,12 +61,5 @@ class LazyGroup(Group):
         assert isinstance(command, click.Command), f"{self.lazy_commands[cmd_name].target} is not a command"
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, self._summary(name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-    def _summary(self, name: str) -> str:
-        if name in self.lazy_commands:
-            return self.lazy_commands[name].summary
-        return self.commands[name].get_short_help_str(limit=80)
+    def summary(self, name: str) -> str:
+        return self.lazy_commands[name].summary if name in self.lazy_commands else super().summary(name)

@@ -16,7 +16,7 @@ COMMANDS: Final = {
     "clock": LazyCommand("pulsarbox.cli.clock:clock", "Show the clock of a box, move a virtual one forward."),
     "config": LazyCommand("pulsarbox.cli.config:config", "Show the settings, check a configuration file, make one."),
     "context": LazyCommand("pulsarbox.cli.context:context", "Brokers by name, and which of them commands talk to."),
-    "dlq": LazyCommand("pulsarbox.cli.dlq:dlq", "Look at the topics that dead letters are in."),
+    "dlq": LazyCommand("pulsarbox.cli.dlq:dlq", "Dead letters: look, group, put back, drop, export."),
     "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),
     "plugins": LazyCommand("pulsarbox.cli.plugins:plugins", "Plugins: list, check, measure, write, switch off."),
     "consume": LazyCommand("pulsarbox.cli.consume:consume", "Write the messages of topics to stdout."),
@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "produce": LazyCommand("pulsarbox.cli.produce:produce", "Send messages: from the command line, or from stdin."),
     "events": LazyCommand("pulsarbox.cli.events:events", "What has happened in a box, and what happens now."),
     "fault": LazyCommand("pulsarbox.cli.fault:fault", "Inject faults by rule, to test applications."),
+    "job": LazyCommand("pulsarbox.cli.job:job", "What the box does with dead letters: list, pause, cancel."),
     "topic": LazyCommand("pulsarbox.cli.topic:topic", "Create, delete, list and look at topics."),
     "sub": LazyCommand("pulsarbox.cli.sub:sub", "Create, delete, list, move and clear subscriptions."),
     "ns": LazyCommand("pulsarbox.cli.ns:ns", "Create, delete, list and look at namespaces."),
@@ -38,6 +39,7 @@ COMMANDS: Final = {
     "stop": LazyCommand("pulsarbox.cli.stop:stop", "Stop the box of a data directory."),
     "storage": LazyCommand("pulsarbox.cli.storage:storage", "Look into a data directory: numbers, damage, records."),
     "token": LazyCommand("pulsarbox.cli.token:token", "Tokens by which clients prove their role to a box."),
+    "top": LazyCommand("pulsarbox.cli.top:top", "Watch a box: the dashboard, or one look at a view of it."),
     "version": LazyCommand("pulsarbox.cli.version:version", "Print the version."),
 }
 

@@ -61,16 +61,28 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         flag_value=2,
         help="Again every S seconds (2), until Ctrl-C. Where stdout is no terminal: ndjson, each row with its time.",
     )
-    forms = click.option(
-        "-o",
-        "--output",
-        "form",
-        type=click.Choice(FORMS),
-        default="table",
-        show_default=True,
-        help="Columns for the eye, or data: names of fields stay.",
-    )
-    return forms(watching(filtering(called)))
+    return _forms(watching(filtering(called)))
+
+
+_forms: Final = click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(FORMS),
+    default="table",
+    show_default=True,
+    help="Columns for the eye, or data: names of fields stay.",
+)
+
+
+def form_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command -o alone; it is called with ``output``."""
+
+    @functools.wraps(command)
+    def called(*args: Any, form: str, **kwargs: Any) -> Any:
+        return command(*args, output=Output(form, None, None), **kwargs)
+
+    return _forms(called)
 
 
 def show(output: Output, look: Callable[[], Found]) -> None:
@@ -121,15 +133,9 @@ class _Unknown(Exception):
 def _field(row: Row, path: list[str]) -> Any:
     if path[0] not in row:
         raise _Unknown(path[0])
-    value: Any = row
-    for name in path:
-        if isinstance(value, dict):
-            value = value.get(name)
-        elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
-    return value
+    from pulsarbox.expressions import inside
+
+    return inside(row, path)
 
 
 def _filtered(found: Found, output: Output) -> Found:

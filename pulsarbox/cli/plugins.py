@@ -9,9 +9,9 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli import completing
-from pulsarbox.cli.exits import InTheWay, Misused, NotThere
+from pulsarbox.cli.exits import InTheWay, Misused, NotThere, run
 from pulsarbox.cli.lazy import Group
-from pulsarbox.cli.plugin_options import PLUGINS_DIR
+from pulsarbox.cli.plugin_options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.target import Target, admin_options, late_admin_options
 from pulsarbox.cli.text import OUTPUT, clean, coloured, say
 from pulsarbox.plugins.contracts import KINDS
@@ -47,7 +47,7 @@ def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | Non
     """
     from pulsarbox.cli.plugins_known import known
 
-    found = [each for each in known(plugins_dir, admin) if kind in (None, each["kind"])]
+    found = [each for each in known(plugins_directory(plugins_dir), admin) if kind in (None, each["kind"])]
     if output == "json":
         click.echo(json.dumps(found, indent=2))
         return
@@ -74,7 +74,11 @@ def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: 
     """
     from pulsarbox.cli.plugins_known import known
 
-    found = [each for each in known(plugins_dir, admin) if each["name"] == name and kind in (None, each["kind"])]
+    found = [
+        each
+        for each in known(plugins_directory(plugins_dir), admin)
+        if each["name"] == name and kind in (None, each["kind"])
+    ]
     if not found:
         raise NotThere(f"there is no plugin '{name}': `pulsarbox plugins list` shows those that there are")
     if output == "json":
@@ -89,12 +93,16 @@ def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: 
 @plugins.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completing.plugins())
 @click.option("--all", "everything", is_flag=True, help="Those that are built in as well.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="And the codecs that entries in there need.")
 @PLUGINS_DIR
 @OUTPUT
-def doctor(names: tuple[str, ...], everything: bool, plugins_dir: Path | None, output: str) -> None:
+def doctor(
+    names: tuple[str, ...], everything: bool, data_dir: Path | None, plugins_dir: Path | None, output: str
+) -> None:
     """Load plugins in a process of their own, one by one, and check them: those named, or all that are not built in.
 
-    Nothing that they do there harms anybody: processor time and memory are bounded.
+    Nothing that they do there harms anybody: processor time and memory are bounded. With --data-dir, whether the
+    codecs are there that entries on the disk are compressed with: a box does not start without them.
 
     \b
     Exit codes:
@@ -107,11 +115,12 @@ def doctor(names: tuple[str, ...], everything: bool, plugins_dir: Path | None, o
       pulsarbox plugins doctor
       pulsarbox plugins doctor zones --plugins-dir mine
       pulsarbox plugins doctor --all -o json
+      pulsarbox plugins doctor --data-dir data
     """
     from pulsarbox.cli.plugins_known import diagnosed
     from pulsarbox.plugins.registry import find
 
-    there = find(plugins_dir)
+    there = find(plugins_directory(plugins_dir))
     wanted = [each for each in there if (each.name in names if names else everything or each.source != "built-in")]
     for name in names:
         if all(each.name != name for each in wanted):
@@ -121,6 +130,10 @@ def doctor(names: tuple[str, ...], everything: bool, plugins_dir: Path | None, o
         found.append(diagnosed(each))
         if output == "table":
             _say_of(found[-1])
+    for one in _needed(data_dir, plugins_dir):
+        found.append(one)
+        if output == "table":
+            _say_of(one)
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     elif not found:
@@ -148,7 +161,7 @@ def test(plugin: str, plugins_dir: Path | None, output: str) -> None:
     """
     from pulsarbox.cli.plugins_known import diagnosed, respects, the_one
 
-    found = diagnosed(the_one(plugin, plugins_dir))
+    found = diagnosed(the_one(plugin, plugins_directory(plugins_dir)))
     if output == "json":
         click.echo(json.dumps(found, indent=2))
         sys.exit(1 if found["problems"] else 0)
@@ -180,7 +193,7 @@ def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: str) ->
     from pulsarbox.plugins.registry import PluginError
 
     try:
-        rows = measured(the_one(plugin, plugins_dir), seconds)
+        rows = measured(the_one(plugin, plugins_directory(plugins_dir)), seconds)
     except PluginError as error:
         raise Misused(str(error)) from None
     if output == "json":
@@ -231,12 +244,20 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
     """Let a box use the plugin NAME again, one that failed too often too. It holds at once, and after restarts.
 
     \b
+    Exit codes:
+      0  it is enabled
+      2  it is built in, or plugins of several kinds have the name
+      3  there is none of that name
+      5  who asks may not: it takes a superuser
+      6  no box answers
+
+    \b
     Examples:
       pulsarbox plugins enable zones
     """
     from pulsarbox.cli.plugins_known import switched
 
-    switched(admin, name, kind, plugins_dir, on=True)
+    run(switched, admin, name, kind, plugins_directory(plugins_dir), on=True)
 
 
 @plugins.command()
@@ -247,12 +268,16 @@ def enable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None)
 def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None) -> None:
     """Keep a box from using the plugin NAME: the built-in way takes its place. It holds at once, and after restarts.
 
-    A hash that Key_Shared subscriptions go by cannot be disabled.
+    A hash that Key_Shared subscriptions go by cannot be disabled. One that is disabled, and that keySharedHashing or a
+    subscription's property names, is told to those who subscribe: they are refused.
 
     \b
     Exit codes:
       0  it is disabled
+      2  it is built in, or plugins of several kinds have the name
+      3  there is none of that name
       4  subscriptions go by it
+      5  who asks may not: it takes a superuser
       6  no box answers
 
     \b
@@ -262,7 +287,19 @@ def disable(admin: Target, name: str, kind: str | None, plugins_dir: Path | None
     """
     from pulsarbox.cli.plugins_known import switched
 
-    switched(admin, name, kind, plugins_dir, on=False)
+    run(switched, admin, name, kind, plugins_directory(plugins_dir), on=False)
+
+
+def _needed(data_dir: Path | None, plugins_dir: Path | None) -> list[dict[str, Any]]:
+    if data_dir is None:
+        return []
+    from pulsarbox.cli.plugins_needed import needed
+    from pulsarbox.errors import PersistenceError
+
+    try:
+        return needed(data_dir, plugins_dir)
+    except PersistenceError as error:
+        raise Misused(str(error)) from None
 
 
 def _say_of(found: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pulsarbox.cli.exits import Failed, InTheWay, Misused, NotThere
 from pulsarbox.cli.target import Target
 from pulsarbox.cli.text import say
-from pulsarbox.client.admin import Admin, quoted
+from pulsarbox.client.admin import Admin, Refused, quoted
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.plugins.conformance import CHECKS
 from pulsarbox.plugins.probe import probe
@@ -15,7 +15,7 @@ from pulsarbox.plugins.registry import Found, choose, find
 
 _PATIENCE_SECONDS: Final = 2.0
 _SETTING: Final = "/brokers/configuration"
-_USE: Final = ("calls", "errors", "p50Nanos", "p99Nanos", "lastError", "subscriptions")
+_MAY_NOT: Final = (401, 403)
 
 
 def known(directory: Path | None, admin: Callable[[], Target]) -> list[dict[str, Any]]:
@@ -40,12 +40,16 @@ def _of_a_box(admin: Callable[[], Target]) -> list[dict[str, Any]]:
     try:
         with _admin(admin()) as asked:
             return asked.plugins()
+    except Refused as error:
+        if error.status in _MAY_NOT:  # else it is an Apache Pulsar
+            say(f"what the box says of them is left out: {error}")
     except (PulsarBoxError, Failed):
-        return []  # no box runs, or it is an Apache Pulsar
+        pass  # no box runs
+    return []
 
 
 def _admin(target: Target) -> Admin:
-    return Admin(target.hosts, _PATIENCE_SECONDS, secure=target.url.startswith("https"))
+    return Admin(target.hosts, _PATIENCE_SECONDS, secure=target.secure, credentials=target.credentials())
 
 
 def the_one(name: str, directory: Path | None) -> Found:
@@ -98,6 +102,8 @@ def switched(target: Target, name: str, kind: str | None, directory: Path | None
         told = {(each["kind"], each["name"]): each for each in admin.plugins()}
         there = {(each.kind, each.name) for each in find(directory) if each.source != "built-in"}
         wanted = sorted(each for each in {*told, *there} if each[1] == name and kind in (None, each[0]))
+        if not wanted and any(each.name == name for each in find(None)):
+            raise Misused(f"'{name}' is built in: only plugins can be enabled and disabled")
         if not wanted:
             raise NotThere(f"there is no plugin '{name}' that could be switched: `pulsarbox plugins list` shows them")
         if len(wanted) > 1:

@@ -81,19 +81,25 @@ class Subject:
             elif place.query:
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", **{place.query: str(value)})
             else:
-                self._admin.ask(place.verb, f"{self.path}/{place.path}", value)
+                self._tell(row, place.verb, place, value)
 
     def _unset(self, row: "PolicyRow", place: "Place") -> None:
         from pulsarbox.protocol.policies.row import Blank, Silent
 
         with self.suggesting():
             if place.removed:
-                self._admin.ask("DELETE", f"{self.path}/{place.path}")
+                self._tell(row, "DELETE", place)
             elif place.blank is Blank.REMOVES:
                 self._admin.ask(place.verb, f"{self.path}/{place.path}")
             else:
                 assert not isinstance(place.unset, Silent), row.name
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", place.unset)
+
+    def _tell(self, row: "PolicyRow", method: str, place: "Place", value: Any = None) -> None:
+        if row.own:
+            self._admin.own_policy(method, self._of, place.path, value)
+        else:
+            self._admin.ask(method, f"{self.path}/{place.path}", value)
 
     # Paths and names
 

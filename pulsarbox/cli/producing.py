@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.cli.exits import Failed, Misused, Partly, abandon_stdout
 from pulsarbox.cli.interruption import Interruption
+from pulsarbox.cli.plugin_options import plugins_directory
 from pulsarbox.cli.progress import Progress, messages
 from pulsarbox.cli.stdin import Stdin
 from pulsarbox.cli.target import Target
@@ -19,7 +20,7 @@ from pulsarbox.client.producer import Options, Producer
 from pulsarbox.client.routing import Route
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.plugins.guard import Trouble
-from pulsarbox.plugins.registry import PluginError
+from pulsarbox.plugins.registry import PluginError, built_in
 from pulsarbox.protocol.outgoing import Outgoing
 
 if TYPE_CHECKING:
@@ -228,9 +229,10 @@ def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> 
             say(line)
 
     backlogs = PartitionBacklogs(connected, topic, lambda text: say(f"warning: {text}"))
-    route = Route(
-        options["route"], dict(options["route_options"]), options["hashing"], options["plugins_dir"], backlogs, failed
-    )
+    name, hashing, directory = options["route"], options["hashing"], options["plugins_dir"]
+    if name not in built_in("routing") or hashing not in built_in("hashing"):
+        directory = plugins_directory(directory)
+    route = Route(name, dict(options["route_options"]), hashing, directory, backlogs, failed)
     try:
         route.open(topic)
     except PluginError as error:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from pulsarbox.cli.lazy import Group
+from pulsarbox.cli.plugin_options import PLUGINS_DIR
 from pulsarbox.cli.text import clean
 from pulsarbox.errors import PersistenceError
 
@@ -76,7 +77,8 @@ def stat(directory: Path, output: str, topics: int) -> None:
 @DIRECTORY
 @OUTPUT
 @click.option("--quick", is_flag=True, help="Leave out the checksums of the entries' bodies.")
-def check(directory: Path, output: str, quick: bool) -> None:
+@PLUGINS_DIR
+def check(directory: Path, output: str, quick: bool, plugins_dir: Path | None) -> None:
     """Verify everything: pages, batches, entries, index, tables of volumes, ledgers, subscriptions.
 
     One line a finding. Damage is something that is lost or cannot be relied on, a warning is anything else. On a
@@ -90,7 +92,7 @@ def check(directory: Path, output: str, quick: bool) -> None:
     """
     from pulsarbox.storage.inspection.check import check as examine
 
-    report = _opened(lambda: examine(directory, quick=quick, progress=_progress))
+    report = _opened(lambda: examine(directory, quick=quick, progress=_progress, plugins=plugins_dir))
     if output == "json":
         _json(report.document())
     else:
@@ -110,7 +112,8 @@ def check(directory: Path, output: str, quick: bool) -> None:
 @click.option("--volume", metavar="NAME", help="Of this volume only, as `stat` names it.")
 @click.option("--limit", metavar="N", type=click.IntRange(1), help="So many records at most.")
 @click.option("--body", is_flag=True, help="The bytes of entries as base64, and the payload where it is text.")
-def dump(
+@PLUGINS_DIR
+def dump(  # noqa: PLR0913  # options
     directory: Path,
     topic: str | None,
     ledger: int | None,
@@ -119,6 +122,7 @@ def dump(
     volume: str | None,
     limit: int | None,
     body: bool,
+    plugins_dir: Path | None,
 ) -> None:
     """Print records as JSON, one a line.
 
@@ -142,6 +146,7 @@ def dump(
         "volume": volume,
         "limit": limit,
         "body": body,
+        "plugins": str(plugins_dir or ""),
     }
 
     def show() -> None:

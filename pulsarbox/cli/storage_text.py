@@ -97,10 +97,18 @@ def _volumes(volumes: list[dict[str, Any]]) -> Table:
     return table
 
 
+def _compressed(found: dict[str, Any]) -> str:
+    if found["codec"] == "none":
+        return f"{found['entries']:,} as they came"
+    dictionaries = len(found["dictionaries"])
+    with_one = f", {dictionaries} dictionar{'y' if dictionaries == 1 else 'ies'}" if dictionaries else ""
+    return f"{found['entries']:,} by {found['codec']}, {found['ratio']:.2f} times smaller{with_one}"
+
+
 def _topics(topics: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("largest topics", overflow="fold")
-    for name in ("ledgers", "entries", "bytes", "subscriptions"):
+    for name in ("ledgers", "entries", "bytes", "subscriptions", "compressed"):
         table.add_column(name, justify="right", no_wrap=True)
     for topic in topics:
         cells = (
@@ -109,6 +117,7 @@ def _topics(topics: list[dict[str, Any]]) -> Table:
             f"{topic['entries']:,}",
             megabytes(topic["bytes"]),
             f"{topic['subscriptions']:,}",
+            "; ".join(map(_compressed, topic["compressed"])),
         )
         table.add_row(*(Text(clean(cell)) for cell in cells))
     return table

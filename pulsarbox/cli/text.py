@@ -6,6 +6,10 @@ from typing import Any, Final
 
 import click
 
+from pulsarbox.cleaning import clean
+
+__all__ = ["OUTPUT", "clean", "coloured", "megabytes", "say"]
+
 OUTPUT: Final = click.option(
     "-o",
     "--output",
@@ -25,11 +29,6 @@ def say(text: str) -> None:
 def coloured(text: str, **style: Any) -> str:
     """In a colour, where stdout is a terminal and NO_COLOR is not set. Colour says nothing that the text does not."""
     return click.style(text, **style) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
-
-
-def clean(text: str) -> str:
-    """Text that came from elsewhere, without anything that a terminal would obey: such characters show as escapes."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def megabytes(size: int) -> str:

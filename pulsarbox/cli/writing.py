@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.admin import ending_of
-from pulsarbox.cli.exits import Failed, InTheWay, Misused, NotThere, Partly
+from pulsarbox.cli.exits import Failed, InTheWay, Misused, NotThere, Partly, ending
 from pulsarbox.cli.text import clean, say
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
@@ -79,7 +78,7 @@ def carry_out(things: Sequence[tuple[str, str, Callable[[], object]]], *, dry_ru
         except (NotConnected, NoAnswer):
             raise
         except (PulsarBoxError, Failed) as error:
-            failure = error if isinstance(error, Failed) else ending_of(error)
+            failure = error if isinstance(error, Failed) else ending(error)
             failures.append(failure)
             if len(things) > 1:
                 say(f"{name}: {failure.message}")

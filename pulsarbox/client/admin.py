@@ -132,6 +132,11 @@ class Admin:
         found: dict[str, dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/policies{path}")
         return found
 
+    def own_policy(self, method: str, of: TopicName | str, word: str, value: Any = None) -> Any:
+        """Show, set or take away a policy of a topic, or of ``tenant/namespace``, that only a box knows."""
+        path = path_of(of) if isinstance(of, TopicName) else f"/{quoted(*of.split('/'))}"
+        return self._ask(method, f"/pulsarbox/v1/policies{path}/{word}", value)
+
     # Dead letters: of a box only
 
     def dead_letter_policy(
@@ -147,6 +152,35 @@ class Admin:
         found: list[dict[str, Any]] = self._ask("GET", f"/pulsarbox/v1/dead-letters/{quoted(*namespace.split('/'))}")
         return found
 
+    def dead_letter_groups(self, topic: TopicName, **query: str) -> dict[str, Any]:
+        """What the dead letters of a topic have in common."""
+        path = quoted(topic.tenant, topic.namespace_local, topic.local)
+        asked = f"?{urlencode(query)}" if query else ""
+        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/dlq/{path}/groups{asked}")
+        return found
+
+    # Jobs: of a box only
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs that may be seen, the newest first."""
+        found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/jobs")
+        return found
+
+    def job(self, number: int) -> dict[str, Any]:
+        """One job."""
+        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/jobs/{number}")
+        return found
+
+    def begin_job(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Begin a job; the job."""
+        found: dict[str, Any] = self._ask("POST", "/pulsarbox/v1/jobs", asked)
+        return found
+
+    def change_job(self, number: int, action: str) -> dict[str, Any]:
+        """Pause, resume or cancel a job; the job."""
+        found: dict[str, Any] = self._ask("POST", f"/pulsarbox/v1/jobs/{number}/{action}")
+        return found
+
     def cancel_compaction(self, topic: TopicName) -> None:
         """Stop the compaction of a topic that is not partitioned. Of a box only."""
         self._ask("DELETE", f"/pulsarbox/v1/compaction{path_of(topic)}")
@@ -155,26 +189,6 @@ class Admin:
         """The plugins that a box has been asked for, what they cost and who goes by them. Of a box only."""
         found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/plugins")
         return found
-
-    # Live views: of a box only
-
-    def top(self, view: str, **query: str) -> dict[str, Any]:
-        """What a live view answers: see docs/admin.md."""
-        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/top/{quoted(view)}?{urlencode(query)}")
-        return found
-
-    def top_rows(self, view: str, **query: str) -> list[dict[str, Any]]:
-        """All rows of a live view that pass the filter, page by page."""
-        rows: list[dict[str, Any]] = []
-        while True:
-            found = self.top(view, **query | {"offset": str(len(rows)), "limit": str(ROWS_AT_ONCE)})
-            rows += found["rows"]
-            if len(found["rows"]) < ROWS_AT_ONCE:
-                return rows
-
-    def kick(self, client: str) -> None:
-        """Let a client go, by its id in the view of clients."""
-        self._ask("POST", f"/pulsarbox/v1/clients/{quoted(client)}/kick")
 
     # Events: of a box only
 
@@ -197,6 +211,26 @@ class Admin:
             raise NoAnswer(f"GET {_EVENTS}: {error}") from error
         except (Unanswered, ValueError) as error:
             raise NotConnected(str(error)) from error
+
+    # Live views: of a box only
+
+    def top(self, view: str, **query: str) -> dict[str, Any]:
+        """What a live view answers: see docs/observing.md."""
+        found: dict[str, Any] = self._ask("GET", f"/pulsarbox/v1/top/{quoted(view)}?{urlencode(query)}")
+        return found
+
+    def top_rows(self, view: str, **query: str) -> list[dict[str, Any]]:
+        """All rows of a live view that pass the filter, page by page."""
+        rows: list[dict[str, Any]] = []
+        while True:
+            found = self.top(view, **query | {"offset": str(len(rows)), "limit": str(ROWS_AT_ONCE)})
+            rows += found["rows"]
+            if len(found["rows"]) < ROWS_AT_ONCE:
+                return rows
+
+    def kick(self, client: str) -> None:
+        """Let a client go, by its id in the view of clients."""
+        self._ask("POST", f"/pulsarbox/v1/clients/{quoted(client)}/kick")
 
     # Statistics
 

@@ -15,6 +15,8 @@ from pulsarbox.config.authorization_settings import AuthorizationSettings
 from pulsarbox.config.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.keep_settings import KeepSettings
 from pulsarbox.config.logging_settings import LoggingSettings
+from pulsarbox.config.managed_ledger_settings import ManagedLedgerSettings
+from pulsarbox.config.plugin_settings import PluginSettings
 from pulsarbox.config.policy_settings import PolicySettings
 from pulsarbox.config.recording_settings import RecordingSettings
 from pulsarbox.config.setting import METADATA_KEY, ConfigError, Facts, Setting, port_setting, setting
@@ -39,7 +41,9 @@ class Settings(
     AuthorizationSettings,
     TlsSettings,
     TopicListSettings,
+    PluginSettings,
     LoggingSettings,
+    ManagedLedgerSettings,
     RecordingSettings,
 ):
     """The settings of one broker. Every instance is valid: a value outside its limits raises ``ConfigError``."""
@@ -369,64 +373,6 @@ class Settings(
         table="dispatcher",
         minimum=1,
     )
-    keySharedHashing: str = setting(
-        "murmur3",
-        "Own setting. The hash by which key-shared subscriptions give keys to consumers: murmur3 as Pulsar does, or "
-        "the name of a hashing plugin. Consumers that choose ranges themselves have to know it. A subscription's "
-        "property of this name goes before it.",
-        table="plugins",
-        minimum=1,
-    )
-    keySharedHashingMissing: str = setting(
-        "refuse",
-        "Own setting. What the box does where a hash cannot be had that key-shared subscriptions go by: refuse to "
-        "start, or let them go by murmur3, which gives keys to other consumers.",
-        table="plugins",
-        choices=("refuse", "murmur3"),
-    )
-    keySharedSelector: str = setting(
-        "",
-        "Own setting. Which consumer of a key-shared subscription has which keys: consistentHashing or hashRange, as "
-        "Pulsar has them, or the name of a routing plugin; empty: as subscriptionKeySharedUseConsistentHashing says, "
-        "and where there is none of that name. A subscription's property of this name goes before it.",
-        table="plugins",
-    )
-    routing: str = setting(
-        "round-robin",
-        "Own setting. How the box chooses a partition, where it does and not a client: of what is produced by HTTP, "
-        "and of dead letters. round-robin (in turn, by the key where there is one), single, key, consistent, "
-        "least-backlog, property, or the name of a routing plugin; where there is none of that name they go in turn. "
-        "A topic's property of this name goes before it.",
-        table="plugins",
-        minimum=1,
-    )
-    routingHashing: str = setting(
-        "java",
-        "Own setting. The hash of keys for that: java (as Java clients), boost (as C++ and Python clients), murmur3, "
-        "java-cpp, xxhash, crc32c, or the name of a hashing plugin. A topic's property of this name goes before it.",
-        table="plugins",
-        minimum=1,
-    )
-    routingOptions: str = setting(
-        "",
-        "Own setting. What the router is told, such as property=region, with commas between. A topic's property of "
-        "this name goes before it.",
-        table="plugins",
-    )
-    pluginsDirectory: str = setting(
-        "",
-        "Own setting. Directory with files that are plugins, each with a class Plugin; empty for none. Plugins that "
-        "are installed as packages are found without it.",
-        table="plugins",
-    )
-    pluginsDisabled: str = setting(
-        "",
-        "Own setting. Plugins that are not to be used, such as routing:zone,hashing:fnv: kind and name, with commas "
-        "between. A hash that subscriptions go by is used as long as they do. `pulsarbox plugins disable NAME` sets "
-        "it.",
-        table="plugins",
-        dynamic=True,
-    )
     keySharedLookAheadMsgInReplayThresholdPerConsumer: int = setting(
         2000,
         "Entries that may wait for their keys' consumers while a key-shared subscription looks for others, for each "
@@ -465,37 +411,6 @@ class Settings(
         "Points that each consumer has on the ring of consistent hashing: more of them divide the keys more evenly.",
         table="dispatcher",
         minimum=1,
-    )
-
-    # ---------------------------------------------------------------------------------------------- managedLedger
-    managedLedgerMaxEntriesPerLedger: int = setting(
-        50_000,
-        "A ledger is closed and the next one begun at this number of entries.",
-        table="managedLedger",
-        minimum=1,
-    )
-    managedLedgerMaxSizePerLedgerMbytes: int = setting(
-        2048,
-        "The same at this size.",
-        table="managedLedger",
-        unit="MiB",
-        minimum=1,
-    )
-    managedLedgerMaxLedgerRolloverTimeMinutes: int = setting(
-        240,
-        "The same at this age. Only closed ledgers are trimmed and offloaded.",
-        table="managedLedger",
-        unit="minutes",
-        minimum=1,
-    )
-    managedLedgerCacheSizeMB: int = setting(
-        64,
-        "Memory for the recent entries of all topics, from which consumers that keep up are served. Pulsar takes a "
-        "fifth of the JVM's direct memory.",
-        table="managedLedger",
-        unit="MiB",
-        minimum=1,
-        dynamic=True,
     )
 
     # ---------------------------------------------------------------------------------------------------- journal
@@ -546,6 +461,24 @@ class Settings(
         table="journal",
         unit="MiB a second",
         minimum=0,
+    )
+    compressionAtRest: str = setting(
+        "none",
+        "Own setting. With which codec entries are compressed on the disk: none, zstd, lz4, zlib, snappy, or the name "
+        "of a compression plugin. That happens in the background, when volumes are sealed or packed; what is "
+        "compressed stays so. A policy of the namespace or topic wins over it.",
+        table="journal",
+        minimum=1,
+        dynamic=True,
+    )
+    compressionAtRestCpuPercent: int = setting(
+        25,
+        "Own setting. How much of one core compressing on the disk takes, on average; 100 for as much as there is.",
+        table="journal",
+        unit="percent",
+        minimum=1,
+        maximum=100,
+        dynamic=True,
     )
     journalPageCacheMbytes: int = setting(
         256,

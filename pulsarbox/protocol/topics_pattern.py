@@ -31,7 +31,7 @@ class TopicsPattern:
     def __init__(self, text: str) -> None:
         """``text`` without a domain. Raises PatternError."""
         self.text = text
-        self._expression = None if text == ALL else compiled(text)
+        self._expression = None if text == ALL else linear(text)
         self._last = "", False
         """The name that was matched last: a topic's partitions come one after the other."""
 
@@ -67,8 +67,8 @@ def topics_pattern(pattern: str) -> TopicsPattern:
     return TopicsPattern(without_domain(pattern))
 
 
-def compiled(text: str):  # type: ignore[no-untyped-def]  # re2 has no types
-    """An expression of RE2: it takes no longer than a text is long, whoever has sent it. Raises PatternError."""
+def linear(text: str):  # type: ignore[no-untyped-def]  # re2 has no types
+    """A regular expression that is matched in linear time. Raises PatternError."""
     import re2  # with the first pattern: most boxes have none
 
     options = re2.Options()

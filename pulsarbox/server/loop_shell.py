@@ -10,9 +10,10 @@ the committer does not stand idle as long, a turn also ends after a read when th
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.housekeeping import Chore, carry_out
@@ -23,7 +24,7 @@ from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.beside import in_thread
 from pulsarbox.server.connection import Connection
 from pulsarbox.server.gate import Gate
-from pulsarbox.server.plugins import bring
+from pulsarbox.server.plugins import Bringing
 from pulsarbox.server.slow_commits import WatchedCommit
 from pulsarbox.server.worker import Worker
 from pulsarbox.server.wrong_port import Doors
@@ -53,10 +54,12 @@ class LoopShell:
         self._timer_at = 0.0
         commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis, slow=self._slow_commit)
         self.gate.told = self._refused
-        broker.beside = partial(in_thread, loop)
+        broker.beside = self._beside
         self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
+
+        self._bringing = Bringing(broker.core.plugins.load, self._plugin_brought)
 
     def start(self) -> None:
         """Start the threads, and write what the core has to say for itself."""
@@ -104,8 +107,9 @@ class LoopShell:
             self._submit_writes()
         for request in broker.take_reads():
             self._reader.submit(request)
-        for key in broker.take_plugins():
-            self._bring(key)
+        wanted = broker.take_plugins()
+        if wanted:
+            self._bringing.bring(*wanted)
         for outbox in broker.take_waiting():
             connection = self.connections.get(outbox)
             if connection is not None:
@@ -137,13 +141,14 @@ class LoopShell:
         self.broker.core.commits.after_commit(lambda now: durable.set())
         self.kick()
         await durable.wait()
-        self._still = True
+        self._still = self.broker.core.at_rest.held = True
         try:
             while self.broker.committing or self.broker.core.commits.housekeeping.busy:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
             yield
         finally:
-            self._still = False
+            self._still = self.broker.core.at_rest.held = False
+            self.broker.core.commits.housekeeping.ask_reclaim()
             self.kick()
 
     def hold(self, connection: Connection) -> None:
@@ -202,19 +207,21 @@ class LoopShell:
         self.broker.chore_done(chore, self.now(), error, reclaimed)
         self._end_turn()
 
-    def _bring(self, key: Key) -> None:
-        """Load a plugin beside the loop. A thread of its own: it may never come back, and nothing waits for it."""
-
-        def found(plugin: object) -> None:
-            self._call_in_loop(self._on_brought, key, plugin)
-
-        bring(self.broker.core.plugins.load, key, found)
+    def _plugin_brought(self, key: Key, plugin: object) -> None:
+        self._call_in_loop(self._on_brought, key, plugin)
 
     def _on_brought(self, key: Key, plugin: object) -> None:
         self.broker.plugin_brought(key, plugin, self.now())
         self._end_turn()
 
-    # What the core does not see
+    # What the core does not see, and has done beside it
+
+    def _beside(self, name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+        def told(result: object, error: Exception | None) -> None:
+            done(result, error)
+            self.kick()  # it may have asked for more
+
+        in_thread(self._loop, name, work, told)
 
     def _refused(self, text: str) -> None:
         self.broker.core.events.tell("client-refused", "", text, self.now())

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 
+from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Rows
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
@@ -35,6 +36,11 @@ class SharedMemoryEngine:
     def __init__(self, disk: MemoryDisk | None = None) -> None:
         self._engine = MemoryEngine(disk)
         self._lock = threading.Lock()
+
+    @property
+    def codecs(self) -> RestCodecs:
+        """See Engine."""
+        return self._engine.codecs
 
     def recover(self) -> Recovery:
         """See Engine. The daemon's starts empty."""

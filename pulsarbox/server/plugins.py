@@ -11,6 +11,7 @@ import logging
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 PROBE_SECONDS: Final = 10
 LOAD_SECONDS: Final = 60
 """After that time whoever waits for a plugin waits no longer."""
+AT_ONCE: Final = 4
+"""Plugins that are being loaded at a time: clients may name as many as they like."""
 LOOK_SECONDS: Final = 0.5
 """A call that is still being made at the second look, half a second to a second later, is ended."""
 KNOWN: Final = "plugins-known.json"
@@ -96,31 +99,51 @@ def _write(path: Path | None, known: dict[str, list[str]]) -> None:
         log.info("what was found out about plugins is not kept: %s", error)
 
 
-def bring(load: Load, key: Key, brought: Callable[[object], None]) -> None:
-    """Load a plugin in a thread of its own; ``brought`` is called in some thread with it, or with a PluginError.
+class Bringing:
+    """Loads plugins beside the loop, a few at a time: each in a thread of its own, which may never come back."""
 
-    Once, after ``LOAD_SECONDS`` at the latest: a plugin that does not come back leaves a thread behind.
-    """
-    first = threading.Lock()
+    def __init__(self, load: Load, brought: Callable[[Key, object], None]) -> None:
+        """``brought`` is called in some thread with the plugin, or with the PluginError that says why not."""
+        self._load = load
+        self._brought = brought
+        self._left: deque[Key] = deque()
+        self._free = AT_ONCE
+        self._lock = threading.Lock()
 
-    def told(found: object) -> None:
-        if first.acquire(blocking=False):
-            late.cancel()
-            brought(found)
+    def bring(self, *keys: Key) -> None:
+        """Load these: each is brought once, ``LOAD_SECONDS`` after its begin at the latest."""
+        with self._lock:
+            self._left += keys
+            begin = [self._left.popleft() for _ in range(min(self._free, len(self._left)))]
+            self._free -= len(begin)
+        for key in begin:
+            self._begin(key)
 
-    def run() -> None:
-        try:
-            told(load(*key))
-        except PluginError as error:
-            told(error)
-        except BaseException as error:  # the thread ends here in any case, and somebody waits
-            log.exception("the %s plugin %r could not be loaded", *key)
-            told(PluginError(f"{type(error).__name__}: {error}"))
+    def _begin(self, key: Key) -> None:
+        first = threading.Lock()
 
-    late = threading.Timer(LOAD_SECONDS, lambda: told(PluginError(f"it was not loaded after {LOAD_SECONDS} seconds")))
-    late.daemon = True
-    late.start()
-    threading.Thread(target=run, name=f"plugin {key[1]}", daemon=True).start()
+        def told(found: object) -> None:
+            if first.acquire(blocking=False):
+                late.cancel()
+                self._brought(key, found)
+                with self._lock:
+                    self._free += 1
+                self.bring()
+
+        def run() -> None:
+            try:
+                told(self._load(*key))
+            except PluginError as error:
+                told(error)
+            except BaseException as error:  # the thread ends here in any case, and somebody waits
+                log.exception("the %s plugin %r could not be loaded", *key)
+                told(PluginError(f"{type(error).__name__}: {error}"))
+
+        too_late = PluginError(f"it was not loaded after {LOAD_SECONDS} seconds")
+        late = threading.Timer(LOAD_SECONDS, told, [too_late])
+        late.daemon = True
+        late.start()
+        threading.Thread(target=run, name=f"plugin {key[1]}", daemon=True).start()
 
 
 class Watch:
@@ -143,6 +166,8 @@ class Watch:
             self._start()
 
     def _start(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return  # a codec that the housekeeper needs: its calls are none that are watched
         signal.signal(signal.SIGALRM, self._look)
         signal.siginterrupt(signal.SIGALRM, False)
         signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)

@@ -38,6 +38,7 @@ from pulsarbox.storage.lmdb_engine import LmdbEngine
 if TYPE_CHECKING:
     from pulsarbox.server.certificates import Certificates
     from pulsarbox.server.http import HttpServer
+    from pulsarbox.server.recorder import Recorder
     from pulsarbox.server.tls_port import TlsPort
 
 log = logging.getLogger(__name__)
@@ -103,6 +104,7 @@ class Serving:
         self._web_tls_sockets: list[socket.socket] = []
         self._http: HttpServer | None = None
         self._keeper: EventKeeper
+        self._recorder: Recorder | None = None
 
     async def open(self) -> Running:
         """Serve the binary port; who comes to the other one waits in its backlog. Where that is.
@@ -115,6 +117,8 @@ class Serving:
         # Another process may have a data directory: that is said first. One that is not there is made once the ports
         # are ours, so that a start which fails leaves none behind.
         made = self._data is None or is_made(self._data)
+        plugins = plugins_of(settings, self._data)
+        self._engine.codecs.load = plugins.codec
         recovery = self._engine.recover() if made else None
         if uses_tls(settings):
             self._certificates = _certificates(settings)
@@ -128,7 +132,7 @@ class Serving:
             endpoints = endpoints_of(settings, _reachable(settings.bindAddress), ports)
             recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # the real time
-            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins_of(settings, self._data))
+            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins)
         except BaseException:
             for each in self.sockets:
                 each.close()
@@ -145,10 +149,7 @@ class Serving:
         if self._certificates is not None:
             self._certificates.watch(self.broker.core.timers, self.shell.now())
         self.shell.start()
-        self.broker.folder = self._data
-        folder = self._data / FOLDER if self._data is not None else None
-        self._keeper = EventKeeper(self.shell, folder, settings.eventsMaxMbytes << 20)
-        self._keeper.start()
+        self._keep()
         self.running = Running(
             pid=os.getpid(),
             started=time.time_ns() // 1_000_000,
@@ -175,6 +176,15 @@ class Serving:
         )
         self.broker.core.events.tell("started", "", text, self.shell.now(), pid=os.getpid(), version=__version__)
         return self.running
+
+    def _keep(self) -> None:
+        """Keep what those want who look later, and let them look at the store."""
+        self.broker.folder = self._data
+        if isinstance(self._engine, LmdbEngine):
+            self.broker.standing = self._engine.standing
+        folder = self._data / FOLDER if self._data is not None else None
+        self._keeper = EventKeeper(self.shell, folder, self._settings.eventsMaxMbytes << 20)
+        self._keeper.start()
 
     async def _port(self, port: int, option: str) -> list[socket.socket]:
         """Listen on one of the four ports; nothing where it is switched off."""
@@ -221,6 +231,10 @@ class Serving:
         self._http = http.HttpServer(self.shell)
         certificates = self._certificates if self._web_tls_sockets else None
         await self._http.start(self._web_sockets, self._web_tls_sockets, certificates)
+        if self._data is not None and self._settings.historyMaxMbytes:
+            recorder = import_module("pulsarbox.server.recorder")
+            self._recorder = recorder.Recorder(self.shell, self._data, self._settings)
+            self._recorder.start()
 
     def _tell(self) -> None:
         """Tell who looks into the data directory where it serves."""
@@ -259,6 +273,8 @@ class Serving:
             await self._http.stop()
         for each in self.sockets:
             each.close()
+        if self._recorder is not None:
+            self._recorder.stop()
         self._keeper.stop()
         shell.stop()
         if self._data is not None:

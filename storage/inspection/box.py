@@ -2,9 +2,11 @@
 
 import json
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import lmdb
@@ -12,11 +14,16 @@ import lmdb
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.directory import DATA_FILE, NEW_SUFFIX, holder, verify_environment
 from pulsarbox.storage.format import (
+    COMPRESSED_KEY,
+    COMPRESSED_ROW,
     CONTENT,
-    FORMAT_VERSION,
+    DICTIONARY_HEAD,
+    DICTIONARY_KEY,
+    FORMAT_COMPRESSED,
     INDEX_KEY,
     LOCK,
     LOG_KEY,
+    NEED,
     OPERATOR,
     PACKED,
     PROCESS_LOG,
@@ -26,10 +33,13 @@ from pulsarbox.storage.format import (
 )
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.meta import Content
+from pulsarbox.storage.pressing import Usage
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, OPERATOR, META, *_FOLDERS}
+_BESIDE = {"events", "history"}
+"""What a box keeps for those who look later: no part of the store."""
+_FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, OPERATOR, META, *_FOLDERS, *_BESIDE}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
 _CHUNK_BYTES = 16 << 20
@@ -68,9 +78,9 @@ class Box:
             raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PersistenceError(f"{path / 'INSTANCE'} is damaged ({error!r}): restore it from a copy") from error
-        if self.format not in range(1, FORMAT_VERSION + 1):
+        if self.format not in range(1, FORMAT_COMPRESSED + 1):
             raise PersistenceError(
-                f"{path} has format {self.format!r}, this version of pulsarbox reads formats 1 to {FORMAT_VERSION}:"
+                f"{path} has format {self.format!r}, this version of pulsarbox reads formats 1 to {FORMAT_COMPRESSED}:"
                 " use the version that wrote it, or a later one"
             )
         self.live, self.pid = holder(path)
@@ -185,6 +195,13 @@ class Environment:
             cursor.last()
             return int(LOG_KEY.unpack(first)[0]), int(LOG_KEY.unpack(cursor.key())[0])
 
+    def value(self, table: bytes, key: bytes) -> bytes | None:
+        """What stands in a table, None where there is nothing."""
+        if table not in self._tables:
+            return None
+        with self._begin() as txn:
+            return txn.get(key, db=self._tables[table])
+
     @property
     def indexed(self) -> int:
         """The index covers the log up to here."""
@@ -249,6 +266,12 @@ class Tables(NamedTuple):
     stretches: list[Stretch]
     contents: dict[int, Content]
     dropped: set[int]
+    compressed: dict[tuple[int, int, bytes, int], Usage] = MappingProxyType({})  # type: ignore[assignment]
+    """By volume, ledger, tag and dictionary."""
+    needs: dict[tuple[bytes, int], str] = MappingProxyType({})  # type: ignore[assignment]
+    """What codecs are called, by tag and dictionary."""
+    dictionaries: dict[int, int] = MappingProxyType({})  # type: ignore[assignment]
+    """The bytes of each."""
 
 
 def read_tables(meta: Environment, version: int) -> Tables:
@@ -263,9 +286,17 @@ def read_tables(meta: Environment, version: int) -> Tables:
             stretches.append(Stretch(ledger_id, first, *fields))
         contents = {LOG_KEY.unpack(key)[0]: Content(*CONTENT.unpack(value)) for key, value in meta.rows(b"contents")}
         dropped = {LOG_KEY.unpack(key)[0] for key, _ in meta.rows(b"dropped")}
-    except ValueError as error:
+        compressed = {
+            COMPRESSED_KEY.unpack(key): Usage(*COMPRESSED_ROW.unpack(value)) for key, value in meta.rows(b"compressed")
+        }
+        needs = {NEED.unpack(key)[:2]: name.decode() for key, name in meta.rows(b"needs")}
+        dictionaries = {
+            DICTIONARY_KEY.unpack(key)[0]: len(value) - DICTIONARY_HEAD.size
+            for key, value in meta.rows(b"dictionaries")
+        }
+    except (ValueError, struct.error) as error:
         raise PersistenceError(f"a table of meta is damaged: {error}") from error
-    return Tables(mark, sealed, stretches, contents, dropped)
+    return Tables(mark, sealed, stretches, contents, dropped, compressed, needs, dictionaries)
 
 
 def is_volume_name(name: str) -> bool:

@@ -55,8 +55,13 @@ class Report(NamedTuple):
         }
 
 
-def check(path: Path, *, quick: bool = False, progress: Progress = lambda _: None) -> Report:
-    """Check a box. ``quick`` leaves the bodies of entries out. Raises PersistenceError where it cannot be opened."""
+def check(
+    path: Path, *, quick: bool = False, progress: Progress = lambda _: None, plugins: Path | None = None
+) -> Report:
+    """Check a box. ``quick`` leaves the bodies of entries out; ``plugins`` is a directory with codecs.
+
+    Raises PersistenceError where it cannot be opened.
+    """
     box = Box(path)
     volumes: dict[tuple[str, bool], ExaminedVolume] = {}
     again = _ROUNDS_MAX
@@ -69,7 +74,7 @@ def check(path: Path, *, quick: bool = False, progress: Progress = lambda _: Non
 
         def examine(one: tuple[str, bool], mark: int = mark) -> ExaminedVolume:
             progress(one[0])
-            return ExaminedVolume(box, one[0], sealed=one[1], mark=mark, quick=quick)
+            return ExaminedVolume(box, one[0], sealed=one[1], mark=mark, quick=quick, plugins=plugins)
 
         with ThreadPoolExecutor(CHILDREN) as pool:
             volumes.update(zip(missing, pool.map(examine, missing), strict=True))

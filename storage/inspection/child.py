@@ -25,6 +25,7 @@ TASKS: Final = {
     "volume": "pulsarbox.storage.inspection.examination:examine_volume",
     "stat": "pulsarbox.storage.inspection.statistics:gather",
     "dump": "pulsarbox.storage.inspection.dump:dump",
+    "dead": "pulsarbox.storage.inspection.dead_box:gather",
 }
 STALL_SECONDS: Final = 600
 

@@ -4,6 +4,7 @@ import base64
 import json
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,11 +32,12 @@ from pulsarbox.storage.format import (
 )
 from pulsarbox.storage.inspection.box import META, Box, Environment, Vanished, number_of, read_tables
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
+from pulsarbox.storage.inspection.compressed import unpacking
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import RecordAt, batches, records
 from pulsarbox.storage.inspection.tail import Tail
 from pulsarbox.storage.meta import unpack_row as unpack_meta_row
-from pulsarbox.storage.record import check_batch, unpack_entry
+from pulsarbox.storage.record import NotNow, Unpacker, check_batch, compressed_as, unpack_entry
 
 KINDS: Final = {
     "entry": RecordKind.ENTRY,
@@ -136,6 +138,9 @@ class _Dump:
         self.volume: str | None = options.get("volume")
         self.body: bool = options.get("body", False)
         self.holdings = Holdings()
+        self.options = options
+        self.unpacker: Unpacker | None = None
+        self.names: dict[bytes, str] = {}
         self.mark = 0
         self.sealed: set[int] = set()
 
@@ -157,6 +162,12 @@ class _Dump:
             if self.topic not in self.holdings.owners.values():
                 yield ["complaint", f"there is no topic {self.topic}: `pulsarbox storage dump --kind rows` lists them"]
                 return
+        with ExitStack() as stack:
+            if META not in self.skip:
+                self.unpacker = stack.enter_context(unpacking(self.box, self.options))
+            yield from self._volumes(names)
+
+    def _volumes(self, names: list[str]) -> Iterator[Line]:
         for name in names:
             if name in self.skip or name in self.done:
                 continue
@@ -174,6 +185,7 @@ class _Dump:
         with self.box.open(META, growing=True) as env, env.snapshot():
             tables = read_tables(env, self.box.format)
             self.mark, self.sealed = tables.mark, set(tables.contents)
+            self.names = {tag: name for (tag, _), name in tables.needs.items()}
             for stored_key, stored_value in env.rows(b"rows"):
                 key, value = unpack_meta_row(stored_key, stored_value)
                 try:
@@ -271,11 +283,17 @@ class _Dump:
         topic = self.holdings.topic_of(ledger_id)
         if self.topic is not None and topic != self.topic:
             return None
+        start = record.offset + record.header_size
+        body = value[start : start + record.body_size]
+        compressed = compressed_as(value, record.offset)
+        reason = ""
         try:
-            unpack_entry(value, record.offset)
+            body = unpack_entry(value, record.offset, unpacker=self.unpacker).body
             whole = True
         except EntryDamaged:
             whole = False
+        except NotNow as error:
+            whole, reason = True, str(error)
         document: Document = {
             "kind": "entry",
             "ledger": ledger_id,
@@ -287,16 +305,21 @@ class _Dump:
             "append_time": header[9],
             "deliver_at": header[10] or None,
             "key_hash": header[14] if flags & EntryFlag.KEY else None,
-            "size": record.body_size,
-            "checksum": ("ok" if whole else "wrong") if flags & _CHECKED else "none",
+            "size": record.body_size if compressed is None else compressed.size,
+            "checksum": ("ok" if whole else "wrong") if flags & _CHECKED and not reason else "none",
         }
         if not whole:
             document["damaged"] = True
-        start = record.offset + record.header_size
-        if ledger_id in self.holdings.compacted:
-            document["published_as"] = COMPACTED_PREFIX.unpack_from(value, start)[:2]
+        if compressed is not None:
+            document["compressed"] = {
+                "codec": self.names.get(compressed.tag, compressed.tag.decode("latin-1")),
+                "size": record.body_size,
+                "dictionary": compressed.dictionary or None,
+            } | ({"not_unpacked": reason} if reason else {})
+        if ledger_id in self.holdings.compacted and not reason:
+            document["published_as"] = COMPACTED_PREFIX.unpack_from(body)[:2]
         if self.body:
-            document |= _body(value[start : start + record.body_size], flags)
+            document |= _body(body, flags)
         return document
 
 

@@ -13,11 +13,12 @@ from pulsarbox.storage.format import INDEX_KEY, META_HEADER, PACKED, RecordKind
 from pulsarbox.storage.index import Segment, unpack_row
 from pulsarbox.storage.inspection.box import META, Box, Environment, number_of, read_tables
 from pulsarbox.storage.inspection.child import Line
-from pulsarbox.storage.inspection.findings import Finding, damage
+from pulsarbox.storage.inspection.compressed import unpacking
+from pulsarbox.storage.inspection.findings import Finding, damage, warning
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import StoredEntries, batches, entry_ids, records
 from pulsarbox.storage.meta import unpack_row as unpack_meta_row
-from pulsarbox.storage.record import check_batch, unpack_entry, unpack_record
+from pulsarbox.storage.record import NotNow, Unpacker, check_batch, unpack_entry, unpack_record
 
 RESTORE = "restore the directory from a copy, or save what can be read with `pulsarbox storage dump DIR --body`"
 _FORWARDED = {"topic", "ledger", "cursor", "owner", "partitions"}
@@ -59,10 +60,10 @@ def examine_volume(path: Path, options: dict[str, Any]) -> Iterator[Line]:
     box = Box(path)
     name: str = options["name"]
     yield ["at", name, 0]
-    with box.open(name, growing=not options["sealed"]) as env:
+    with unpacking(box, options) as unpacker, box.open(name, growing=not options["sealed"]) as env:
         first, last = env.extent()
         indexed = env.indexed
-        examination = _Examination(name, env, options)
+        examination = _Examination(name, env, options, unpacker)
         if last:
             yield from examination.log(first, last)
         yield ["at", f"{name}, index", 0]
@@ -77,7 +78,9 @@ def examine_volume(path: Path, options: dict[str, Any]) -> Iterator[Line]:
 
 
 class _Examination:
-    def __init__(self, name: str, env: Environment, options: dict[str, Any]) -> None:
+    def __init__(self, name: str, env: Environment, options: dict[str, Any], unpacker: Unpacker | None) -> None:
+        self.unpacker = unpacker
+        self.not_unpacked = False
         self.name = name
         self.env = env
         self.packed = number_of(name) >= PACKED
@@ -157,7 +160,12 @@ class _Examination:
 
     def _entry(self, position: int, value: bytes, offset: int) -> Iterator[Line]:
         try:
-            unpack_entry(value, offset)
+            unpack_entry(value, offset, unpacker=self.unpacker)
+        except NotNow as error:
+            if not self.not_unpacked:
+                self.not_unpacked = True
+                advice = "install it, or name its directory with --plugins-dir"
+                yield warning(self.name, f"compressed entries are not verified: {error}", advice).line()
         except EntryDamaged as error:
             where = f"{self.name}, batch {position}, entry {error.ledger_id}:{error.first}"
             yield damage(

@@ -56,7 +56,9 @@ class ExaminedMeta:
 class ExaminedVolume:
     """A volume; ``whole`` is False where it could not be read to its end, ``vanished`` where it was gone."""
 
-    def __init__(self, box: Box, name: str, *, sealed: bool, mark: int, quick: bool) -> None:
+    def __init__(
+        self, box: Box, name: str, *, sealed: bool, mark: int, quick: bool, plugins: Path | None = None
+    ) -> None:
         self.name = name
         self.sealed = sealed
         self.first = self.last = self.indexed = self.size = self.entries = self.batches = 0
@@ -67,8 +69,9 @@ class ExaminedVolume:
         self.findings: list[Finding] = []
         self.whole = True
         self.vanished = False
+        options = {"name": name, "sealed": sealed, "mark": mark, "quick": quick, "plugins": str(plugins or "")}
         try:
-            for line in run("volume", box.path, {"name": name, "sealed": sealed, "mark": mark, "quick": quick}):
+            for line in run("volume", box.path, options):
                 self._take(line)
         except ChildEnded as error:
             self.whole = False

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.compressed_topics import topics_of
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.inspection.box import META, Box, Tables, Vanished, number_of, read_tables
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
@@ -132,6 +133,7 @@ class _Gathering:
             },
             "volumes": volumes,
             "topics": self._topics(totals, topics),
+            "codecs": self._codecs(),
         }
 
     def _volume(self, name: str) -> dict[str, Any]:
@@ -193,6 +195,34 @@ class _Gathering:
                     count(ledger_id, part.entries, part.bytes)
         return totals
 
+    def _compressed(self) -> dict[str, list[dict[str, Any]]]:
+        """What compressing has done, by topic, as far as its ledgers are there."""
+        tables = self.tables
+        given = [(ledger_id, tag, number, usage) for (_, ledger_id, tag, number), usage in tables.compressed.items()]
+        names = {tag: name for (tag, _), name in tables.needs.items()}
+        found: dict[str, list[dict[str, Any]]] = {}
+        for each in topics_of(given, self._topic_of, names, tables.dictionaries):
+            document = each.document()
+            found.setdefault(document.pop("topic"), []).append(document)
+        return found
+
+    def _codecs(self) -> list[dict[str, Any]]:
+        """The codecs that entries need, and whose those are."""
+        topics: dict[bytes, set[str]] = {}
+        for (_, ledger_id, tag, _), usage in self.tables.compressed.items():
+            topic = self._topic_of(ledger_id)
+            if topic and usage.entries:
+                topics.setdefault(tag, set()).add(topic)
+        names = {tag: name for (tag, _), name in self.tables.needs.items()}
+        return [
+            {"name": names[tag], "tag": tag.decode("latin-1"), "topics": sorted(topics[tag])}
+            for tag in sorted(names)
+            if tag in topics
+        ]
+
+    def _topic_of(self, ledger_id: int) -> str:
+        return self.holdings.topic_of(ledger_id) if ledger_id in self.holdings.ledgers else ""
+
     def _topics(self, totals: dict[int, tuple[int, int]], limit: int) -> list[dict[str, Any]]:
         sums: dict[int, list[int]] = {topic_id: [0, 0, 0] for topic_id in self.holdings.topics}
         for ledger_id, (entries, size) in totals.items():
@@ -201,6 +231,7 @@ class _Gathering:
             row[1] += entries
             row[2] += size
         subscriptions = self.holdings.subscriptions()
+        compressed = self._compressed()
         largest = sorted(sums, key=lambda topic_id: (-sums[topic_id][2], self.holdings.name_of(topic_id)))[:limit]
         return [
             {
@@ -209,6 +240,7 @@ class _Gathering:
                 "entries": sums[topic_id][1],
                 "bytes": sums[topic_id][2],
                 "subscriptions": subscriptions.get(topic_id, 0),
+                "compressed": compressed.get(self.holdings.name_of(topic_id), []),
             }
             for topic_id in largest
         ]

@@ -207,6 +207,15 @@ def outages(events: Iterable[dict[str, Any]]) -> Iterator[float]:
             killed = 0
 
 
+def _compressing(folder: Path) -> Path:
+    """The configuration of a box that has small volumes, and compresses what it packs: that of every second seed."""
+    path = folder / "compressing.toml"
+    sizes = "journalVolumeSizeMbytes = 1\njournalCheckpointMbytes = 1\njournalMaxBatchMbytes = 1\n"
+    how = 'compressionAtRest = "zstd"\ncompressionAtRestCpuPercent = 100\n'
+    path.write_text(f"[network]\nmaxMessageSize = 200000\n[journal]\n{sizes}{how}")
+    return path
+
+
 def crash(
     folder: Path,
     kills: int,
@@ -219,6 +228,8 @@ def crash(
 ) -> Run:
     """One run, its files in ``folder``."""
     layout = DEDUP_LAYOUT if dedup else LAYOUT
+    if start_cmd == PULSARBOX and not seed % 2:
+        start_cmd = (*PULSARBOX, "--config", str(_compressing(folder)))
     box, run = Box(folder / "data", deduplicating(start_cmd) if dedup else start_cmd), Run(seed)
     (folder / "plan.json").write_text(json.dumps(plan(box, rate, layout, delayed)))
     command = worker_command(worker, folder)

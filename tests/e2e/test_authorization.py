@@ -100,3 +100,43 @@ def test_a_command_that_may_not_says_who_can_help(guarded: PulsarBox) -> None:
     assert "'nobody' is none of the admin roles of public" in said
     said = admin(guarded, "nobody", "topics", "stats", f"persistent://{NAMESPACE}/t", code=EXIT_DENIED)
     assert "grant-permission" in said
+
+
+def asked(box: PulsarBox, role: str, *words: str) -> Any:
+    """A command that talks to a box; how it has ended."""
+    proof = f"token:{token(sub=role).decode()}"
+    return CliRunner().invoke(main, [*words, "--admin-url", box.admin_url, "--auth-params", proof])
+
+
+def test_the_admin_of_a_tenant_sees_what_happens_there(guarded: PulsarBox) -> None:
+    for tenant in ("shop", "other"):
+        allowed = ("--allowed-clusters", "standalone")
+        admin(guarded, "root", "tenants", "create", tenant, "--admin-roles", f"{tenant}-ops", *allowed)
+        admin(guarded, "root", "namespaces", "create", f"{tenant}/eu")
+        admin(guarded, "root", "topics", "create", f"persistent://{tenant}/eu/orders-DLQ")
+    for words in (("events",), ("client", "list")):
+        refused = asked(guarded, "shop-ops", *words)
+        assert refused.exit_code == EXIT_DENIED
+        assert "admins of a tenant name it" in refused.stderr
+        assert asked(guarded, "shop-ops", *words, "--namespace", "other/eu").exit_code == EXIT_DENIED
+    events = asked(guarded, "shop-ops", "events", "--tenant", "shop", "-o", "json")
+    assert {each["subject"] for each in json.loads(events.stdout)} == {"persistent://shop/eu/orders-DLQ"}
+    with_both = asked(guarded, "shop-ops", "events", "--tenant", "shop", "--namespace", "shop/eu")
+    assert with_both.exit_code == 2
+    consumer = client_of(guarded, "shop-ops").subscribe("shop/eu/orders-DLQ", "s")
+    clients = asked(guarded, "shop-ops", "client", "list", "--namespace", "shop/eu", "-o", "json")
+    consumers = [each for each in json.loads(clients.stdout) if each["kind"] == "consumer"]
+    assert [(each["topic"], each["role"]) for each in consumers] == [("persistent://shop/eu/orders-DLQ", "shop-ops")]
+    consumer.close()
+
+
+def test_dead_letters_and_plugins_say_who_may(guarded: PulsarBox) -> None:
+    refused = asked(guarded, "nobody", "dlq", "list")
+    assert refused.exit_code == EXIT_DENIED
+    assert "name one of your namespaces" in refused.stderr
+    assert asked(guarded, "nobody", "dlq", "show", "orders-DLQ").exit_code == EXIT_DENIED
+    assert asked(guarded, "nobody", "plugins", "enable", "any").exit_code == EXIT_DENIED
+    assert asked(guarded, "root", "plugins", "enable", "any").exit_code == 3
+    listed = asked(guarded, "nobody", "plugins", "list")
+    assert listed.exit_code == 0
+    assert "what the box says of them is left out" in listed.stderr

@@ -10,6 +10,7 @@ from benchmarks.storage import PARTS, main
 
 UNITS = {
     "packing": {"MB/s", "s", ""},
+    "compressing": {"MB/s", ""},
     "catchup": {"entries/s", "MB/s"},
     "restart": {"MiB", "s"},
     "memory": {"MiB"},

@@ -1,35 +1,75 @@
-"""Plugins in a box of its own: used, ended where they do not come back, and missed."""
+"""Plugins in a box of its own: looked at once, used, ended where they do not come back, and missed."""
 
 import json
+import threading
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
+from click.testing import CliRunner, Result
 
-from tests.e2e.clients import EARLIEST, PATIENCE_SECONDS, connect, take
-from tests.e2e.commands import run
-from tests.tools.box import Box
+from pulsarbox.cli.main import main
+from tests.e2e.clients import EARLIEST, PATIENCE_SECONDS, connect, receive, take
+from tests.tools.box import Box, admin
 
+# Each look leaves a line. The key says what is to go wrong.
+KEYS = """
+import os, zlib
+from pathlib import Path
+if "PULSARBOX_PROBE" in os.environ:
+    with (Path(__file__).parent / "looks").open("a") as looks:
+        looks.write("x")
+kept = []
+class Plugin:
+    kind = "hashing"
+    name = "keys"
+    api = 1
+    def hash32(self, key):
+        if key == b"range":
+            return -1
+        if key == b"exits":
+            raise SystemExit(3)
+        if key == b"memory":
+            kept.append(bytearray(1 << 60))
+        if key == b"filling":
+            filled = []
+            while True:
+                filled.append(bytes(1 << 20))
+        return zlib.crc32(key) & 0x7FFFFFFF
+"""
 LAST = """
+import os
 class Plugin:
     kind = "routing"
     name = "last"
     api = 1
+    calls = 0
     def choose(self, ready):
-        while ready[-1].name == "loops":
+        self.calls += 1
+        while self.calls == 1 and "PULSARBOX_PROBE" not in os.environ:
             pass
         return ready[-1]
 """
-SLOTS = """
-import zlib
+SLOW = """
+import os, time
+from pathlib import Path
+while "PULSARBOX_PROBE" in os.environ and not (Path(__file__).parent / "go").exists():
+    time.sleep(0.01)
 class Plugin:
-    kind = "hashing"
-    name = "slots"
+    kind = "routing"
+    name = "slow"
     api = 1
-    def hash32(self, key):
-        return zlib.crc32(key) & 0x7FFFFFFF
+    def divide(self):
+        made = Plugin()
+        made.here = []
+        return made
+    def add(self, consumer): self.here.append(consumer)
+    def remove(self, consumer): self.here.remove(consumer)
+    def select(self, slot): return self.here[0]
 """
+KEY_SHARED = pulsar.ConsumerType.KeyShared
 
 
 @pytest.fixture
@@ -37,70 +77,106 @@ def folder(own_box: Box) -> Path:
     """Where the box looks for plugins."""
     folder = own_box.data.parent / "mine"
     folder.mkdir()
+    for name, text in (("keys", KEYS), ("last", LAST), ("slow", SLOW)):
+        (folder / f"{name}.py").write_text(text)
     return folder
 
 
-def configured(box: Box, **settings: str) -> None:
-    lines = "".join(f'{name} = "{value}"\n' for name, value in settings.items())
-    (box.data.parent / "pulsarbox.toml").write_text(f'[plugins]\npluginsDirectory = "mine"\n{lines}')
+def configured(box: Box, text: str = "") -> None:
+    (box.data.parent / "pulsarbox.toml").write_text(f'[plugins]\npluginsDirectory = "mine"\n{text}')
 
 
-def used(box: Box) -> dict[str, dict[str, object]]:
+def used(box: Box) -> dict[str, dict[str, Any]]:
     with urllib.request.urlopen(f"{box.web_url}/pulsarbox/v1/plugins") as answer:
         return {each["name"]: each for each in json.load(answer)}
 
 
-def test_a_plugin_that_does_not_come_back_is_ended_and_the_box_goes_on(own_box: Box, folder: Path) -> None:
-    (folder / "last.py").write_text(LAST)
-    own_box.data.parent.joinpath("pulsarbox.toml").write_text(
-        '[plugins]\npluginsDirectory = "mine"\n[dispatcher]\nsharedConsumerSelection = "last"\n'
-    )
+def plugins(box: Box, folder: Path, *words: str, code: int = 0) -> Result:
+    done = CliRunner().invoke(main, ["plugins", *words, "--admin-url", box.web_url, "--plugins-dir", str(folder)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+def send(client: Any, topic: str, *keys: str) -> None:
+    producer = client.create_producer(topic)
+    for key in keys:
+        producer.send(key.encode(), partition_key=key)
+
+
+def test_whatever_a_plugin_does_at_run_time_the_box_goes_on(own_box: Box, folder: Path) -> None:
+    configured(own_box, 'keySharedHashing = "keys"\n[dispatcher]\nsharedConsumerSelection = "last"\n')
     own_box.start()
     client = connect(own_box.url)
-    consumer = client.subscribe("t", "s", pulsar.ConsumerType.Shared, consumer_name="loops", initial_position=EARLIEST)
-    run("produce", "t", "x", "-n", "3", "--no-batch", "--url", own_box.url)
-    assert take(consumer, 3) == [b"x"] * 3
+    by_key = client.subscribe("t", "keys", KEY_SHARED, initial_position=EARLIEST)
+    in_turn = client.subscribe("t", "last", pulsar.ConsumerType.Shared, initial_position=EARLIEST)
+    keys = ["good", "range", "exits", "memory", "filling"]
+    send(client, "t", *keys)
+    assert sorted(take(by_key, 5)) == sorted(key.encode() for key in keys)
+    assert take(in_turn, 1) == [b"good"]
+    shown = used(own_box)
+    assert (shown["keys"]["errors"], shown["keys"]["state"]) == (4, "in use")
+    assert shown["last"]["errors"] == 1
     client.close()
-    assert "it had not come back after 0.5 seconds and was ended" in str(used(own_box)["last"]["lastError"])
     assert own_box.stop() == 0
-    assert "PluginEndless" in own_box.log.read_text()
+    said = own_box.log.read_text()
+    for reason in ("hash32 gave -1", "PluginEndless: it had not come back after 0.5 seconds and was ended"):
+        assert reason in said
 
 
 def test_a_hash_that_is_missed_refuses_the_start_by_its_name_and_the_topics(own_box: Box, folder: Path) -> None:
-    (folder / "slots.py").write_text(SLOTS)
-    configured(own_box, keySharedHashing="slots")
-    own_box.start()
-    client = connect(own_box.url)
-    consumer = client.subscribe("t", "s", pulsar.ConsumerType.KeyShared, initial_position=EARLIEST)
-    run("produce", "t", "x", "-k", "a", "--url", own_box.url)
-    assert take(consumer, 1) == [b"x"]
-    assert used(own_box)["slots"]["subscriptions"] == [{"topic": "persistent://public/default/t", "subscription": "s"}]
-    client.close()
-    own_box.stop()
-    (folder / "slots.py").unlink()
+    configured(own_box, 'keySharedHashing = "keys"\n')
+    for _ in range(2):
+        own_box.start()
+        client = connect(own_box.url)
+        consumer = client.subscribe("t", "s", KEY_SHARED)
+        send(client, "t", "a")
+        assert take(consumer, 1) == [b"a"]
+        (shown,) = json.loads(plugins(own_box, folder, "info", "keys", "-o", "json").stdout)
+        assert (shown["state"], shown["source"]) == ("in use", str(folder / "keys.py"))
+        assert shown["subscriptions"] == [{"topic": "persistent://public/default/t", "subscription": "s"}]
+        assert (folder / "looks").read_text() == "xx"  # in two processes, and not again at the second start
+        refused = plugins(own_box, folder, "disable", "keys", code=4)
+        assert "Key_Shared subscriptions go by 'keys': persistent://public/default/t (s)" in refused.stderr
+        plugins(own_box, folder, "disable", "last")
+        assert used(own_box)["last"]["state"] == "disabled"
+        plugins(own_box, folder, "enable", "last")
+        assert "last" not in used(own_box)
+        plugins(own_box, folder, "disable", "nobody", code=3)
+        built_in = plugins(own_box, folder, "disable", "murmur3", code=2)
+        assert "'murmur3' is built in: only plugins can be enabled and disabled" in built_in.stderr
+        client.close()
+        own_box.stop()
+    (folder / "keys.py").unlink()
     own_box.spawn()
     assert own_box.process is not None
     assert own_box.process.wait(PATIENCE_SECONDS) == 1
     said = own_box.log.read_text()
-    assert "the hashing plugin 'slots' cannot be used: there is no plugin 'slots' for hashing" in said
+    assert "the hashing plugin 'keys' cannot be used: there is no plugin 'keys' for hashing" in said
     assert "Key_Shared subscriptions go by it: persistent://public/default/t (s)" in said
 
 
-def test_a_plugin_is_shown_disabled_and_enabled_again(own_box: Box, folder: Path) -> None:
-    (folder / "last.py").write_text(LAST)
-    (folder / "slots.py").write_text(SLOTS)
-    configured(own_box, keySharedHashing="slots")
+def test_who_needs_a_plugin_waits_for_it_and_nobody_else_does(own_box: Box, folder: Path) -> None:
+    configured(own_box)
     own_box.start()
     client = connect(own_box.url)
-    client.subscribe("t", "s", pulsar.ConsumerType.KeyShared)
-    where = ["--admin-url", own_box.web_url, "--plugins-dir", str(folder)]
-    (shown,) = json.loads(run("plugins", "info", "slots", *where, "-o", "json").stdout)
-    assert (shown["state"], shown["source"]) == ("in use", str(folder / "slots.py"))
-    refused = run("plugins", "disable", "slots", *where, code=4)
-    assert b"Key_Shared subscriptions go by 'slots': persistent://public/default/t (s)" in refused.stderr
-    run("plugins", "disable", "last", *where)
-    assert used(own_box)["last"]["state"] == "disabled"
-    run("plugins", "enable", "last", *where)
-    assert "last" not in used(own_box)
-    run("plugins", "disable", "nobody", *where, code=3)
+    there = threading.Event()
+    found: list[Any] = []
+    path = "persistent/public/default/t"
+    for each in (path, f"{path}/subscription/s"):
+        admin(own_box.web_url, "PUT", each)
+    admin(own_box.web_url, "PUT", f"{path}/subscription/s/properties", '{"keySharedSelector": "slow"}')
+
+    def subscribe() -> None:
+        found.append(client.subscribe("t", "s", KEY_SHARED))
+        there.set()
+
+    threading.Thread(target=subscribe, daemon=True).start()
+    other = client.subscribe("t", "other", KEY_SHARED, initial_position=EARLIEST)
+    send(client, "t", "a")
+    assert receive(other).data() == b"a"
+    assert not there.is_set()
+    (folder / "go").touch()
+    assert there.wait(PATIENCE_SECONDS)
+    assert take(found[0], 1) == [b"a"]
+    assert used(own_box)["slow"]["errors"] == 0
     client.close()

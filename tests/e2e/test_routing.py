@@ -1,18 +1,18 @@
 """Where messages go: `produce` and the official client with our routers, beside the official client by itself."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pulsar
 import pytest
 
 from pulsarbox.client import router
-from tests.e2e.clients import EARLIEST, admin_path, until
+from tests.e2e.clients import EARLIEST, admin_path, receive, until
 from tests.e2e.commands import run
 from tests.e2e.conftest import Running
-from tests.unit.plugins.test_hashing import random_keys
-
-PARTITIONS = 16
+from tests.tools.generate_java_keys import PARTITIONS, java_keys, random_keys
 
 
 @pytest.fixture
@@ -48,6 +48,37 @@ def test_ten_thousand_keys_go_where_the_official_client_sends_them(box: Running,
     keys = [key for key in random_keys() if key]
     assert len(keys) > 9_000
     assert produced(box, parted, keys, "--hash", "boost") == sent(client, parted, keys)
+
+
+def test_ten_thousand_keys_of_key_shared_go_where_java_hashes_them_and_in_order(
+    box: Running, client: Any, topic: str
+) -> None:
+    rounds, rows = 2, {row.key: row.murmur3 for row in java_keys() if row.key}
+    consumers = {}
+    for name in ("a", "b", "c"):
+        consumers[name] = client.subscribe(
+            topic, "s", pulsar.ConsumerType.KeyShared, consumer_name=name, receiver_queue_size=30_000
+        )
+    stats = json.loads(box.admin("GET", f"{admin_path(topic)}/stats"))
+    owner = [""] * 65536
+    for each in stats["subscriptions"]["s"]["consumers"]:
+        for first, last in each["keyHashRangeArrays"]:
+            owner[first : last + 1] = [each["consumerName"]] * (last + 1 - first)
+    producer = client.create_producer(topic, block_if_queue_full=True, max_pending_messages=10_000)
+    for number in range(rounds):
+        for key in rows:
+            producer.send_async(b"%d" % number, lambda result, message_id: None, partition_key=key)
+    producer.flush()
+    expected: dict[str, list[str]] = {name: [] for name in consumers}
+    for key, hashed in rows.items():
+        expected[owner[hashed % 65535 + 1]].append(key)
+    for name, consumer in consumers.items():
+        found = [receive(consumer) for _ in range(rounds * len(expected[name]))]
+        for number in range(rounds):  # of each key the first, then the second: all in the order in which they were sent
+            assert [each.partition_key() for each in found if each.data() == b"%d" % number] == expected[name]
+        first_of = {each.partition_key(): each.data() for each in reversed(found)}
+        assert set(first_of.values()) <= {b"0"}
+    assert min(map(len, expected.values())) > 1_000
 
 
 @pytest.mark.parametrize(("name", "hashing"), [("round-robin", "java"), ("consistent", "murmur3")])

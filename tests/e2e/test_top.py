@@ -1,110 +1,132 @@
-"""Live views beside the official client: a backlog with its cause, who is connected, and clients that are let go."""
+"""The dashboard against a box: one look, the raw bytes of a terminal, and a person's journeys in a real one."""
 
 import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
-import pulsar
-import pytest
-
-from tests.e2e.clients import receive, send_all, until
-from tests.e2e.commands import run
+from tests.e2e.clients import EARLIEST, receive
 from tests.e2e.conftest import Running
+from tests.e2e.terminal import RawTerminal, pulsarbox, tmux
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def rows(box: Running, view: str, **query: str) -> list[dict[str, Any]]:
-    """Rows of a live view."""
-    return list(look(box, view, **query)["rows"])
+def short(topic: str) -> str:
+    return topic.rpartition("/")[2]
 
 
-def look(box: Running, view: str, **query: str) -> dict[str, Any]:
-    """What a live view answers."""
-    with urlopen(f"{box.web_url}/pulsarbox/v1/top/{view}?{urlencode(query)}", timeout=60) as answer:
-        found: dict[str, Any] = json.load(answer)
-        return found
-
-
-@pytest.fixture(autouse=True)
-def of_a_box(box: Running) -> None:
-    if not box.is_ours:
-        pytest.skip("other brokers have no live views")
-
-
-def test_a_backlog_is_seen_with_its_cause_until_it_is_gone(box: Running, client: pulsar.Client, topic: str) -> None:
-    def row() -> dict[str, Any]:
-        found = rows(box, "subscriptions", filter=f'topic == "{topic}"')
-        return found[0] if found else {"backlog": -1}
-
-    consumer = client.subscribe(topic, "s", receiver_queue_size=1)
-    producer = client.create_producer(topic, block_if_queue_full=True)
-    send_all(producer, [b"%d" % i for i in range(20)])
-    until(lambda: row()["backlog"] == 20)
-    found = row()
-    assert (found["subscription"], found["type"], found["consumers"], found["loaded"]) == ("s", "Exclusive", 1, True)
-    until(lambda: row()["cause"] == "no-permits")
-    until(lambda: row()["oldest"] is not None)
-    for _ in range(20):
-        consumer.acknowledge(receive(consumer))
-    until(lambda: row()["backlog"] == 0 and row()["cause"] is None)
-
-
-def test_clients_that_are_let_go_come_back_and_nothing_is_lost(box: Running, client: pulsar.Client, topic: str) -> None:
-    consumer = client.subscribe(topic, "s")
+def test_one_look_as_text_as_json_and_as_a_picture(client: Any, topic: str, run: Run) -> None:
+    client.subscribe(topic, "billing").close()
     producer = client.create_producer(topic)
-
-    def there() -> dict[str, str]:
-        """Ids by kind of those who use the topic."""
-        listed = run("client", "list", "--admin-url", box.web_url, "-o", "json", "--filter", f'topic == "{topic}"')
-        return {row["kind"]: row["id"] for row in json.loads(listed.stdout)}
-
-    def kick(client_id: str) -> None:
-        done = run("client", "kick", client_id, "--yes", "--admin-url", box.web_url)
-        assert done.stdout.decode() == f"kicked {client_id}\n"
-
-    sent: list[bytes] = []
-
-    def exchange() -> None:
-        sent.append(b"%d" % len(sent))
-        producer.send(sent[-1])
-        message = receive(consumer)
-        while message.data() != sent[-1]:  # an acknowledgement of before may have gone with the connection
-            consumer.acknowledge(message)
-            message = receive(consumer)
-        consumer.acknowledge(message)
-
-    exchange()
-    before = there()
-    assert set(before) == {"producer", "consumer"}
-    kick(before["consumer"])
-    kick(before["producer"])
-    exchange()
-    kick(before["producer"].partition("-")[0])
-    exchange()
-    until(lambda: set(there()) == {"producer", "consumer"})
-    assert there()["producer"].partition("-")[0] != before["producer"].partition("-")[0], "it has a new connection"
-    refused = run("client", "kick", "999999999", "--yes", "--admin-url", box.web_url, code=3)
-    assert b"There is no client 999999999" in refused.stderr
-
-
-def test_clients_by_a_filter(box: Running, client: pulsar.Client, topic: str) -> None:
-    client.create_producer(topic, producer_name=f"one-{topic[-8:]}")
-    client.create_producer(topic, producer_name=f"two-{topic[-8:]}")
-    wanted = f'kind == "producer" and topic == "{topic}" and startswith(name, "two-")'
-    dry = run("client", "kick", "--filter", wanted, "--dry-run", "--admin-url", box.web_url)
-    assert dry.stdout.count(b"would have kicked") == 1
-    assert b"cannot be read" in run("client", "kick", "--filter", "a b", "--admin-url", box.web_url, code=2).stderr
-    run("client", "kick", "--filter", 'topic == "none"', "--yes", "--admin-url", box.web_url, code=3)
-    assert run("client", "kick", "--filter", wanted, "--yes", "--admin-url", box.web_url).stdout.startswith(b"kicked ")
-
-
-def test_the_overview_counts_what_goes_on(box: Running, client: pulsar.Client, topic: str) -> None:
-    producer = client.create_producer(topic)
-
-    def goes_on() -> bool:
+    for _ in range(3):
         producer.send(b"x")
-        found = look(box, "overview")
-        return bool(found["totals"]["publishRate"] > 0 and found["totals"]["p99"] and found["series"]["publishRate"])
+    of_mine = ("subscriptions", "--once", "--filter", f"/{short(topic)}$")
+    shown = run("top", *of_mine)
+    assert shown.returncode == 0, shown.stderr
+    assert "CAUSE" in shown.stdout and "no consumer" in shown.stdout and short(topic) in shown.stdout
+    told = json.loads(run("top", *of_mine, "-o", "json").stdout)
+    assert [(row["backlog"], row["cause"]) for row in told["rows"]] == [(3, "no-consumer")]
+    picture = run("top", *of_mine, "-o", "svg", "--size", "100x20")
+    assert picture.stdout.startswith("<svg") and "billing" in picture.stdout, picture.stderr
+    for view in ("overview", "events", "jobs"):
+        assert run("top", view, "--once").returncode == 0, view
 
-    until(goes_on)
-    assert look(box, "overview")["totals"]["connections"] >= 1
+
+def test_without_a_terminal_or_a_box_it_says_what_to_do(run: Run) -> None:
+    shown = run("top")
+    assert shown.returncode == 2 and "--once" in shown.stderr
+    assert run("top", "-o", "json").returncode == 2
+    assert run("top", "topics", "--once", "--filter", "nonsense >").returncode in (1, 2)
+    gone = subprocess.run(
+        pulsarbox("top", "--once", "--admin-url", "http://127.0.0.1:1"), capture_output=True, text=True, check=False
+    )
+    assert gone.returncode == 6 and "cannot be reached" in gone.stderr
+
+
+HOSTILE = "evil\x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202egnp"
+
+
+def test_no_escape_of_a_client_reaches_the_terminal(box: Running, client: Any, topic: str, tmp_path: Path) -> None:
+    client.subscribe(topic, HOSTILE).close()
+    client.create_producer(topic).send(HOSTILE.encode(), partition_key=HOSTILE, properties={HOSTILE: HOSTILE})
+    command = pulsarbox("top", "subscriptions", "--filter", f"/{short(topic)}$", "--admin-url", box.web_url)
+    terminal = RawTerminal(command, tmp_path)
+    try:
+        terminal.until(lambda seen: b"evil\\x1b]52" in seen)
+        terminal.send(b"b")
+        terminal.until(lambda seen: b"published  " in seen and b"properties" in seen)
+        terminal.send(b"\x1b")
+        seen = terminal.until(lambda seen: seen.count(b"SUBSCRIPTION") > 1)
+    finally:
+        terminal.close()
+    for bad in (b"\x1b]52", b"\x1b[2Jgnp", b"aGk=\x07", b"\xc2\x9b31m", "\u202e".encode()):
+        assert bad not in seen, bad
+
+
+def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Running, client: Any, topic: str) -> None:
+    """In 80 columns: seen, understood, changed."""
+    client.subscribe(topic, "billing").close()
+    producer = client.create_producer(topic)
+    producer.send(b"x")
+    path = f"persistent/public/default/{short(topic)}"
+    box.admin("POST", f"{path}/maxProducers", "7")
+    with tmux(pulsarbox("top", "--admin-url", box.web_url), 80, 24) as terminal:
+        terminal.until("Backlogs", "published/s")
+        terminal.keys("3")
+        terminal.until("3 Subs", "CAUSE", gone="Backlogs")
+        terminal.keys("/")
+        terminal.type(short(topic))
+        terminal.keys("Enter")
+        terminal.until("billing", "no consumer", "nobody is connected", "esc: without it")
+        for _ in range(5):
+            producer.send(b"x")
+        terminal.keys("r")
+        terminal.until("▲ +")
+        terminal.keys("5")
+        terminal.until("5 Quotas", "LIMIT OF")
+        terminal.keys("/")
+        terminal.type(f"/{short(topic)}")
+        terminal.keys("Enter")
+        terminal.until("max-producers", "esc: without it")
+        terminal.keys("Enter")
+        terminal.until("Change the limit", "max-producers")
+        terminal.keys("BSpace")
+        terminal.type("9")
+        terminal.until(f"pulsarbox topic policy {topic} max-producers 9".split()[-1])
+        terminal.keys("Enter")
+        terminal.until("Change the limit: done")
+        assert json.loads(box.admin("GET", f"{path}/maxProducers")) == 9
+        terminal.keys("q")
+        terminal.until("ended")
+
+
+def test_a_dead_letter_is_found_edited_and_put_back(box: Running, client: Any, topic: str) -> None:
+    back = client.subscribe(topic, "again")
+    dead = f"{topic}-billing-DLQ"
+    client.subscribe(dead, "keep", initial_position=EARLIEST).close()
+    properties = {"REAL_TOPIC": topic, "EXCEPTION": "timeout after 30 s"}
+    client.create_producer(dead).send(b'{"amount": -1}', properties=properties)
+    with tmux(pulsarbox("top", "deadletters", "--admin-url", box.web_url), 120, 36) as terminal:
+        terminal.until("DEAD LETTER TOPIC")
+        terminal.keys("/")
+        terminal.type(short(topic))
+        terminal.keys("Enter")
+        terminal.until(f"{short(topic)}-billing-DLQ", "esc: without it")
+        terminal.keys("Enter")
+        terminal.until("timeout after # s", "LOOKS LIKE")
+        terminal.keys("Enter")
+        terminal.until("CONTENT", '"amount": -1', "properties")
+        terminal.keys("E")
+        terminal.until("before it is put back")
+        terminal.keys("End", "BSpace", "BSpace", "BSpace")
+        terminal.type("5}")
+        terminal.keys("C-s")
+        terminal.until("Put dead letters back", "--payload")
+        terminal.keys("C-s")
+        terminal.until("Put dead letters back where they came from: done")
+        message = receive(back)
+        assert json.loads(message.data()) == {"amount": 5}
+        terminal.keys("0")
+        terminal.until("dlq-replay", "done")

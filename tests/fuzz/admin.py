@@ -32,6 +32,7 @@ FLEETING: Final = (
     "delays/",
     "delayed/",
     "compact",
+    "jobstate/",
 )
 """Rows that change by themselves, or with what is only looked at."""
 FLEETING_FIELDS: Final = ("deadline", "unused")

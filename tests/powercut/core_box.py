@@ -13,13 +13,13 @@ from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
-from pulsarbox.storage.engine import Reclaimed
+from pulsarbox.storage.engine import Compressing, Reclaimed
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 from tests.unit.broker.playbook import Box, Client
 
 TOPICS: Final = ("persistent://public/default/a", "persistent://public/default/b")
 SUBSCRIPTIONS: Final = ("s", "t")
-SETTINGS: Final[dict[str, Any]] = {"managedLedgerMaxEntriesPerLedger": 12}
+SETTINGS: Final[dict[str, Any]] = {"managedLedgerMaxEntriesPerLedger": 12, "compressionAtRest": "zstd"}
 KEYS: Final = 7
 STEP_ENTRIES: Final = 10
 """Of a compaction: its commits are to be many."""
@@ -31,9 +31,9 @@ class TellingEngine(LmdbEngine):
 
     told: Callable[[Reclaimed], None] | None = None
 
-    def reclaim(self) -> Reclaimed | None:
+    def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """See Engine."""
-        done = super().reclaim()
+        done = super().reclaim(compressing)
         if done is not None and self.told is not None:
             self.told(done)
         return done
@@ -43,7 +43,7 @@ class CoreBox(Box):
     """A broker on a data directory."""
 
     def __init__(self, path: Path, options: dict[str, Any], told: Callable[[Reclaimed], None] | None = None) -> None:
-        self.lmdb = TellingEngine(path, **options)
+        self.lmdb = TellingEngine(path, learn_from_bytes=4 << 10, **options)
         self.lmdb.told = told
         self.engine = self.lmdb  # type: ignore[assignment]
         self.auto = True

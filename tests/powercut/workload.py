@@ -32,6 +32,7 @@ from pulsarbox.storage.record import (
 from tests.powercut import marks
 from tests.powercut.lives import lives
 from tests.unit.storage.batches import entry_of
+from tests.unit.storage.engine_conformance import compress_with
 
 KIB = 1 << 10
 LIVE_LEDGERS = 6
@@ -52,7 +53,11 @@ class Workload:
             "open_volumes_max": self._dice.choice((2, 4)),
             "pack_live_percent": self._dice.choice((30, 50, 90)),
         }
+        self._options["learn_from_bytes"] = 4 * KIB
         self._threaded = seed % 2 == 1
+        # Drawn without a draw: two of three seeds compress what they pack, with dictionaries or without.
+        codec = (None, "zstd", "zlib")[seed % 3]
+        self._compressing = compress_with(codec) if codec else None
         self._found = ledgers
         self._ledgers: dict[int, int] = {}
         """The first entry to come of each."""
@@ -175,7 +180,7 @@ class Workload:
             self._checkpoint()
             return
         for _ in range(self._house_dice.randint(1, 4)):
-            done = self._engine.reclaim()
+            done = self._engine.reclaim(self._compressing)
             if done is None:
                 break
             self._mark(marks.RECLAIMED, what=done.what, volumes=done.volumes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pulsarbox.broker.housekeeping import CheckRoom, Chore, carry_out
 from pulsarbox.errors import PersistenceError, StoreFull
@@ -80,7 +80,8 @@ class LmdbStore:
     def open(self, step: Callable[[str], None]) -> Engine:
         """See Store."""
         path = Path(self._directory.name) / "data"
-        return LmdbEngine(path, volume_size=1 << 16, index_flush_entries=20, open_volumes_max=2, step=step)
+        options: dict[str, Any] = {"index_flush_entries": 20, "open_volumes_max": 2, "learn_from_bytes": 1 << 12}
+        return LmdbEngine(path, volume_size=1 << 16, step=step, **options)
 
     def peek(self, engine: Engine) -> Recovery:
         """See Store."""

@@ -170,6 +170,9 @@ class Model:
         for offset, record in unpack_batch(value):
             if self.tables.takes(record):
                 continue
+            if self.letters.rises(record):
+                continue
+            self.letters.put_back(record, value[offset + 1], self.subs)
             letter = self.letters.read(record, value[offset + 1])
             if letter is not None:
                 self._moved(letter)

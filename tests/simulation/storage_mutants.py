@@ -10,9 +10,10 @@ from pulsarbox.broker import ledgers
 from pulsarbox.broker.housekeeping import Housekeeping
 from pulsarbox.broker.ledgers import TopicLedgers
 from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.storage import memory_engine, packing
+from pulsarbox.storage import memory_engine, packing, pressing
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.memory_engine import MemoryEngine
+from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.recovery import Store
 from tests.simulation.mutants import mutant
 
@@ -124,6 +125,21 @@ def batches_that_no_checkpoint_covers_are_removed(patch: pytest.MonkeyPatch) -> 
             self.disk.mark = mark
 
     patch.setattr(MemoryEngine, "reclaim", reclaim)
+
+
+@mutant("liveness", "nothing-lost", "no-exception", "order", "backlog", seeds=(25, 26))
+def a_compressed_entry_says_that_it_is_shorter(patch: pytest.MonkeyPatch) -> None:
+    original = pressing._put
+
+    def put(live: Any, body: bytes, compressed: Any) -> None:
+        original(live, body, compressed._replace(size=compressed.size - 1))
+
+    patch.setattr(pressing, "_put", put)
+
+
+@mutant("liveness", "nothing-lost", "no-exception", "order", "backlog", seeds=(25, 26))
+def compressed_entries_are_given_as_they_stand(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Answer, "_unpack", lambda self: self._compressed.clear())
 
 
 @mutant("recovered", "redelivery-counts")

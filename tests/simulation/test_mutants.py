@@ -26,6 +26,7 @@ from tests.simulation import (  # noqa: F401  # they join the list
     delayed_mutants,
     dispatch_mutants,
     hole_mutants,
+    job_mutants,
     policy_mutants,
     quickest,
     quota_mutants,

@@ -23,6 +23,7 @@ from tests.simulation.consumers import (
 )
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.ending import Ending
+from tests.simulation.exhumer import Exhumer
 from tests.simulation.governor import KEEPING, Governor
 from tests.simulation.misfits import Glutton, Mute, Vandal
 from tests.simulation.model import Model
@@ -103,6 +104,13 @@ def with_compaction(settings: Settings, random: Random) -> Settings:
     )
 
 
+def with_compression(settings: Settings, seed: int, engine: str) -> Settings:
+    """The same; of some seeds, drawn without a draw, what is packed is compressed, on files with dictionaries."""
+    if seed % 18 != 8 and seed % 16 != 9:
+        return settings
+    return replace(settings, compressionAtRest="zstd" if engine == "lmdb" else "zlib")
+
+
 def without_rates(settings: Settings) -> Settings:
     """The same, and nothing is limited."""
     return replace(
@@ -141,25 +149,11 @@ class Run:
         self.model.checkers = [checker(self.model) for checker in CHECKERS]
         cache, checkpoint = random.choice((1, 5_000, 1 << 20)), random.choice((2_000, 50_000))
         self.disk = SimulatedDisk(world, engine)
-        self.deduplication = seed % 5 == 2
-        """Drawn without a draw: the other seeds stay the histories they were."""
-        settings = settings_of(random, deduplication=self.deduplication)
-        self.limited = seed % 5 == 3
-        """The same."""
-        if self.limited:
-            settings = with_rates(settings, Random(seed), relative=seed % 25 == 13)
-        self.delayed = seed % 20 in (9, 11, 14, 16, 19)
-        """The same."""
-        if self.delayed:
-            settings = with_delays(settings, Random(seed))
         self.governed = seed % 20 in (10, 12, 15, 16, 18)
-        """The same: with operators who set policies."""
-        if self.governed:
-            settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
-        compacted = seed % 9 == 5 and not self.governed
-        """The same: with an operator who has topics compacted, which also happens by itself."""
-        if compacted:
-            settings = with_compaction(settings, Random(seed))
+        """With operators who set policies; as ``_settings_of``."""
+        self.compacted = seed % 9 == 5 and not self.governed
+        """With an operator who has topics compacted, which also happens by itself."""
+        settings = self._settings_of(seed, random, engine)
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         topics = TOPICS_OF_TWO if self.governed else TOPICS
         self.topics = topics[: random.choice((1, 2, 3))]
@@ -177,17 +171,45 @@ class Run:
         buries = seed % 7 == 4 and not self.governed
         self.undertaker = Undertaker(self.box, self.topics, seed % 2) if buries else None
         """The same."""
-        if self.undertaker is not None:
-            self._make_it_rough()
-        self.compactor = self._compact(seed) if compacted else None
+        self.exhumer = self._exhume(seed)
+        self.compactor = self._compact(seed) if self.compacted else None
+
+    def _settings_of(self, seed: int, random: Random, engine: str) -> Settings:
+        """Drawn with as few draws as ever: other seeds stay the histories they were."""
+        self.deduplication = seed % 5 == 2
+        settings = with_compression(settings_of(random, deduplication=self.deduplication), seed, engine)
+        self.limited = seed % 5 == 3
+        if self.limited:
+            settings = with_rates(settings, Random(seed), relative=seed % 25 == 13)
+        self.delayed = seed % 20 in (9, 11, 14, 16, 19)
+        if self.delayed:
+            settings = with_delays(settings, Random(seed))
+        if self.governed:
+            settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
+        if self.compacted:
+            settings = with_compaction(settings, Random(seed))
+        return settings
 
     def _compact(self, seed: int) -> Compactor:
-        """Chunks stay or go together, which is judged elsewhere; compactions are to be cut off in the middle."""
+        """Compactions are to be cut off in the middle."""
         self._crash_every = self._crash_every or 4.0
+        self._without_chunks()
+        return Compactor(self.box, self.topics, self.model.tables, seed)
+
+    def _exhume(self, seed: int) -> Exhumer | None:
+        """Drawn without a draw as well: with an operator who has dead letters put back."""
+        if self.undertaker is not None:
+            self._make_it_rough()
+        if self.undertaker is None or seed % 9 != 2:
+            return None
+        self._without_chunks()
+        return Exhumer(self.box, self.model, self.topics, seed)
+
+    def _without_chunks(self) -> None:
+        """They stay or go together, which is judged elsewhere."""
         for client in self.clients:
             if isinstance(client, SimulatedProducer):
                 client.chunking = 0.0
-        return Compactor(self.box, self.topics, self.model.tables, seed)
 
     def _delay(self, seed: int) -> None:
         """How much each producer delays, where that is what the seed is about."""
@@ -281,6 +303,7 @@ class Run:
             }
             | ({} if self.governor is None else self.governor.done)
             | ({} if self.compactor is None else self.compactor.done)
+            | ({} if self.exhumer is None else self.exhumer.counts())
         )
 
     def _run(self, steps: int) -> None:
@@ -296,8 +319,9 @@ class Run:
             self.governor.start()
         if self.undertaker is not None:
             self.undertaker.look()
-        if self.compactor is not None:
-            self.compactor.start()
+        for operator in (self.compactor, self.exhumer):
+            if operator is not None:
+                operator.start()
         if self.ending is not None:
             world.after(Random(world.seed).choice((0.2, 0.7, 1.5)), self.ending.ask)
         world.run(events=steps)
@@ -348,17 +372,12 @@ class Run:
         if self.ending is not None:
             self.ending.stopped = True
         world.faults = Faults()
-        for client in self.clients:
-            client.calm = True
-            if client.link is not None:
-                client.link.slow = False
-            if isinstance(client, Glutton | Mute | Vandal):
-                client.stopped = True
-                client.give_up()
+        self._calm_clients()
         if self.governor is not None:
             self.governor.stopped = True
-        if self.compactor is not None:
-            self.compactor.calm_down()
+        for operator in (self.compactor, self.exhumer):
+            if operator is not None:
+                operator.calm_down()
         world.run(until=world.monotonic + 20)
         if self.limited:
             self.box.change(without_rates(self.box.settings))
@@ -371,8 +390,18 @@ class Run:
         for client in self.clients:
             client.stopped = True
         world.run(until=world.monotonic + 3)
-        if self.compactor is not None:
-            self.compactor.judge()
+        for operator in (self.compactor, self.exhumer):
+            if operator is not None:
+                operator.judge()
+
+    def _calm_clients(self) -> None:
+        for client in self.clients:
+            client.calm = True
+            if client.link is not None:
+                client.link.slow = False
+            if isinstance(client, Glutton | Mute | Vandal):
+                client.stopped = True
+                client.give_up()
 
     def _read_what_is_retained(self, governor: Governor) -> None:
         """Readers see all that has a receipt and is not trimmed; then nothing is ruled any more."""

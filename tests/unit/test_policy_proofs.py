@@ -53,6 +53,10 @@ PROOFS: Final = {
     "compaction-threshold": Proof(
         "unit/broker/compaction/test_compacting.py::test_a_threshold_compacts_by_itself_and_not_too_often"
     ),
+    "compression-at-rest": Proof(
+        "unit/broker/test_at_rest.py::test_topic_before_namespace_before_broker",
+        e2e=("e2e/test_compression_at_rest.py::test_what_is_sealed_is_compressed_and_read_as_it_came",),
+    ),
     "deduplication": Proof(
         "unit/broker/policies/test_admission.py::test_deduplication_of_a_topic_or_a_namespace",
         ("once", "levels"),
@@ -179,6 +183,10 @@ SWITCHES: Final = {
 """Settings of the broker that are no policy, and say how policies count."""
 
 ELSEWHERE: Final = {
+    **dict.fromkeys(
+        (("compression-at-rest", level) for level in ("topic", "namespace", "broker")),
+        "e2e/test_compression_at_rest.py::test_each_level_compresses",
+    ),
     ("deduplication", "broker"): "e2e/test_deduplication.py::test_a_client_that_stays_goes_on_where_it_was",
     ("encryption-required", "namespace"): "e2e/test_policy_levels.py::test_only_encrypted_messages_are_taken",
     ("encryption-required", "broker"): "e2e/test_policy_levels.py::test_only_encrypted_messages_are_taken",

@@ -484,3 +484,30 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """Slots of which entries wait until somebody who has them no longer has acknowledged, and who that is."""
         holders = self._holders
         return {slot: holders[slot].consumer for slot in self._parked if slot in holders}
+
+    # For those who look
+
+    def owner_of(self, slot: int) -> Consumer | None:
+        """Whose a slot is now."""
+        return self._owner(slot)
+
+    def holder_of(self, slot: int) -> Consumer | None:
+        """Who has unacknowledged entries of a slot; None where nobody has, and where order is not kept."""
+        holder = self._holders.get(slot)
+        return None if holder is None else holder.consumer
+
+    def waiting_by_slot(self) -> dict[int, int]:
+        """How many entries wait for each slot; not to be changed."""
+        return self._counts
+
+    def held_by_slot(self) -> dict[int, int]:
+        """How many entries of each slot are unacknowledged."""
+        return {slot: holder.entries for slot, holder in self._holders.items()}
+
+    def keys_at_hand(self, slots: set[int]) -> dict[int, Entry]:
+        """An entry of each of these slots, of what waits and is in memory."""
+        found: dict[int, Entry] = {}
+        for waiting in chain(*self._queues.values(), *self._parked.values()):
+            if waiting.entry is not None and waiting.slot in slots:
+                found.setdefault(waiting.slot, waiting.entry)
+        return found

@@ -53,6 +53,7 @@ _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
     },
     "backlog-quota": _backlog_quotas,
     "compaction-threshold": lambda settings: settings.brokerServiceCompactionThresholdInBytes,
+    "compression-at-rest": lambda settings: settings.compressionAtRest,
     "persistence": lambda settings: {
         "bookkeeperEnsemble": PERSISTENCE.ensemble,
         "bookkeeperWriteQuorum": PERSISTENCE.write_quorum,

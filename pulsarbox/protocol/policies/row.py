@@ -78,6 +78,8 @@ class PolicyRow:
     topic: Place | None = None
     settings: tuple[str, ...] = ()
     """The broker's own values; none where Pulsar's default is all there is."""
+    own: bool = False
+    """Pulsar does not know it: its endpoints are below ``/pulsarbox/v1/policies``."""
     stored_only: str = ""
     """Why nothing follows from it yet, or ever; empty where it is applied."""
 

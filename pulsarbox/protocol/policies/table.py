@@ -181,6 +181,15 @@ _STORAGE: Final = (
         ),
     ),
     PolicyRow(
+        "compression-at-rest",
+        "With which codec entries are compressed on the disk once their volume is sealed: none, zstd, lz4, zlib,"
+        " snappy, or a compression plugin",
+        Text(),
+        Place("compression_at_rest", "compressionAtRest"),
+        Place("compressionAtRest", "compressionAtRest", applied=True),
+        own=True,
+    ),
+    PolicyRow(
         "persistence",
         "To how many bookies a message goes, and how many of them must have it",
         PERSISTENCE,
@@ -465,6 +474,7 @@ _SETTINGS: Final = {
         "delayedDeliveryTickTimeMillis",
         "delayedDeliveryMaxDelayInMillis",
     ),
+    "compression-at-rest": ("compressionAtRest",),
     "retention": ("defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"),
     "message-ttl": ("ttlDurationDefaultInSeconds",),
     "subscription-expiration-time": ("subscriptionExpirationTimeMinutes",),

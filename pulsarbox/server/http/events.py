@@ -9,6 +9,7 @@ from pulsarbox.broker.events import FIELDS, RING, Event, Events
 from pulsarbox.server.http.call import Answer, Call, Later, Live, answer, compact
 from pulsarbox.server.http.filters import Row, Wanted, moment_of, number_of, wanted_of
 from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.live.asking import scope_of
 from pulsarbox.storage.event_files import FOLDER, newest_first, oldest_first
 
 LIMIT: Final = 100
@@ -23,7 +24,8 @@ def events(call: Call) -> Later | Live:
     """Events, oldest first: ``{"events", "next", "first"}``; behind ``next`` they go on, with ``after``.
 
     Parameters: ``after`` a number, from there on; else the newest, ``before`` a number where one is given. ``since``
-    (a time: ms since 1970, -1h), ``limit``, ``filter``. With ``follow=true`` those to come as well, a line each.
+    (a time: ms since 1970, -1h), ``limit``, ``filter``, ``tenant`` or ``namespace`` (only what is about topics there).
+    With ``follow=true`` those to come as well, a line each.
     """
     wanted = _wanted(call)
     events = call.broker.core.events
@@ -37,7 +39,15 @@ def events(call: Call) -> Later | Live:
 
 def _wanted(call: Call) -> Wanted:
     wanted, since = wanted_of(call, FIELDS, SEARCHED), moment_of(call, "since")
-    return (lambda row: row["time"] >= since and wanted(row)) if since else wanted
+    prefix = scope_of(call.query).prefix
+    if not since and not prefix:
+        return wanted
+    return lambda row: row["time"] >= since and (not prefix or _is_within(row, prefix)) and wanted(row)
+
+
+def _is_within(row: Row, prefix: str) -> bool:
+    """Whether an event is about a topic of a tenant or namespace."""
+    return str(row["subject"]).partition("://")[2].startswith(prefix)
 
 
 def follow(events: Events, wanted: Wanted, after: int) -> Live:
@@ -117,4 +127,4 @@ def _answer(events: Events, rows: list[Row], next_: int) -> Answer:
     return answer({"events": rows, "next": next_, "first": events.first})
 
 
-ROUTES = (Route("GET", "/pulsarbox/v1/events", Permission.SUPERUSER, events),)
+ROUTES = (Route("GET", "/pulsarbox/v1/events", Permission.WATCHER, events),)

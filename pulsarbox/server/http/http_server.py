@@ -61,9 +61,9 @@ class HttpServer:
         """How long a body may take to come."""
         self._body_max = 0
         self._sampling = Sampling(shell)
-        self._ticking = Ticking(shell)
         self._live = LiveAnswers()
         self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
+        self._ticking = Ticking(shell)
 
     async def start(
         self,
@@ -94,8 +94,8 @@ class HttpServer:
     async def stop(self) -> None:
         """Close the port; requests under way get a moment to end."""
         self._sampling.stop()
-        self._ticking.stop()
         self._live.end()
+        self._ticking.stop()
         if self._tls is not None:
             self._tls.stop()
         if self._runner is not None:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pulsarbox.broker.security.authorization import CONSUME, PRODUCE, Authorization
-from pulsarbox.errors import BadRequest, InvalidTopicName
+from pulsarbox.errors import AuthorizationError, BadRequest, InvalidTopicName
 from pulsarbox.names import PERSISTENT, parse_topic
 from pulsarbox.server.http.call import Call
 from pulsarbox.server.http.routes import Permission
@@ -57,6 +57,31 @@ def _tenant_admin_of_topics(authorization: Authorization, call: Call) -> None:
         authorization.require_tenant_admin(call.principal, tenant)
 
 
+def _job(authorization: Authorization, call: Call) -> None:
+    """Of the path, or the one that the body asks for."""
+    if "id" in call.path:
+        job = call.broker.core.jobs.find(call.number("id"))
+        try:
+            if job is None:
+                authorization.require_superuser(call.principal)
+            else:
+                authorization.require_on_topic(call.principal, job.spec.topic, (CONSUME,), job.spec.subscription)
+        except AuthorizationError:  # whether there is one is nobody else's business
+            raise AuthorizationError(f"There is no job {call.path['id'][:20]} on topics of yours") from None
+        return
+    body = call.json()
+    try:
+        topic, target = parse_topic(body["topic"]), body.get("target")
+        target = None if target is None else parse_topic(target)
+        subscription = str(body.get("subscription") or "")
+    except (TypeError, KeyError, AttributeError, InvalidTopicName):
+        authorization.require_superuser(call.principal)  # who else asks has not said about what
+        return
+    authorization.require_on_topic(call.principal, topic, (CONSUME,), subscription)
+    if target is not None:
+        authorization.require_on_topic(call.principal, target, (PRODUCE,))
+
+
 def _in_namespace(*actions: str) -> Rule:
     def rule(authorization: Authorization, call: Call) -> None:
         subscription = call.path.get("subscription", "")
@@ -90,6 +115,7 @@ RULES: Final[Mapping[Permission, Rule]] = MappingProxyType(
         Permission.TOPIC_USER: _on_topic(PRODUCE, CONSUME),
         Permission.TOPIC_PRODUCER: _on_topic(PRODUCE),
         Permission.TOPIC_CONSUMER: _on_topic(CONSUME),
+        Permission.JOB: _job,
     }
 )
 if missing := set(Permission) - RULES.keys():

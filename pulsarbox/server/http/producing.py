@@ -19,7 +19,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, InvalidSchema, NotFound, PreconditionFailed, PulsarBoxError
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import encode_entry
-from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata, Schema
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, KeyValue, MessageMetadata, Schema
 from pulsarbox.protocol.schema import key_value
 from pulsarbox.protocol.schema.encoding import Encode, UnencodableError, encoder_of
 from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
@@ -32,6 +32,8 @@ _NAME: Final = "RestProducer"
 """The producer's, where the body names none."""
 _LOCAL: Final = "__local__"
 """Stands for clusters where a message is not to be replicated."""
+_STRING: Final = Schema(name="String", type=Schema.String, properties=[KeyValue(key="__charset", value="UTF-8")])
+"""The schema where the body names none."""
 _AT_ONCE: Final = 200
 """Messages a turn."""
 _REFUSED: Final = 2
@@ -161,7 +163,7 @@ class _Request:
 
 def _messages(body: dict[str, Any]) -> list[dict[str, Any]]:
     found = body.get("messages")
-    if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise BadRequest('The body must have messages: {"messages": [{"payload": "hello"}]}')
     return found
 
@@ -198,13 +200,13 @@ def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> StoredSchema:
             raise NotFound(f"{name} has no schema of version {version}")
         return stored
     key, value = _text(body, "keySchema"), _text(body, "valueSchema")
-    brought = _given(name, "valueSchema", value) if value else Schema(name="String", type=Schema.String)
+    brought = _given("valueSchema", value) if value else _STRING
     if key:
-        brought = key_value.joined(name.base.local, _given(name, "keySchema", key), brought)
+        brought = key_value.joined(name.base.local, _given("keySchema", key), brought)
     return call.broker.schemas.bring(name, brought, call.now.wall)
 
 
-def _given(name: TopicName, what: str, text: str) -> Schema:
+def _given(what: str, text: str) -> Schema:
     """A SchemaInfo of Java as JSON: its definition in base64, as Jackson writes bytes."""
     try:
         info = json.loads(text)
@@ -217,9 +219,8 @@ def _given(name: TopicName, what: str, text: str) -> Schema:
         ) from None
     if kind not in SCHEMA_TYPES and kind != "BYTES":
         raise BadRequest(f"There is no schema type {kind!r} for {what}")
-    schema = Schema(
-        name=info.get("name") or name.base.local, schema_data=data, type=SCHEMA_TYPES.get(kind, SCHEMA_TYPES["NONE"])
-    )
+    number = SCHEMA_TYPES.get(kind, SCHEMA_TYPES["NONE"])
+    schema = Schema(name=info.get("name") or kind, schema_data=data, type=number)
     for each, value in properties.items():
         schema.properties.add(key=each, value=value)
     return schema

@@ -37,6 +37,7 @@ class Permission(enum.Enum):
     TOPIC_USER = "those, and who may produce to the topic or consume from it"
     TOPIC_PRODUCER = "those, and who may produce to the topic"
     TOPIC_CONSUMER = "those, and who may consume from the topic, with the subscription where one is named"
+    JOB = "those, and who may consume from the topic of the job, with its subscription, and produce to its target"
 
 
 class Route(NamedTuple):

@@ -37,9 +37,12 @@ def find_topic(call: Call, name: TopicName, now: Now) -> Topic:
     return topic
 
 
-def stored_topic(call: Call, what: str) -> PersistentTopic:
-    """The topic where it must be a persistent one. Raises NotFound; NotAllowed where ``what`` cannot be done to it."""
-    name = call.topic()
+def stored_topic(call: Call, what: str, domain: str = "") -> PersistentTopic:
+    """The topic where it must be a persistent one. Raises NotFound; NotAllowed where ``what`` cannot be done to it.
+
+    ``domain``: where the path does not say it.
+    """
+    name = call.topic(domain)
     require_namespace(call, name)
     if call.broker.topics.partitions(name):
         raise NotAllowed(f"{what} on a partitioned topic is not allowed")
@@ -61,9 +64,12 @@ def subscription_of(topic: PersistentTopic, name: str) -> Subscription:
     return found
 
 
-def parts_of(call: Call) -> list[TopicName]:
-    """The partitions of the topic; the topic itself where it is not partitioned. Raises NotFound for its namespace."""
-    name = call.topic()
+def parts_of(call: Call, domain: str = "") -> list[TopicName]:
+    """The partitions of the topic; the topic itself where it is not partitioned. Raises NotFound for its namespace.
+
+    ``domain``: where the path does not say it.
+    """
+    name = call.topic(domain)
     require_namespace(call, name)
     count = call.broker.topics.partitions(name)
     return [name.partition(i) for i in range(count)] if count else [name]

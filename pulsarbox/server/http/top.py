@@ -12,6 +12,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError
 from pulsarbox.server.http.call import Call, Later, answer
+from pulsarbox.server.http.history import recorded
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.answering import Choices, Found, answers, ready
@@ -22,6 +23,8 @@ from pulsarbox.server.live.view import Scope
 
 T = TypeVar("T")
 
+STORAGE: Final = "storage"
+"""The view that ``server.http.store`` answers."""
 _CHOICES: Final[WeakKeyDictionary[Broker, Choices]] = WeakKeyDictionary()
 
 
@@ -32,13 +35,13 @@ def top(call: Call) -> Later:
     """
     name = call.path["view"]
     if call.query.get("at"):
-        raise NotFound("There is no recorded history: ask without `at` for what is now")
+        return recorded(call)
     if name == overview.NAME:
         scope = scope_of(call.query)
         return _in_turns(call, _overviewed(call, scope), lambda found, now: _overview(call, scope, found, now))
     view = VIEWS.get(name)
     if view is None:
-        raise NotFound(f"There is no view {name!r}; there are {', '.join((overview.NAME, *VIEWS))}")
+        raise NotFound(f"There is no view {name!r}; there are {', '.join((overview.NAME, *VIEWS, STORAGE))}")
     question = asked(view, call.query)
     choices = _CHOICES.setdefault(call.broker, Choices())
     work = answers(call.broker, question, choices, call.now)
@@ -67,7 +70,7 @@ def _in_turns(call: Call, work: Generator[None, Now, T], told: Callable[[T, Now]
 
 
 def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]:
-    return _around(call, question.view.name, question.scope, now) | {
+    return around(call, question.view.name, question.scope, now) | {
         "total": found.total,
         "matching": found.matching,
         "offset": question.offset,
@@ -77,15 +80,15 @@ def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]
 
 def _overviewed(call: Call, scope: Scope) -> Generator[None, Now, dict[str, Any]]:
     now = yield from ready(call.broker, call.now)
-    return (yield from overview.overview(call.broker, scope, now))
+    return (yield from overview.overviewed(call.broker, scope, now))
 
 
 def _overview(call: Call, scope: Scope, found: dict[str, Any], now: Now) -> dict[str, Any]:
     nothing = {"total": 0, "matching": 0, "offset": 0, "rows": []}
-    return _around(call, overview.NAME, scope, now) | nothing | found
+    return around(call, overview.NAME, scope, now) | nothing | found
 
 
-def _around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
+def around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
     """What every answer has."""
     broker = call.broker
     return {

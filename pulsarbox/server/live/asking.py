@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.clock import Now
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import BadRequest
-from pulsarbox.expressions import Language
+from pulsarbox.expressions import Language, inside
 from pulsarbox.server.live.choosing import Order
 from pulsarbox.server.live.view import Column, Scope, View
-from pulsarbox.server.patterns import at_path, compiled
+from pulsarbox.server.patterns import compiled
 
 LIMIT: Final = 60
 """Rows that are given unless something else is asked for."""
@@ -119,7 +119,7 @@ def wanted_of(question: Asked, now: Now) -> tuple[Callable[[Any], bool] | None, 
 
     def member(name: str, path: list[str]) -> Callable[[Any], Any] | None:
         value = named(name)
-        return None if value is None else (lambda thing: at_path(value(thing), path))
+        return None if value is None else (lambda thing: inside(value(thing), path))
 
     language = Language(named, member, ", ".join(view.columns), searched=view.searched, compiled=compiled)
     try:

@@ -11,7 +11,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.names import TopicName
-from pulsarbox.server.metrics import box, plugins, table
+from pulsarbox.server.metrics import box, compression, plugins, table
 from pulsarbox.server.metrics.compaction import COMPACTION, CompactionRow
 from pulsarbox.server.metrics.exposition import Metric, Rows, labels, text_of
 from pulsarbox.server.metrics.rows import ConsumerRow, ProducerRow, SubscriptionRow, TopicRow, look
@@ -131,3 +131,4 @@ class _Scrape:
         yield from box.authentication(self._broker, self._cluster)
         yield from box.process_of(self._broker, self._cluster)
         yield from plugins.costs(self._broker.core.plugins, self._cluster)
+        yield from compression.compressed(self._broker.core.compressed(), self._cluster)

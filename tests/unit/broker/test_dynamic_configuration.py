@@ -87,6 +87,11 @@ def test_a_stored_value_that_does_not_do_any_more_is_left_out(caplog: pytest.Log
 # Where the code may read a dynamic setting from something that is not ``core.settings`` itself: each is handed the
 # settings as they are at that moment, or told of each change.
 TOLD = {
+    ("broker/at_rest.py", "__init__"),  # and ``take`` behind it
+    ("broker/at_rest.py", "_chooser"),
+    ("broker/at_rest.py", "_of"),
+    ("broker/at_rest.py", "compressing"),
+    ("broker/at_rest.py", "take"),
     ("broker/core.py", "apply"),
     ("broker/dispatch/bounds.py", "take"),
     ("broker/ledgers.py", "retention_of"),

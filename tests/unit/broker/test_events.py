@@ -41,7 +41,7 @@ def test_each_kind_has_a_severity_and_a_meaning() -> None:
 
 def test_a_teller_may_know_better_how_severe_it_is() -> None:
     events = Events()
-    events.tell("job", "j", "failed", at(0), severity="error", id=4)
+    events.tell("job-paused", "j", "failed", at(0), severity="error", id=4)
     assert (all_of(events)[0].severity, dict(all_of(events)[0].fields)) == ("error", {"id": 4})
 
 

@@ -407,6 +407,30 @@ def test_a_damaged_entry_that_was_the_last_of_its_ledger_lets_it_go(sub_type: in
     assert ledgers_of(box) == [sent[-1][0]]
 
 
+def test_who_acknowledged_all_but_a_damaged_entry_hears_of_the_end() -> None:
+    box = Box()
+    client = box.client()
+    client.subscribe("a")
+    sent = publish(box, 3)
+    client.flow(100)
+    client.ack(*sent[:2])
+    leave(client)
+    topic_of(box).termination.begin(lambda at, now: None, lambda error: None, box.now)
+    box.turn()
+    box = box.restart()
+    topic_of(box)
+    (entry,) = box.engine.read(_request(*sent[2], sent[2][1]))
+    counts = (1, len(entry.body), entry.total_messages, entry.total_bytes)
+    Damaged(box, EntryDamaged(*sent[2], sent[2][1], "a bit is wrong", b"what is left", counts))
+    client = box.client()
+    client.cnx.client_version = "Pulsar-Java-v4.2.4"
+    client.subscribe("a")
+    assert "reachedEndOfTopic" not in client.names()
+    client.flow(100)
+    box.advance(1)
+    assert client.names() == ["reachedEndOfTopic"]
+
+
 def _request(ledger_id: int, first: int, last: int) -> ReadRequest:
     return ReadRequest(1, ledger_id, first, last, 1 << 20)
 

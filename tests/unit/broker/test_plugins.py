@@ -13,6 +13,7 @@ from pulsarbox.plugins.guard import ERRORS_MAX
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, KeyValue
 from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.plugins.dividing import ByTurns
 
 KEY_SHARED, SHARED = CommandSubscribe.Key_Shared, CommandSubscribe.Shared
 
@@ -216,6 +217,17 @@ def test_what_is_disabled_is_not_asked_until_it_is_enabled() -> None:
     assert guard_calls() > before
 
 
+def test_a_hash_that_is_disabled_stays_with_who_goes_by_it_and_is_nobody_elses() -> None:
+    box = Box(plugins=plugins(number=Hashed(by_number)), keySharedHashing="number")
+    join(box, "one", KEY_SHARED)
+    box.broker.configuration.update("pluginsDisabled", "hashing:number", box.now)
+    join(box, "two", KEY_SHARED)
+    for topic in (TOPIC, TOPIC.replace("persistent", "non-persistent")):
+        reply = box.client().subscribe("new", subType=KEY_SHARED, topic=topic)
+        assert "pulsarbox plugins enable number" in reply.message
+    assert [row["subscription"] for _, row in rows(box.broker.core.catalog)] == ["s"]
+
+
 def test_the_hash_of_topics_that_are_not_persistent() -> None:
     box = Box(plugins=plugins(number=Hashed(by_number)), keySharedHashing="number", **RANGES)
     topic = "non-persistent://public/default/t"
@@ -311,36 +323,16 @@ def test_what_the_settings_name_is_asked_for_at_the_start() -> None:
     assert Box(plugins=Plugins(beside=True)).broker.take_plugins() == []
 
 
-class Halves:
-    """A selector plugin: odd slots have the first consumer, even ones the last."""
-
-    def divide(self) -> "Halves":
-        made = Halves()
-        made.here = []
-        return made
-
-    here: list[Any]
-
-    def add(self, consumer: Any) -> None:
-        self.here.append(consumer)
-
-    def remove(self, consumer: Any) -> None:
-        self.here.remove(consumer)
-
-    def select(self, slot: int) -> Any:
-        return self.here[0] if slot % 2 else self.here[-1]
-
-
 @pytest.mark.parametrize("by_property", [True, False])
 def test_keys_go_where_a_selector_says(by_property: bool) -> None:
-    given: dict[str, Any] = {} if by_property else {"keySharedSelector": "halves"}
-    own: dict[str, Any] = {"subscription_properties": properties(keySharedSelector="halves")} if by_property else {}
-    there = plugins(number=Hashed(by_number), halves=Halves())
+    given: dict[str, Any] = {} if by_property else {"keySharedSelector": "turns"}
+    own: dict[str, Any] = {"subscription_properties": properties(keySharedSelector="turns")} if by_property else {}
+    there = plugins(number=Hashed(by_number), turns=ByTurns())
     box = Box(plugins=there, keySharedHashing="number", **given)
-    odd, even = (join(box, name, KEY_SHARED, **own) for name in ("odd", "even"))
+    even, odd = (join(box, name, KEY_SHARED, **own) for name in ("even", "odd"))
     publish(box, "1", "2", "3", "65537", "40000")
     assert (entries_of(odd), entries_of(even)) == ([0, 2, 3], [1, 4])
-    assert box.broker.core.plugins.guards["routing", "halves"].cost().errors == 0
+    assert box.broker.core.plugins.guards["routing", "turns"].cost().errors == 0
 
 
 def test_a_built_in_selector_by_its_name_and_one_that_is_none() -> None:
@@ -354,10 +346,30 @@ def test_a_built_in_selector_by_its_name_and_one_that_is_none() -> None:
 
 
 def test_each_trouble_is_told_at_one_place() -> None:
-    told: list[str] = []
     box = Box(plugins=plugins(bad=Chosen(lambda ready: None)), sharedConsumerSelection="bad")
-    box.broker.core.plugins.told = lambda trouble: told.append(str(trouble))
     join(box, "one", SHARED)
     publish(box, "a")
     box.client().subscribe("k", subType=KEY_SHARED, subscription_properties=properties(keySharedHashing="x"))
+    box.broker.core.events.settle(box.now)
+    told = [each.text for each in box.broker.core.events.after(-1, 100) if each.kind == "plugin-failed"]
     assert ["bad" in told[0], "'x' cannot be used" in told[1], len(told)] == [True, True, 2]
+
+
+def test_another_property_holds_once_nobody_is_there() -> None:
+    box = Box(plugins=plugins(number=Hashed(by_number), turns=ByTurns()), **RANGES)
+    first = join(box, "first", KEY_SHARED)
+    topic = next(iter(box.broker.topics))
+    (subscription,) = topic.all_subscriptions()
+    subscription.properties.update(keySharedHashing="number", keySharedSelector="turns")  # type: ignore[attr-defined]
+    first.request("close_consumer", consumer_id=1)
+    even, odd = join(box, "even", KEY_SHARED), join(box, "odd", KEY_SHARED)
+    publish(box, "1", "2", "3")
+    assert (entries_of(odd), entries_of(even)) == ([0, 2], [1])
+    assert [row["hashing"] for _, row in rows(box.broker.core.catalog)] == ["number"]
+
+
+def test_names_that_clients_make_up_are_not_kept_for_ever() -> None:
+    found = plugins()
+    for number in range(1100):
+        found.choice_of(f"n{number}", {})
+    assert len(found.missing) == len(found._failed) == 1000

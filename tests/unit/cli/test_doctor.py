@@ -194,6 +194,19 @@ def test_packages_that_are_wanted_by_some_are_named_with_how_to_get_them(monkeyp
     assert seen["advice"].startswith("`pip install no-one no-two` ")
 
 
+def lacking(name: str) -> str:
+    raise metadata.PackageNotFoundError(name)
+
+
+def test_of_packages_that_are_wanted_by_some_only_those_that_lack_are_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metadata, "requires", requires("uvloop>=0; extra == 'fast'"))
+    monkeypatch.setattr(metadata, "version", lacking)
+    (seen,) = (check for check in found("packages") if check["name"] == "packages")
+    assert seen["advice"] == "`pip install uvloop` where you want it: uvloop is for a faster event loop"
+
+
 def test_an_encoding_that_cannot_show_everything() -> None:
     result = CliRunner(charset="ascii").invoke(main, ["doctor", "--port", "0", "--web-port", "0"])
     assert "warn  terminal" in result.stdout

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from pulsarbox import errors
 from pulsarbox.cli import exits
+from pulsarbox.client.admin import Refused
 
 
 def ends_with(work: Callable[[], object]) -> tuple[int, str]:
@@ -60,6 +61,19 @@ def test_answers_of_the_admin_api(status: int, code: int) -> None:
     assert exits.ending_of_status(status, "").exit_code == code
     advice = {401: f": {exits.WHO}"}.get(status, "")
     assert exits.ending_of_status(status, "").message == f"HTTP {status}{advice}"
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "code"),
+    [(400, "GET", 2), (406, "POST", 2), (422, "POST", 2), (403, "GET", 5), (412, "POST", 2), (412, "DELETE", 4)],
+)
+def test_refusals_of_the_admin_api_end_any_command_alike(status: int, method: str, code: int) -> None:
+    assert ends_with(raising(Refused(status, "no", method)))[0] == code
+
+
+def test_how_to_be_granted_something_is_said_once() -> None:
+    text = "'ann' has no permission to consume on persistent://a/b/c"
+    assert exits.ending_of_status(403, f"{text}: admins of the tenant can grant it").message == f"{text}: {exits.MAY}"
 
 
 def test_who_may_not_is_told_who_can_help_and_of_superusers_nobody_can() -> None:

@@ -30,6 +30,15 @@ def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[
             yield from commands(command, (*path, name))
 
 
+def command_of(words: tuple[str, ...]) -> click.Command:
+    command: click.Command | None = main
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+    return command
+
+
 ALL = sorted(commands())
 
 
@@ -57,6 +66,15 @@ def test_every_command_explains_itself_with_an_example(words: tuple[str, ...]) -
     _, _, examples = output.partition("Examples:")
     assert f"pulsarbox {' '.join(words)}".strip() in examples
     assert pulsarbox(*words, "-h").output == output
+
+
+@pytest.mark.parametrize(
+    "words", [(), *(words for words in ALL if words[0] != "admin" and isinstance(command_of(words), click.Group))]
+)
+def test_lists_of_commands_say_whole_sentences(words: tuple[str, ...]) -> None:
+    _, _, listed = pulsarbox(*words, "--help").output.partition("\nCommands:\n")
+    assert listed
+    assert "..." not in listed
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
+from pulsarbox.plugins.contracts import KINDS
 from tests.unit.plugins import bad
 
 NOWHERE = ["--admin-url", "http://127.0.0.1:1"]
@@ -71,6 +72,25 @@ def test_test_says_what_was_looked_at(mine: Path) -> None:
     assert "Traceback" in done.stderr
 
 
+def test_the_directory_that_the_configuration_names(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(mine)
+    where = mine / "mine"
+    where.mkdir()
+    (mine / "it.py").rename(where / "it.py")
+    pulsarbox("info", "it", *NOWHERE, code=3)
+    for file in ("pulsarbox.toml", "other.toml"):
+        (mine / file).write_text('[plugins]\npluginsDirectory = "mine"\n')
+        assert "mine/it.py" in pulsarbox("info", "it", *NOWHERE).stdout
+        (mine / "pulsarbox.toml").unlink(missing_ok=True)
+        monkeypatch.setenv("PULSARBOX_CONFIG", "other.toml")
+    assert "no such setting" in _broken(mine).stderr
+
+
+def _broken(folder: Path) -> Result:
+    (folder / "other.toml").write_text("[plugins]\npluginDirectory = 1\n")
+    return pulsarbox("list", *NOWHERE, code=2)
+
+
 @pytest.mark.parametrize("name", ["boost", "consistent", "zlib"])
 def test_bench_measures_beside_a_built_in_one(name: str) -> None:
     rows = json.loads(pulsarbox("bench", name, "--seconds", "0.01", "-o", "json").stdout)
@@ -81,39 +101,48 @@ def test_bench_measures_beside_a_built_in_one(name: str) -> None:
     assert all(row["value"] > 0 for row in rows)
 
 
+def test_bench_of_what_chooses_among_consumers(mine: Path) -> None:
+    head = "class Plugin:\n    kind = 'routing'\n    name = 'it'\n    api = 1\n"
+    division = "    def divide(self): return self\n    def add(self, each): self.one = each\n"
+    division += "    def select(self, slot): return self.one\n"
+    for body, what in (
+        ("    def choose(self, ready): return ready[0]\n", "one of 10"),
+        (division, "consumer of a slot"),
+    ):
+        (mine / "it.py").write_text(head + body)
+        (row,) = json.loads(pulsarbox("bench", str(mine / "it.py"), "--seconds", "0.01", "-o", "json").stdout)
+        assert what in row["what"]
+
+
 def test_bench_of_one_that_fails(mine: Path) -> None:
     (mine / "it.py").write_text(bad.HASH.format("return -1"))
     assert "it fails" in pulsarbox("bench", str(mine / "it.py"), "--seconds", "0.01", code=2).stderr
 
 
-@pytest.mark.parametrize("kind", ["routing", "hashing", "compression"])
-def test_what_new_writes_installs_loads_and_passes(tmp_path: Path, kind: str) -> None:
-    place, site = tmp_path / "made", tmp_path / "site"
-    pulsarbox("new", "my-own", "--kind", kind, "--directory", str(place))
+def test_what_new_writes_installs_loads_and_passes(tmp_path: Path) -> None:
+    """All kinds at once: what costs most are the processes."""
+    site = tmp_path / "site"
+    for kind in KINDS:
+        pulsarbox("new", f"my-{kind}", "--kind", kind, "--directory", str(tmp_path / kind))
     python = [sys.executable, "-m"]
-    pip = [
-        *python,
-        "pip",
-        "install",
-        "-q",
-        "--no-build-isolation",
-        "--no-deps",
-        "--no-index",
-        "--disable-pip-version-check",
-    ]
-    subprocess.run([*pip, "--target", str(site), str(place)], check=True, capture_output=True)
+    pip = ["pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    places = [str(tmp_path / kind) for kind in KINDS]
+    subprocess.run([*python, *pip, "--target", str(site), *places], check=True, capture_output=True)
     environment = {"PYTHONPATH": str(site), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
 
     def run(*words: str) -> str:
         done = subprocess.run(
-            [*python, *words], env=environment, cwd=place, capture_output=True, text=True, check=False
+            [*python, *words], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    (found,) = json.loads(run("pulsarbox", "plugins", "doctor", "my-own", "-o", "json"))
-    assert (found["kind"], found["source"], found["problems"]) == (kind, "pulsarbox-my-own 0.1.0", [])
-    assert " passed" in run("pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests")
+    found = {each["name"]: each for each in json.loads(run("pulsarbox", "plugins", "list", *NOWHERE, "-o", "json"))}
+    for kind in KINDS:
+        mine = found[f"my-{kind}"]
+        assert (mine["kind"], mine["source"], mine["problem"]) == (kind, f"pulsarbox-my-{kind} 0.1.0", "")
+    tests = [f"{place}/tests" for place in places]
+    assert " passed" in run("pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests)
 
 
 def test_new_writes_over_nothing_and_takes_no_name_that_is_none(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_stat_as_text(sample: Path) -> None:
 def test_stat_as_json_has_stable_keys(sample: Path) -> None:
     document = json.loads(storage("stat", sample, "-o", "json").stdout)
     assert ",".join(document) == (
-        "directory,instance,format,created,live,pid,checkpoint,last_position,lag,totals,disk,volumes,topics"
+        "directory,instance,format,created,live,pid,checkpoint,last_position,lag,totals,disk,volumes,topics,codecs"
     )
     assert ",".join(document["volumes"][0]) == (
         "name,state,first_position,last_position,file_size,disk_used,live_entries,live_bytes,live_percent,ledgers,"

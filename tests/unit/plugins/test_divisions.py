@@ -8,6 +8,7 @@ from pulsarbox.broker.dispatch.selectors.choice import SELECTORS
 from pulsarbox.config import Settings
 from pulsarbox.plugins.conformance import digest, problems
 from pulsarbox.plugins.registry import misfit
+from tests.unit.plugins.dividing import ByTurns
 
 
 class BuiltIn:
@@ -35,56 +36,36 @@ def test_the_built_in_ones_keep_the_contract(plugin: type[BuiltIn]) -> None:
     assert digest("routing", plugin()) == digest("routing", plugin()) != ""
 
 
-class Own:
-    """A plugin's selector: the consumers by turns. Its faults are those of the subclasses."""
-
-    name, api = "own", 1
-    calls = 0
-
-    def divide(self) -> "Own":
-        made = type(self)()
-        made.here: list[Any] = []  # type: ignore[misc]
-        return made
-
-    here: list[Any]
-
-    def add(self, consumer: Any) -> None:
-        self.here.append(consumer)
-
-    def remove(self, consumer: Any) -> None:
-        self.here.remove(consumer)
-
-    def select(self, slot: int) -> Any:
-        return self.here[slot % len(self.here)]
-
-
-class Keeps(Own):
+class Keeps(ByTurns):
     """Consumers that have gone."""
 
     def remove(self, consumer: Any) -> None:
         pass
 
 
-class Changes(Own):
+class Changes(ByTurns):
+    calls = 0
+
     def select(self, slot: int) -> Any:
         self.calls += 1
         return self.here[self.calls % len(self.here)]
 
 
-class Differs(Own):
+class Differs(ByTurns):
     """From one subscription to the next."""
 
-    def divide(self) -> Own:
-        made = super().divide()
-        Differs.calls += 1
-        made.calls = Differs.calls
-        return made
+    made = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        Differs.made += 1
+        self.number = Differs.made
 
     def select(self, slot: int) -> Any:
-        return self.here[(slot + self.calls) % len(self.here)]
+        return self.here[(slot + self.number // 2) % len(self.here)]
 
 
-class Nobody(Own):
+class Nobody(ByTurns):
     def select(self, slot: int) -> Any:
         return None
 
@@ -92,14 +73,14 @@ class Nobody(Own):
 @pytest.mark.parametrize(
     ("plugin", "says"),
     [
-        (Own, []),
+        (ByTurns, []),
         (Keeps, ["range: of 5 consumers slot"]),
         (Changes, ["repeatable: with 4 consumers it changes its mind"]),
         (Differs, ["repeatable: two subscriptions with the same 2 consumers"]),
         (Nobody, ["range: of 1 consumers slot 1 has none"]),
     ],
 )
-def test_what_the_checks_say(plugin: type[Own], says: list[str]) -> None:
+def test_what_the_checks_say(plugin: type[ByTurns], says: list[str]) -> None:
     found = problems("routing", plugin())
     assert len(found) >= len(says)
     assert bool(found) == bool(says)

@@ -1,21 +1,11 @@
 """The built-in hashes against those of real clients."""
 
-import hashlib
-import random
-
 import pytest
 
+from pulsarbox.client.routing import Route
 from pulsarbox.plugins import registry
-from pulsarbox.plugins.contracts import Hashing
-
-ALPHABET = "abcdefghijklmnopqrstuvwxyzABCXYZ0123456789-_:/. éüßñ日本語한국😀🚀\u00a0\u2028"
-JAVA_SAYS = "556bd93ec2d2a811395b0fa83dcf33d8af0910188ca1991a76f643faa5c4f59f"
-"""SHA-256 of what the Java client 4.2.4 makes of ``random_keys``: JavaStringHash and Murmur3Hash32, a line for each."""
-
-
-def random_keys() -> list[str]:
-    dice = random.Random(20261121)
-    return ["".join(dice.choice(ALPHABET) for _ in range(dice.randrange(0, 40))) for _ in range(10_000)]
+from pulsarbox.plugins.contracts import Hashing, Unrouted
+from tests.tools.generate_java_keys import PARTITIONS, java_keys
 
 
 def hashing(name: str) -> Hashing:
@@ -54,10 +44,13 @@ def test_vectors(name: str, key: str, expected: int) -> None:
     assert hashing(name).hash32(key.encode()) == expected
 
 
-def test_ten_thousand_keys_as_the_java_client_hashes_them() -> None:
+def test_ten_thousand_keys_as_the_java_client_hashes_them_and_chooses_their_partitions() -> None:
     java, murmur3 = hashing("java").hash32, hashing("murmur3").hash32
-    lines = "\n".join(f"{java(key.encode())} {murmur3(key.encode())}" for key in random_keys())
-    assert hashlib.sha256(lines.encode()).hexdigest() == JAVA_SAYS
+    choose = Route().open("t")
+    for number, row in enumerate(java_keys()):
+        key = row.key.encode()
+        assert (java(key), murmur3(key)) == (row.java, row.murmur3), row.key
+        assert choose(Unrouted(key, {}, 0, number, number), PARTITIONS) == row.partition, row.key
 
 
 def test_bytes_that_are_no_text() -> None:

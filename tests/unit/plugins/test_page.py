@@ -36,8 +36,21 @@ def test_the_programs_of_the_page(tmp_path: Path) -> None:
     exec(text, {"client": client}, made)  # noqa: S102
     message = SimpleNamespace(partition_key=lambda: "{a}b", properties=dict, data=lambda: b"")
     assert made["producer"](message, 1 << 31) == load(EXAMPLES["hash-tag"]).hash32(b"a")
-    exec(BLOCKS[2], made | {"Plugin": type(load(EXAMPLES["hash-tag"]))}, made)  # noqa: S102
+    exec(BLOCKS[3], made | {"Plugin": type(load(EXAMPLES["hash-tag"]))}, made)  # noqa: S102
     made["TestMine"]().test_vectors()
+
+
+def test_the_selector_of_the_page(tmp_path: Path) -> None:
+    (tmp_path / "by_weight.py").write_text(BLOCKS[2])
+    (found,) = (each for each in find(tmp_path) if each.name == "by-weight")
+    assert probe(found).problems == []
+    small, large = (SimpleNamespace(name=each, metadata={"weight": each}) for each in ("1", "3"))
+    division = load(found).divide()
+    division.add(small)
+    division.add(large)
+    assert [division.select(slot) for slot in range(4)] == [small, large, large, large]
+    division.remove(small)
+    assert {division.select(slot).name for slot in range(4)} == {"3"}
 
 
 def test_each_bad_plugin_has_a_row() -> None:

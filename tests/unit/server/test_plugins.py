@@ -1,8 +1,10 @@
 """Plugins for a box: looked at once, loaded beside the loop, and who does not come back."""
 
 import json
+import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from pulsarbox.config import Settings
 from pulsarbox.plugins.probe import Report
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.server import plugins
-from pulsarbox.server.plugins import KNOWN, bring, plugins_of
+from pulsarbox.server.plugins import AT_ONCE, KNOWN, Bringing, plugins_of
 from tests.unit.plugins import bad
 
 
@@ -77,15 +79,20 @@ def test_a_bad_hash_is_not_used_and_looked_at_each_time_and_an_odd_router_is_war
 
 
 class Brought:
-    """What ``bring`` has brought."""
+    """What was brought."""
 
     def __init__(self) -> None:
-        self.there = threading.Event()
-        self.found: list[object] = []
+        self.there = threading.Semaphore(0)
+        self.found: dict[str, object] = {}
 
-    def __call__(self, found: object) -> None:
-        self.found.append(found)
-        self.there.set()
+    def __call__(self, key: tuple[str, str], found: object) -> None:
+        assert key[1] not in self.found, "once"
+        self.found[key[1]] = found
+        self.there.release()
+
+    def wait(self, count: int = 1) -> None:
+        for _ in range(count):
+            assert self.there.acquire(timeout=60)
 
 
 @pytest.mark.parametrize("error", [None, PluginError("no"), SystemExit(1), ValueError("what")])
@@ -96,9 +103,9 @@ def test_it_is_brought_by_a_thread_of_its_own(error: BaseException | None) -> No
         return threading.current_thread().name
 
     brought = Brought()
-    bring(loads, ("hashing", "it"), brought)
-    assert brought.there.wait(60)
-    (found,) = brought.found
+    Bringing(loads, brought).bring(("hashing", "it"))
+    brought.wait()
+    found = brought.found["it"]
     assert isinstance(found, PluginError) if error else found == "plugin it"
 
 
@@ -109,8 +116,48 @@ def test_one_that_is_not_loaded_in_time(monkeypatch: pytest.MonkeyPatch) -> None
     def loads(kind: str, name: str) -> Any:
         assert goes_on.wait(60)
 
-    bring(loads, ("hashing", "it"), brought)
-    assert brought.there.wait(60)
+    Bringing(loads, brought).bring(("hashing", "it"))
+    brought.wait()
     goes_on.set()
-    (found,) = brought.found
-    assert "not loaded after" in str(found)
+    assert "not loaded after" in str(brought.found["it"])
+
+
+def test_a_few_at_a_time() -> None:
+    goes_on, brought = threading.Event(), Brought()
+    begun = threading.Semaphore(0)
+
+    def loads(kind: str, name: str) -> Any:
+        begun.release()
+        assert goes_on.wait(60)
+        return name
+
+    bringing = Bringing(loads, brought)
+    names = [f"p{number}" for number in range(2 * AT_ONCE + 1)]
+    bringing.bring(*(("hashing", name) for name in names))
+    for _ in range(AT_ONCE):
+        assert begun.acquire(timeout=60)
+    assert not begun.acquire(blocking=False)
+    goes_on.set()
+    brought.wait(len(names))
+    assert brought.found == {name: name for name in names}
+
+
+def test_a_codec_that_comes_into_use_in_a_thread_starts_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: list[float] = []
+    stand_in = SimpleNamespace(
+        signal=lambda number, handler: None,
+        siginterrupt=lambda number, flag: None,
+        setitimer=lambda which, seconds, again=0.0: timers.append(seconds),
+        **{name: getattr(signal, name) for name in ("SIGALRM", "ITIMER_REAL", "SIG_IGN")},
+    )
+    monkeypatch.setattr(plugins, "signal", stand_in)
+    there = plugins_of(Settings(), None)
+    watch = plugins.Watch(there)
+    watch.begin()
+    thread = threading.Thread(target=there.guarded)
+    thread.start()
+    thread.join()
+    assert timers == []
+    there.guarded()
+    watch.stop()
+    assert timers == [plugins.LOOK_SECONDS, 0]

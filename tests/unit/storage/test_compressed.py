@@ -246,6 +246,23 @@ def test_large_volumes_are_packed_in_steps(tmp_path: Path, monkeypatch: pytest.M
     store.engine.close()
 
 
+def test_a_step_that_something_waits_for_ends_early_and_the_next_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repacking, "_SLICE_COMPRESSED", 100_000)
+    store = Telemetry(tmp_path / "data", 4 << 20)
+    store.publish(1, telemetry(3000))
+    store.seal()
+    compressing = compress_with("zstd", percent=1)._replace(hurried=lambda: True)
+    steps = reclaim_all(store.engine, compressing)
+    assert len(steps) > 4, "at one percent of a core it would take a minute, were it to wait"
+    store.check()
+    assert sum(entries for (_, tag, _), (entries, _, _) in store.usage().items() if tag == b"zstd") == 3000
+    store.reopen()
+    store.check()
+    store.engine.close()
+
+
 def test_a_damaged_block_is_a_damaged_entry(store: DiskStore) -> None:
     sealed(store)
     reclaim_all(store.now, compress_with("zlib"))

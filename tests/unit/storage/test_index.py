@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.format import INDEX_KEY
-from pulsarbox.storage.index import ROW_BYTES_MAX, Segment, UnindexedRuns, pack_rows, runs_of, unpack_row
+from pulsarbox.storage.index import (
+    BYTES_AT_ONCE_MIN,
+    ROW_BYTES_MAX,
+    ROWS_AT_ONCE_MIN,
+    IndexFlush,
+    Segment,
+    UnindexedRuns,
+    pack_rows,
+    runs_of,
+    unpack_row,
+)
 from pulsarbox.storage.journal import Batch, Run
 from tests.unit.storage.batches import batch_of
 
@@ -111,3 +121,23 @@ def test_runs_are_read_back_from_a_batch() -> None:
         ledger: (run.first_entry, run.offsets) for ledger, run in batch.runs.items()
     }
     assert runs_of(Batch(1).value()) == {}
+
+
+@pytest.mark.parametrize(
+    ("ledgers", "entries", "at_once"),
+    [(1, 5_000, BYTES_AT_ONCE_MIN // ROW_BYTES_MAX + 1), (300, 1, ROWS_AT_ONCE_MIN)],
+    ids=["one topic", "many topics"],
+)
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_flush_writes_some_rows_with_each_commit(ledgers: int, entries: int, at_once: int, share: float) -> None:
+    runs = UnindexedRuns()
+    for position in range(entries):  # a batch each
+        runs.add(position, {ledger_id: run_of(position, [position]) for ledger_id in range(ledgers)})
+    rows = list(runs.rows())
+    flush, written, last = IndexFlush(runs, entries - 1), list[tuple[bytes, bytes]](), False
+    while not last:
+        some, last = flush.next_rows(share)
+        assert len(some) <= int(share * (len(rows) + 1)) + at_once
+        assert some or last
+        written += some
+    assert written == rows

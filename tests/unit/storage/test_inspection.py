@@ -480,7 +480,7 @@ def test_format_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"format": 3, "instance": "x"}', "has format 3, this version of pulsarbox reads formats 1 to 2"),
+        ('{"format": 4, "instance": "x"}', "has format 4, this version of pulsarbox reads formats 1 to 3"),
         ("{", "INSTANCE is damaged"),
         ("[]", "INSTANCE is damaged"),
     ],

@@ -14,6 +14,7 @@ from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
 from pulsarbox.server.http.routes import Handler, Permission, Route
 
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+OWN = "/pulsarbox/v1/policies/{tenant}/{namespace}"
 
 
 def _get(row: PolicyRow, place: Place) -> Handler:
@@ -59,7 +60,7 @@ def _routes() -> Iterator[Route]:
         place = row.namespace
         if place is None:
             continue
-        path, who = f"{NAMESPACE}/{place.path}", Permission.TENANT_ADMIN
+        path, who = f"{OWN if row.own else NAMESPACE}/{place.path}", Permission.TENANT_ADMIN
         changing = Permission.SUPERUSER if place.superuser else who
         yield Route("GET", path, who, _get(row, place))
         yield Route(place.verb, path, changing, _set(row, place))

@@ -22,6 +22,7 @@ from pulsarbox.server.http.targets import require_namespace
 from pulsarbox.storage.catalog import Row, policies_key
 
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+OWN = "/pulsarbox/v1/policies/{domain}/{tenant}/{namespace}/{topic}"
 FALLBACK = row_of("subscription-dispatch-rate")
 """What holds for a subscription that has no rate of its own."""
 
@@ -166,7 +167,7 @@ def _routes() -> Iterator[Route]:
         place = row.topic
         if place is None:
             continue
-        path = f"{TOPIC}/{place.path}"
+        path = f"{OWN if row.own else TOPIC}/{place.path}"
         yield Route("GET", path, who, _get(row, place))
         yield Route(place.verb, path, who, _set(row, place))
         if place.removed:

@@ -2,7 +2,9 @@
 
 from typing import Any, Final
 
-from pulsarbox.errors import BadRequest, NotFound
+from pulsarbox.broker.policies.compression_at_rest import COMPRESSION_AT_REST
+from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
+from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.policies.checks import check
 from pulsarbox.protocol.policies.row import Blank, Place, PolicyRow, Silent
 from pulsarbox.server.http.call import DONE, Answer, Call, answer
@@ -25,7 +27,17 @@ def given(call: Call, row: PolicyRow, place: Place) -> Any:
         return _blank(call, row, place)
     value = row.shape.read(raw, place.path)
     check(row, place, value)
+    if row.name == COMPRESSION_AT_REST.name:
+        _require_codec(call, value)
     return None if value == place.nothing else value
+
+
+def _require_codec(call: Call, name: str) -> None:
+    """Whether there is a codec of that name which may write to the disk. Raises PreconditionFailed."""
+    try:
+        call.broker.core.plugins.require_codec(name)
+    except PluginError as error:
+        raise PreconditionFailed(f"compressionAtRest cannot be {name!r}: {error}") from None
 
 
 def _queried(call: Call, place: Place) -> int | None:

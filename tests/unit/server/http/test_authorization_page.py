@@ -29,6 +29,7 @@ WORDS = {
     "produce or consume on the topic": Permission.TOPIC_USER,
     "produce on the topic": Permission.TOPIC_PRODUCER,
     "consume on the topic": Permission.TOPIC_CONSUMER,
+    "consume on the topic of the job, and produce on its target": Permission.JOB,
 }
 
 

@@ -153,9 +153,9 @@ def test_events_are_followed_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> 
         await until(lambda: len(lines) == 1)
         await until(lambda: alive)
         tell(box, 3, "evicted")
-        tell(box, 1, "job")
+        tell(box, 1, "job-done")
         await until(lambda: len(lines) == 5)
-        assert [each["kind"] for each in lines] == ["quota-hit", "evicted", "evicted", "evicted", "job"]
+        assert [each["kind"] for each in lines] == ["quota-hit", "evicted", "evicted", "evicted", "job-done"]
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         await until(lambda: not events.listeners)

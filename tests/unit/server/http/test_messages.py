@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from pulsarbox.plugins.compression.wire import codec, compress
+from pulsarbox.plugins.compression.wire import _of_thread, compress
 from pulsarbox.server.http import messages
 from pulsarbox.server.http.topic_stats import timestamp
 from tests.unit.server.http.clients import Client
@@ -128,11 +128,11 @@ def test_a_codec_that_is_not_installed(compression: int, name: str, monkeypatch:
         assert f"{name} needs the package cramjam: pip install 'pulsarbox[codecs]'" in got.reason
 
     monkeypatch.setitem(sys.modules, "cramjam", None)
-    codec.cache_clear()
+    _of_thread.codecs.clear()
     try:
         with_box(scenario)
     finally:
-        codec.cache_clear()
+        _of_thread.codecs.clear()
 
 
 def test_headers_cannot_be_broken_by_what_a_message_says() -> None:

@@ -1,5 +1,6 @@
 """Messages by HTTP: what is stored, where, by which schema, and what is refused."""
 
+import asyncio
 import json
 from base64 import b64encode
 from typing import Any
@@ -13,7 +14,7 @@ from pulsarbox.plugins.hashing.java_string import JavaString
 from pulsarbox.protocol.metadata import key_values, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, Schema
 from pulsarbox.storage.record import Entry, Position
-from tests.unit.server.http.harness import START, Box, Got, with_box
+from tests.unit.server.http.harness import START, Box, Got, until, with_box
 
 PATH = "/topics/persistent/public/default/t"
 
@@ -68,6 +69,8 @@ def test_a_message_with_all_it_can_have() -> None:
         schema = box.broker.schemas.get(parse_topic("t"))
         assert schema is not None
         assert schema.schema.type == Schema.String  # what Pulsar keeps where the body brings none
+        assert key_values(schema.schema.properties) == {"__charset": "UTF-8"}
+        assert (await sent(box)).value == {"messagePublishResults": [], "schemaVersion": 0}
 
     with_box(scenario)
 
@@ -152,7 +155,7 @@ def test_a_topic_that_keeps_nothing() -> None:
     with_box(scenario)
 
 
-def test_it_is_answered_once_it_is_durable_and_says_what_was_not_stored() -> None:
+def test_it_says_what_was_not_stored() -> None:
     async def scenario(box: Box) -> None:
         await made(box)
         big = "x" * 2000
@@ -172,7 +175,6 @@ def test_it_is_answered_once_it_is_durable_and_says_what_was_not_stored() -> Non
     ("body", "status"),
     [
         (None, 400),
-        ({"messages": []}, 400),
         ({"messages": ["a"]}, 400),
         ({"messages": [{"payload": "a"}], "schemaVersion": "x"}, 400),
         ({"messages": [{"payload": "a"}], "valueSchema": "{"}, 400),
@@ -207,6 +209,23 @@ def test_messages_that_cannot_be_used(message: Any) -> None:
         got = await sent(box, message, "b")
         first, second = got.value["messagePublishResults"]
         assert (first["errorCode"], second["errorCode"]) == (2, 0)
+
+    with_box(scenario)
+
+
+def test_it_is_answered_once_it_is_durable() -> None:
+    async def scenario(box: Box) -> None:
+        await made(box)
+        await sent(box, "a")
+        box.shell.held = True
+        commits = box.broker.core.commits
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(sent(box, "b"))
+            await until(lambda: commits.open.receipts)
+            assert not asked.done()
+            box.shell.held = False
+            box.shell.kick()
+        assert asked.result().value["messagePublishResults"][0]["errorCode"] == 0
 
     with_box(scenario)
 

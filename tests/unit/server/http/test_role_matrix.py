@@ -47,6 +47,7 @@ PACKAGES                401    403      403      403      403       yes      403
 TOPIC_USER              401    403      yes      yes      403       403      yes            yes            403         yes   403    yes
 TOPIC_PRODUCER          401    403      yes      403      403       403      yes            403            403         yes   403    yes
 TOPIC_CONSUMER          401    403      403      yes      403       403      403            yes            403         yes   403    yes
+JOB                     401    403      403      403      403       403      403            403            403         403   403    yes
 """  # noqa: E501
 """One row for each kind of permission: what somebody is answered."""
 

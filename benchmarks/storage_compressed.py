@@ -1,0 +1,161 @@
+"""Compressing sealed volumes, and reading what is compressed beside what is not."""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks.storage_engine import LEDGERS, forget_pages, mb, opened, seal
+from benchmarks.storage_table import Line, Options, folder, say
+from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.storage.engine import Choice, Compressing, ReadRequest
+from pulsarbox.storage.format import EntryFlag
+from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.lmdb_engine import LmdbEngine
+from pulsarbox.storage.record import Entry, pack_entry
+
+BYTES: Final = 48 << 20
+"""Of bodies, of each kind."""
+VOLUME_BYTES: Final = 32 << 20
+BATCH_ENTRIES: Final = 100
+READ_BYTES: Final = 1 << 20
+CODECS: Final = ("zstd", "lz4")
+
+
+def telemetry(dice: random.Random, number: int) -> bytes:
+    """A reading of a device, some 110 bytes."""
+    fields = {
+        "device": f"sensor-{dice.randrange(900):04d}",
+        "temperature": round(dice.gauss(20, 5), 2),
+        "humidity": round(dice.random() * 100, 1),
+        "status": dice.choice(("ok", "low", "fault")),
+        "at": 1_763_000_000_000 + number * 37,
+    }
+    return json.dumps(fields).encode()
+
+
+def order(dice: random.Random, number: int) -> bytes:
+    """An order of a few articles, some 500 bytes."""
+    articles = [
+        {"sku": f"A-{dice.randrange(5000):05d}", "count": dice.randrange(1, 9), "price": dice.randrange(100, 99_999)}
+        for _ in range(dice.randrange(1, 10))
+    ]
+    fields = {
+        "order": f"{number:012d}",
+        "customer": f"C-{dice.randrange(10**6):07d}",
+        "status": dice.choice(("new", "paid", "sent", "returned")),
+        "street": f"{dice.randrange(1, 200)} {dice.choice(('Mill', 'High', 'Church', 'Station'))} Road",
+        "articles": articles,
+        "currency": "EUR",
+    }
+    return json.dumps(fields).encode()
+
+
+def noise(dice: random.Random, number: int) -> bytes:
+    """Bytes without any order, 1 KiB."""
+    return dice.randbytes(1024)
+
+
+KINDS: Final[dict[str, Callable[[random.Random, int], bytes]]] = {
+    "telemetry": telemetry,
+    "JSON orders": order,
+    "random bytes": noise,
+}
+
+
+def _fill(engine: LmdbEngine, make: Callable[[random.Random, int], bytes], size: int) -> tuple[int, dict[int, int]]:
+    """So many bytes of bodies in some ledgers; the last position, and the entries of each ledger."""
+    dice = random.Random(1)
+    ends = dict.fromkeys(range(1, LEDGERS + 1), 0)
+    written = position = number = 0
+    while written < size:
+        position += 1
+        batch = Batch(position)
+        for _ in range(BATCH_ENTRIES):
+            body = make(dice, number)
+            ledger_id = number % LEDGERS + 1
+            number += 1
+            written += len(body)
+            flags: int = EntryFlag.OWN_CHECKSUM
+            entry = Entry(ledger_id, ends[ledger_id], flags, 1, number, written, 0, 1, 2, 0, crc32c(body), body)
+            ends[ledger_id] += 1
+            batch.add_entry(ledger_id, entry.entry_id, pack_entry(entry), body)
+        engine.commit(batch)
+    return position, ends
+
+
+def compressing(options: Options) -> Iterator[Line]:
+    """Pack what is fully alive only to compress it, with as much of a core as there is; then read it, cold and warm."""
+    for kind, make in KINDS.items():
+        for codec in CODECS if kind != "random bytes" else CODECS[:1]:
+            yield from _one(options, kind, make, codec)
+
+
+def _one(options: Options, kind: str, make: Callable[[random.Random, int], bytes], codec: str) -> Iterator[Line]:
+    title = f"compressing, {kind}, {codec}"
+    volume_bytes = max(1 << 20, int(VOLUME_BYTES * options.scale))
+    with folder(options) as path:
+        say(f"{title}: filling")
+        with opened(path / "data", volume_bytes) as engine:
+            position, ends = _fill(engine, make, int(BYTES * options.scale))
+            seal(engine, position)
+            plain = _read_both(engine, path, ends)
+            seconds, source, written = _compress(engine, codec)
+            with engine._volumes.metas.using(0) as meta:
+                found = list(meta.usage().values())
+            packed = _read_both(engine, path, ends)
+    if not seconds:
+        say(f"{title}: nothing was packed")
+        return
+    came, stands = sum(each.came for each in found), sum(each.stands for each in found)
+    yield Line(title, "source", mb(source) / seconds, "MB/s")
+    yield Line(title, "bodies, times smaller", came / max(stands, 1), "")
+    yield Line(title, "files, times smaller", source / max(written, 1), "")
+    for what, before, after in zip(("read cold", "read warm"), plain, packed, strict=True):
+        yield Line(title, f"{what}, plain", before, "MB/s")
+        yield Line(title, f"{what}, packed", after, "MB/s")
+
+
+def _compress(engine: LmdbEngine, codec: str) -> tuple[float, int, int]:
+    """Seconds, bytes of files before and after."""
+    wanted = Compressing(lambda rows: lambda ledger_id: Choice(1, codec), 100, 1)
+    seconds, source, written = 0.0, 0, 0
+    volumes = set(engine._volumes.directory.packed_numbers())
+    before = _disk(engine)
+    while True:
+        begin = time.perf_counter()
+        done = engine.reclaim(wanted)
+        took = time.perf_counter() - begin
+        if done is None:
+            break
+        if done.what in ("compressed", "packed"):
+            seconds += took
+    if set(engine._volumes.directory.packed_numbers()) == volumes:
+        return 0.0, 0, 0
+    source, written = before, _disk(engine)
+    return seconds, source, written
+
+
+def _disk(engine: LmdbEngine) -> int:
+    """Bytes of the volumes that are sealed or packed."""
+    with engine._volumes.metas.using(0) as meta:
+        return sum(content.size for content in meta.contents().values())
+
+
+def _read_both(engine: LmdbEngine, path: Path, ends: dict[int, int]) -> tuple[float, float]:
+    """MB of bodies a second, from the disk and from memory."""
+    forget_pages(path)
+    return _read(engine, ends), _read(engine, ends)
+
+
+def _read(engine: LmdbEngine, ends: dict[int, int]) -> float:
+    size, begin = 0, time.perf_counter()
+    for ledger_id, end in ends.items():
+        at = 0
+        while at < end:
+            entries = engine.read(ReadRequest(1, ledger_id, at, end - 1, READ_BYTES))
+            at += len(entries)
+            size += sum(len(entry.body) for entry in entries)
+    return mb(size) / (time.perf_counter() - begin)

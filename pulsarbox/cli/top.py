@@ -1,0 +1,165 @@
+"""``pulsarbox top``: the dashboard, or one look at a view of it for scripts and tickets."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.exits import Failed, Misused, Unreachable, ending_of_status, run
+from pulsarbox.cli.target import Target, late_admin_options
+from pulsarbox.cli.times import MOMENT
+
+if TYPE_CHECKING:
+    from pulsarbox.tui.feed import Feed
+
+PLACES: Final = (
+    *("overview", "topics", "subscriptions", "deadletters", "quotas"),
+    *("clients", "storage", "plugins", "events", "jobs"),
+)
+"""The screens, as ``pulsarbox.tui.actions`` has them: naming them here keeps help and completion quick."""
+
+
+@click.command()
+@click.argument("view", type=click.Choice(PLACES), default="overview", metavar="[VIEW]")
+@click.option("--once", is_flag=True, help="One look on stdout, in the form that -o names, and no dashboard.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "svg"]),
+    default="table",
+    show_default=True,
+    help="With --once: columns for the eye, the answer of the box, or a picture of the screen.",
+)
+@click.option("--filter", "passing", metavar="EXPRESSION", default="", help="Only rows for which it holds; /pattern.")
+@click.option("--sort", metavar="COLUMN", help="By this column, the highest first; -COLUMN: the lowest first.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="With --once: rows.")
+@click.option("--at", metavar="TIME", type=MOMENT, help="Recorded history: -8h, 2026-11-21T03:12.")
+@click.option("--read-only", is_flag=True, help="Nothing can be changed from here.")
+@click.option(
+    "--interval",
+    metavar="S",
+    type=click.FloatRange(0.1, 60),
+    default=0.5,
+    show_default=True,
+    help="Seconds between two looks; 1 or 2 over a slow link.",
+)
+@click.option("--size", metavar="WxH", default="160x50", show_default=True, help="With -o svg: columns and lines.")
+@click.option("--serve", is_flag=True, help="In a browser on this machine, instead of this terminal.")
+@click.option("--serve-port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="With --serve.")
+@late_admin_options
+def top(admin: Callable[[], Target], **options: Any) -> None:
+    """Watch a box, find what is wrong, and put it right: topics, backlogs and their causes, quotas, dead letters.
+
+    VIEW is overview, topics, subscriptions, deadletters, quotas, clients, storage, plugins, events or jobs. In the
+    dashboard ? lists the keys, x what can be done with a row, y copies the command that does the same, q ends it.
+
+    --data-dir of a box that does not run shows what lies in that directory, read-only.
+
+    \b
+    Examples:
+      pulsarbox top
+      pulsarbox top subscriptions --filter 'backlog > 1000' --sort change
+      pulsarbox top --once -o svg > ticket.svg
+      pulsarbox top subscriptions --once -o json | jq '.rows[].cause'
+      pulsarbox top --at -8h
+      pulsarbox top --admin-url https://box:8443 --token-file reader.token --read-only
+    """
+    run(_top, admin, click.get_current_context().params.get("data_dir"), **options)
+
+
+def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: bool, **options: Any) -> None:
+    if serve:
+        if once:
+            raise Misused("--serve and --once: one of them")
+        _serve(options["serve_port"])
+        return
+    feed, target = _feed(admin, data_dir)
+    if once:
+        _once(feed, target, **options)
+        return
+    if options["output"] != "table":
+        raise Misused(f"-o {options['output']} goes with --once")
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Misused("this is no terminal: `pulsarbox top --once` takes one look")
+    from pulsarbox.tui.keeping import Kept, place
+
+    _app(feed, target, Kept(place()), **options).run()
+
+
+def _feed(admin: Callable[[], Target], data_dir: str | None) -> "tuple[Feed, list[str]]":
+    """Where answers come from, and the options by which another command finds the same box."""
+    from pulsarbox.tui.feed import Feed, web_exchange
+
+    found = admin()
+    words = ["--data-dir", data_dir] if data_dir is not None else []
+    if found.origin == "--admin-url":
+        words = ["--admin-url", found.url]
+    token = found.options.get("token_file")
+    if token:
+        words += ["--token-file", token]
+    exchange = web_exchange(found.hosts, secure=found.secure, credentials=found.credentials())
+    return Feed(exchange, found.url), words
+
+
+def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> Any:
+    from pulsarbox.tui.app import Top
+
+    app = Top(
+        feed,
+        kept=kept,
+        interval=options["interval"],
+        read_only=options["read_only"],
+        at=options["at"],
+        passing=options["passing"],
+        place=options["view"],
+        target=target,
+    )
+    if options["sort"]:
+        app.kept.given(
+            f"sort.{options['view']}", [options["sort"].removeprefix("-"), not options["sort"].startswith("-")]
+        )
+    return app
+
+
+def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
+    from pulsarbox.tui import once
+    from pulsarbox.tui.feed import Trouble
+
+    width, _, height = options["size"].partition("x")
+    if not (width.isdigit() and height.isdigit() and 40 <= int(width) <= 1000 and 10 <= int(height) <= 500):
+        raise Misused(f"--size {options['size']}: columns and lines, such as 160x50")
+    try:
+        if output == "svg":
+            click.echo(once.picture(_app(feed, target, **options), int(width), int(height)))
+            return
+        document = once.asked(
+            feed, options["view"], options["sort"], options["limit"], options["passing"], options["at"]
+        )
+        click.echo(once.as_json(document) if output == "json" else "\n".join(once.as_text(options["view"], document)))
+    except Trouble as trouble:
+        if trouble.is_gone:
+            raise Unreachable(f"{feed.label} cannot be reached: {trouble}; see `pulsarbox status`") from None
+        raise ending_of_status(trouble.status, str(trouble)) from None
+
+
+def _serve(port: int) -> None:
+    """The same command without --serve, one for each page of a browser on this machine."""
+    import shlex
+
+    try:
+        from textual_serve.server import Server
+    except ImportError:
+        raise Failed(
+            "--serve needs textual-serve: pip install 'pulsarbox[serve]'; or use a terminal, over ssh as well"
+        ) from None
+    words = [word for word in sys.argv[1:] if word != "--serve" and not word.startswith("--serve-port=")]
+    if "--serve-port" in words:
+        at = words.index("--serve-port")
+        del words[at : at + 2]
+    click.echo(
+        f"pulsarbox: http://127.0.0.1:{port} until Ctrl-C; from elsewhere: ssh -L {port}:127.0.0.1:{port}", err=True
+    )
+    Server(
+        shlex.join([sys.executable, "-m", "pulsarbox", *words]), host="127.0.0.1", port=port, title="pulsarbox"
+    ).serve()

@@ -1,0 +1,28 @@
+"""The metrics of compressing on the disk, for all topics of a codec together."""
+
+from collections.abc import Iterable, Iterator
+
+from pulsarbox.server.metrics.exposition import Metric, Rows, labels
+from pulsarbox.storage.compressed_topics import CompressedTopic
+
+COMPRESSION = (
+    Metric(
+        "pulsarbox_compressed_entries", "Entries in packed volumes that were to be compressed", lambda sums: sums[0]
+    ),
+    Metric("pulsarbox_compressed_bytes", "Bytes of their bodies as they came", lambda sums: sums[1]),
+    Metric("pulsarbox_compressed_stored_bytes", "And as they stand on the disk", lambda sums: sums[2]),
+    Metric("pulsarbox_compression_dictionaries", "Dictionaries that these entries need", lambda sums: sums[3]),
+)
+
+
+def compressed(topics: Iterable[CompressedTopic], cluster: str) -> Iterator[tuple[Metric, Rows]]:
+    """By codec; ``none`` is what was tried and stays as it came. Nothing where nothing was."""
+    found: dict[str, list[int]] = {}
+    for each in topics:
+        sums = found.setdefault(each.codec, [0, 0, 0, 0])
+        for at, number in enumerate((each.entries, each.bytes, each.stored, len(each.dictionaries))):
+            sums[at] += number
+    rows = [(f"{cluster},{labels(codec=codec)}", sums) for codec, sums in sorted(found.items())]
+    if rows:
+        for metric in COMPRESSION:
+            yield metric, rows

@@ -1,0 +1,117 @@
+"""A command in a terminal: one that gives the raw bytes, and one (tmux) that shows what a person would see."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+SECONDS = 90.0
+ENVIRONMENT = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "TEXTUAL_ANIMATIONS": "none"}
+
+
+def pulsarbox(*words: str) -> list[str]:
+    return [sys.executable, "-m", "pulsarbox", *words]
+
+
+class RawTerminal:
+    """Every byte that the program sends to the terminal."""
+
+    def __init__(self, command: list[str], home: Path, columns: int = 120, lines: int = 36) -> None:
+        self.seen = b""
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+            os.execvpe(command[0], command, {**own, **ENVIRONMENT, "XDG_CONFIG_HOME": str(home)})
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        os.kill(self.pid, signal.SIGWINCH)
+
+    def until(self, holds: Callable[[bytes], bool]) -> bytes:
+        """Read until it holds of all that was sent."""
+        end = time.monotonic() + SECONDS
+        while not holds(self.seen):
+            assert time.monotonic() < end, f"never came: {self.seen[-3000:]!r}"
+            if select.select([self._fd], [], [], 0.2)[0]:
+                self.seen += os.read(self._fd, 65536)
+        return self.seen
+
+    def send(self, keys: bytes) -> None:
+        os.write(self._fd, keys)
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._fd)
+
+
+class Tmux:
+    """A terminal with a screen that can be read."""
+
+    def __init__(self, command: list[str], columns: int, lines: int) -> None:
+        self._folder = tempfile.mkdtemp(prefix="tmux-")
+        self._socket = f"{self._folder}/s"
+        environment = "-u COLUMNS -u LINES -u NO_COLOR " + " ".join(
+            f"{name}={value}" for name, value in ENVIRONMENT.items()
+        )
+        line = f"env {environment} XDG_CONFIG_HOME={self._folder} {shlex.join(command)}; echo ended; exec sleep 600"
+        self._tmux("new-session", "-d", "-x", str(columns), "-y", str(lines), line)
+
+    def _tmux(self, *words: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-f", "/dev/null", "-S", self._socket, *words],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return done.stdout
+
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p")
+
+    def keys(self, *keys: str) -> None:
+        """As tmux calls them."""
+        self._tmux("send-keys", *keys)
+
+    def type(self, text: str) -> None:
+        self._tmux("send-keys", "-l", text)
+
+    def until(self, *texts: str, gone: str = "") -> str:
+        """Until all of it stands on the screen."""
+        end = time.monotonic() + SECONDS
+        while True:
+            screen = self.screen()
+            if all(text in screen for text in texts) and not (gone and gone in screen):
+                return screen
+            assert time.monotonic() < end, f"never came: {texts}\n{screen}"
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self._tmux("kill-server")
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def tmux(command: list[str], columns: int = 120, lines: int = 36) -> Iterator[Tmux]:
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    opened = Tmux(command, columns, lines)
+    try:
+        yield opened
+    finally:
+        opened.close()

@@ -1,0 +1,151 @@
+"""A box under a load that shows everything: what the pictures of the dashboard are drawn from.
+
+``python -m tests.tools.demo_box URL WEB_URL SECONDS`` makes the load until it is stopped, with the official client:
+topics that are published to at different rates, a consumer that is too slow, one that acknowledges nothing, a
+subscription without a consumer, one that a rate holds back, keys that are stuck, delayed messages, and dead letters of
+several kinds.
+"""
+
+import json
+import logging
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pulsar
+
+from tests.tools.box import admin
+
+RATES = {"orders": 120, "payments": 60, "clicks": 400, "audit": 15, "emails": 30}
+"""Topics, and messages a second."""
+
+
+class Load:
+    """Clients in threads; ``stop`` ends them."""
+
+    def __init__(self, url: str, web_url: str) -> None:
+        self.web_url = web_url
+        self.ending = threading.Event()
+        self._client = pulsar.Client(url, logger=_quiet())
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Set up, and begin."""
+        for topic in RATES:
+            self._client.create_producer(_full(topic)).close()
+        self._limits()
+        self._consumers()
+        for topic, rate in RATES.items():
+            self._run(self._publish, topic, rate)
+
+    def stop(self) -> None:
+        """End them all."""
+        self.ending.set()
+        for thread in self._threads:
+            thread.join(10)
+        self._client.close()
+
+    def _run(self, work: Callable[..., None], *args: Any) -> None:
+        thread = threading.Thread(target=work, args=args, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _limits(self) -> None:
+        slow = {"dispatchThrottlingRateInMsg": 40, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
+        admin(self.web_url, "POST", "persistent/public/default/clicks/subscriptionDispatchRate", json.dumps(slow))
+        publish = {"publishThrottlingRateInMsg": 80, "publishThrottlingRateInByte": -1}
+        admin(self.web_url, "POST", "persistent/public/default/orders/publishRate", json.dumps(publish))
+        quota = {"limitSize": 2_000_000, "policy": "consumer_backlog_eviction"}
+        admin(self.web_url, "POST", "persistent/public/default/audit/backlogQuota", json.dumps(quota))
+
+    def _consumers(self) -> None:
+        kinds = pulsar.ConsumerType
+        self._run(self._consume, "orders", "billing", kinds.Shared, 0.0)
+        self._run(self._consume, "orders", "analytics", kinds.Exclusive, 0.05)
+        self._run(self._consume, "clicks", "rollup", kinds.Shared, 0.0)
+        self._run(self._consume, "payments", "ledger", kinds.Failover, 0.0)
+        self._run(self._hoard, "payments", "fraud")
+        self._run(self._consume, "emails", "sender", kinds.Shared, 0.0)
+        for each in range(2):
+            self._run(self._consume, "orders", "per-customer", kinds.KeyShared, 0.0 if each else None)
+        self._client.subscribe(_full("audit"), "archive").close()
+        policy = pulsar.ConsumerDeadLetterPolicy(max_redeliver_count=2)
+        self._run(self._reject, "emails", "spam-check", policy)
+
+    def _publish(self, topic: str, rate: int) -> None:
+        producer = self._client.create_producer(_full(topic), block_if_queue_full=True)
+        dice = random.Random(topic)
+        number = 0
+        while not self.ending.wait(0.1):
+            for _ in range(max(rate // 10, 1)):
+                number += 1
+                event = {"id": number, "customer": dice.randrange(40), "amount": round(dice.uniform(1, 500), 2)}
+                later = 3_600_000 if topic == "emails" and number % 7 == 0 else None
+                producer.send_async(
+                    json.dumps(event).encode(),
+                    callback=None,
+                    partition_key=f"customer-{event['customer']}",
+                    properties={"source": "shop", "attempt": str(number % 3)},
+                    deliver_at=int(time.time() * 1000) + later if later else None,
+                )
+
+    def _consume(self, topic: str, name: str, kind: Any, pause: float | None) -> None:
+        consumer = self._client.subscribe(_full(topic), name, consumer_type=kind, receiver_queue_size=100)
+        while not self.ending.is_set():
+            try:
+                message = consumer.receive(500)
+            except pulsar.Timeout:
+                continue
+            if pause is None and message.partition_key() == "customer-7":
+                continue
+            if pause:
+                self.ending.wait(pause)
+            consumer.acknowledge(message)
+
+    def _hoard(self, topic: str, name: str) -> None:
+        consumer = self._client.subscribe(_full(topic), name, receiver_queue_size=50)
+        while not self.ending.is_set():
+            try:
+                consumer.receive(500)
+            except pulsar.Timeout:
+                continue
+
+    def _reject(self, topic: str, name: str, policy: Any) -> None:
+        consumer = self._client.subscribe(
+            _full(topic),
+            name,
+            consumer_type=pulsar.ConsumerType.Shared,
+            negative_ack_redelivery_delay_ms=200,
+            dead_letter_policy=policy,
+        )
+        while not self.ending.is_set():
+            try:
+                message = consumer.receive(500)
+            except pulsar.Timeout:
+                continue
+            if json.loads(message.data())["id"] % 9 == 0:
+                consumer.negative_acknowledge(message)
+            else:
+                consumer.acknowledge(message)
+
+
+def _full(topic: str) -> str:
+    return f"persistent://public/default/{topic}"
+
+
+def _quiet() -> logging.Logger:
+    logger = logging.getLogger("demo")
+    logger.setLevel(logging.ERROR)
+    return logger
+
+
+if __name__ == "__main__":
+    load = Load(sys.argv[1], sys.argv[2])
+    load.start()
+    try:
+        time.sleep(float(sys.argv[3]))
+    finally:
+        load.stop()

@@ -1,0 +1,90 @@
+"""``make pictures``: draws the screens of the dashboard from a box under a load that shows everything, as SVG.
+
+``python -m tests.tools.pictures FOLDER [WxH ...]``: a file for each screen and size; without sizes those of the pages.
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from pulsarbox.tui.app import Top
+from pulsarbox.tui.feed import Feed, web_exchange
+from tests.tools.box import Box
+from tests.tools.demo_box import Load
+
+SECONDS = 45.0
+"""The load before the pictures: graphs and trends are to have something to show."""
+SIZE = (120, 36)
+SHOTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "overview": ("overview", ()),
+    "topics": ("topics", ()),
+    "subscriptions": ("subscriptions", ("j",)),
+    "subscription": ("subscriptions", ("enter",)),
+    "quotas": ("quotas", ()),
+    "quota-change": ("quotas", ("enter",)),
+    "dead-letters": ("deadletters", ("enter",)),
+    "replay": ("deadletters", ("enter", "R")),
+    "browser": ("deadletters", ("enter", "enter")),
+    "edit": ("deadletters", ("enter", "enter", "E")),
+    "cursor-map": ("subscriptions", ("j", "m")),
+    "key-map": ("subscriptions", ("slash", *"per", "enter", "K")),
+    "clients": ("clients", ()),
+    "storage": ("storage", ()),
+    "plugins": ("plugins", ()),
+    "events": ("events", ()),
+    "jobs": ("jobs", ()),
+    "actions": ("subscriptions", ("x",)),
+    "help": ("subscriptions", ("question_mark",)),
+}
+"""Name, the screen it begins with, and the keys that lead on from there."""
+
+
+async def drawn(feed: Feed, size: tuple[int, int], place: str, keys: tuple[str, ...]) -> str:
+    """One screen."""
+    app = Top(feed, place=place)
+    async with app.run_test(size=size) as pilot:
+        await _answered(app, pilot)
+        for key in keys:
+            await pilot.press(key)
+            await _answered(app, pilot)
+        await pilot.pause(0.3)
+        return app.export_screenshot(title=f"pulsarbox top: {place}")
+
+
+async def _answered(app: Top, pilot: Any) -> None:
+    for _ in range(200):
+        screen: Any = app.screen
+        if getattr(screen, "answered", True) or getattr(screen, "trouble", None):
+            break
+        await pilot.pause(0.05)
+    await pilot.pause(0.1)
+
+
+def main(folder: Path, sizes: list[tuple[int, int]]) -> None:
+    """All of them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as data:
+        box = Box(Path(data) / "data")
+        box.start()
+        load = Load(box.url, box.web_url)
+        try:
+            load.start()
+            time.sleep(SECONDS)
+            host, _, port = box.web_url.rpartition("/")[2].rpartition(":")
+            feed = Feed(web_exchange([(host, int(port))]), box.web_url)
+            for width, height in sizes or [SIZE]:
+                for name, (place, keys) in SHOTS.items():
+                    suffix = f"-{width}x{height}" if sizes else ""
+                    path = folder / f"{name}{suffix}.svg"
+                    path.write_text(asyncio.run(drawn(feed, (width, height), place, keys)) + "\n", "utf-8")
+                    print(path)
+        finally:
+            load.stop()
+            box.kill()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), [(int(each.partition("x")[0]), int(each.partition("x")[2])) for each in sys.argv[2:]])

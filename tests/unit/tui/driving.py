@@ -1,0 +1,107 @@
+"""The dashboard without a terminal: keys go in, states are waited for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from pulsarbox.tui.app import Top
+from pulsarbox.tui.bars import Line
+from pulsarbox.tui.keeping import Kept
+from pulsarbox.tui.table import Table
+from tests.unit.tui.fake import FakeBox
+
+SECONDS = 30.0
+WIDE = (160, 50)
+SMALL = (80, 24)
+
+
+def driven(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that awaits."""
+
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run
+
+
+class Driver:
+    """One dashboard."""
+
+    def __init__(self, app: Top, pilot: Pilot[None], box: FakeBox) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.box = box
+
+    @property
+    def screen(self) -> Any:
+        return self.app.screen
+
+    @property
+    def table(self) -> Table:
+        return self.app.screen.query_one("#table", Table)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        """Into what has the keys, at once: each key by itself takes time."""
+        await self.until(lambda: isinstance(self.app.focused, Input))
+        field = self.app.focused
+        assert isinstance(field, Input)
+        field.value += text
+        await self.pilot.pause()
+
+    async def until(self, holds: Callable[[], Any]) -> None:
+        """Wait for a state. What is not there yet does not hold yet."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + SECONDS
+        while True:
+            try:
+                if holds():
+                    return
+            except (LookupError, AttributeError):
+                pass
+            assert loop.time() < end, "never came:\n" + "\n".join(self.text().split("\n")[:30])
+            await self.pilot.pause(0.01)
+
+    async def at(self, name: str, answered: bool = True) -> None:
+        """Until that screen is seen, with an answer."""
+        await self.until(lambda: type(self.screen).__name__ == name and (not answered or self.screen.answered))
+        await self.pilot.pause()
+
+    def lines(self) -> list[str]:
+        """What is on the screen."""
+        width, height = self.app.size
+        return [strip.text[:width] for strip in self.app.screen._compositor.render_strips()][:height]
+
+    def text(self) -> str:
+        return "\n".join(line.rstrip() for line in self.lines())
+
+    def told(self, which: str) -> str:
+        return self.app.screen.query_one(f"#{which}", Line).text
+
+    @property
+    def said(self) -> list[str]:
+        """Notifications."""
+        return [each.message for each in self.app._notifications]
+
+
+@asynccontextmanager
+async def dashboard(
+    box: FakeBox | None = None, size: tuple[int, int] = WIDE, kept: Kept | None = None, **options: Any
+) -> AsyncIterator[Driver]:
+    """A dashboard on a box of answers, seen in so many columns and lines; its timer does not disturb."""
+    box = box or FakeBox()
+    options = {"interval": 60.0} | options
+    app = Top(box.feed, kept=kept, **options)
+    async with app.run_test(size=size) as pilot:
+        driver = Driver(app, pilot, box)
+        await driver.until(lambda: driver.screen.answered or driver.screen.trouble)
+        await pilot.pause()
+        yield driver

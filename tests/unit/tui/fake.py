@@ -1,0 +1,436 @@
+"""A box that is a table of answers: shapes of the live views, rows that tests choose, faults that they switch on."""
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from pulsarbox.client.web import Reply, Unanswered
+from pulsarbox.expressions import Language
+from pulsarbox.tui.feed import Feed
+
+NOW = 1_795_300_000_000
+Answer = Callable[[Mapping[str, str], Any], Any]
+
+
+def subscription(number: int, **more: Any) -> dict[str, Any]:
+    """A row of the view."""
+    backlog = more.pop("backlog", 1000 - number)
+    return {
+        "topic": f"persistent://public/default/orders-{number}",
+        "subscription": "billing",
+        "type": "Shared",
+        "backlog": backlog,
+        "change": 12.5,
+        "inRate": 100.0,
+        "outRate": 87.5,
+        "unacked": 30,
+        "oldest": 75.0,
+        "consumers": 2,
+        "trend": [backlog - at * 10 for at in range(20, 0, -1)],
+        "cause": "throttled",
+        "causeText": "the dispatch rate is used up",
+        "drain": None,
+        "delayed": 0,
+        **more,
+    }
+
+
+def topic(number: int, **more: Any) -> dict[str, Any]:
+    """A row of the view."""
+    return {
+        "topic": f"persistent://public/default/orders-{number}",
+        "publishRate": 100.0,
+        "deliverRate": 87.5,
+        "publishBytes": 102400.0,
+        "backlog": 1000 - number,
+        "size": 5_000_000,
+        "producers": 2,
+        "subscriptions": 1,
+        "oldest": 75.0,
+        "trend": [1.0, 2.0, 4.0, 8.0],
+        "quota": 0.85,
+        **more,
+    }
+
+
+def quota(number: int, **more: Any) -> dict[str, Any]:
+    """A row of the view."""
+    return {
+        "scope": "topic",
+        "subject": f"persistent://public/default/orders-{number}",
+        "policy": "publish-rate",
+        "used": 950.0,
+        "limit": 1000.0,
+        "unit": "messages/s",
+        "share": 0.95,
+        "level": "namespace",
+        "held": 12_400,
+        "holding": True,
+        "change": {
+            "of": "topic",
+            "method": "POST",
+            "path": f"/admin/v2/persistent/public/default/orders-{number}/publishRate",
+            "query": {},
+            "body": {"publishThrottlingRateInMsg": 1000, "publishThrottlingRateInByte": -1},
+            "field": "publishThrottlingRateInMsg",
+            "command": f"pulsarbox topic policy persistent://public/default/orders-{number} publish-rate "
+            "publishThrottlingRateInMsg=1000,publishThrottlingRateInByte=-1",
+            "setting": None,
+        },
+        **more,
+    }
+
+
+def dead_letters(number: int, **more: Any) -> dict[str, Any]:
+    """A row of the view."""
+    return {
+        "topic": f"persistent://public/default/orders-{number}-billing-DLQ",
+        "origin": f"persistent://public/default/orders-{number}",
+        "messages": 17,
+        "size": 4096,
+        "subscriptions": 0,
+        "lost": True,
+        "first": NOW - 86_400_000,
+        "last": NOW - 60_000,
+        "rate": 0.4,
+        **more,
+    }
+
+
+def client(number: int, **more: Any) -> dict[str, Any]:
+    """A row of the view."""
+    return {
+        "id": f"{number}-c0",
+        "connection": str(number),
+        "address": f"127.0.0.1:{40000 + number}",
+        "role": "",
+        "version": "Pulsar-CPP-v3.7.1",
+        "kind": "consumer",
+        "topic": "persistent://public/default/orders-0",
+        "subscription": "billing",
+        "name": f"c{number}",
+        "rate": 43.0,
+        "bytes": 44_000.0,
+        "unacked": 15,
+        "permits": 985,
+        "since": NOW - 3_600_000,
+        **more,
+    }
+
+
+TOTALS = {
+    "publishRate": 12_345.6,
+    "deliverRate": 12_000.0,
+    "publishBytes": 12_641_894.0,
+    "deliverBytes": 12_000_000.0,
+    "backlog": 1_234_567,
+    "unacked": 300,
+    "topics": 12,
+    "subscriptions": 40,
+    "producers": 8,
+    "consumers": 12,
+    "connections": 14,
+    "p50": 1.2,
+    "p99": 8.4,
+    "memory": 54_000_000,
+    "diskUsed": 2_000_000_000,
+    "diskFree": 80_000_000_000,
+    "throttled": 2,
+    "deadLetters": 17,
+    "uptime": 273_000_000,
+    "version": "0.12.0",
+    "clusterName": "standalone",
+}
+
+
+def message(number: int, **more: Any) -> dict[str, Any]:
+    """A row of a browser."""
+    payload = json.dumps({"id": number, "customer": number % 7, "amount": 12.5}).encode()
+    return {
+        "id": f"12:{number}",
+        "publishTime": NOW - 60_000 + number * 100,
+        "eventTime": None,
+        "deliverAt": None,
+        "key": f"customer-{number % 7}",
+        "properties": {"source": "shop", "EXCEPTION": "timeout after 30 s"},
+        "size": len(payload),
+        "producer": "standalone-0-1",
+        "sequenceId": number,
+        "schemaVersion": None,
+        "codec": "",
+        "encrypted": False,
+        "payload": base64.b64encode(payload).decode(),
+        "truncated": False,
+        "decoded": None,
+        **more,
+    }
+
+
+def browsed(messages: list[dict[str, Any]]) -> Answer:
+    """Pages both ways over messages."""
+
+    def answered(query: Mapping[str, str], body: Any) -> Any:
+        forward, start, limit = query["direction"] == "forward", query["from"], int(query["limit"])
+        last = len(messages)
+        begin = 0 if start == "earliest" else last if start == "latest" else int(start.rpartition(":")[2])
+        if start not in ("earliest", "latest") and begin > last:
+            begin = next(at for at, each in enumerate(messages) if each["id"] == start)
+        end = min(begin + limit, last) if forward else begin + (start not in ("earliest", "latest"))
+        begin = begin if forward else max(end - limit, 0)
+        return {
+            "messages": messages[begin:end],
+            "previous": f"12:{begin - 1}" if begin else None,
+            "next": f"12:{end}",
+            "ended": end == last if forward else not begin,
+            "lookedAt": end - begin,
+        }
+
+    return answered
+
+
+def job(number: int, **more: Any) -> dict[str, Any]:
+    """A row of the jobs."""
+    return {
+        "id": number,
+        "kind": "dlq-replay",
+        "state": "running",
+        "topic": "persistent://public/default/orders-0-billing-DLQ",
+        "subscription": "",
+        "target": None,
+        "filter": "",
+        "edit": None,
+        "rate": 100.0,
+        "dryRun": False,
+        "total": 400,
+        "seen": 100,
+        "done": 80,
+        "skipped": 20,
+        "failed": 0,
+        "returned": 1,
+        "reasons": {},
+        "targets": {"persistent://public/default/orders-0": 80},
+        "started": NOW - 30_000,
+        "ended": 0,
+        "by": "operator",
+        "error": "",
+        **more,
+    }
+
+
+def event(number: int, **more: Any) -> dict[str, Any]:
+    """A row of the events."""
+    return {
+        "sequence": number,
+        "time": NOW - 100_000 + number * 1000,
+        "severity": "warning",
+        "kind": "quota-reached",
+        "subject": "persistent://public/default/orders-0",
+        "text": f"the backlog quota is reached: {number}",
+        "count": 1,
+        "fields": {"limit": 2_000_000},
+        **more,
+    }
+
+
+PLUGIN = {
+    "kind": "routing",
+    "name": "zones",
+    "source": "pulsarbox-zones 1.2",
+    "state": "in use",
+    "calls": 123_456,
+    "errors": 2,
+    "p50": 840,
+    "p99": 2300,
+    "trace": "KeyError: 'zone'",
+    "subscriptions": 1,
+}
+GROUP = {
+    "fingerprint": "0123456789ab",
+    "reason": "timeout after # s",
+    "origin": "persistent://public/default/orders-0",
+    "subscription": "billing",
+    "shape": "{amount, customer, id}",
+    "count": 12,
+    "first": NOW - 86_400_000,
+    "last": NOW - 60_000,
+    "sample": "12:3",
+}
+CURSOR_MAP = {
+    "topic": "persistent://public/default/orders-0",
+    "subscription": "billing",
+    "markDelete": "12:40",
+    "lastConfirmed": "12:99",
+    "backlog": 57,
+    "entries": 100,
+    "ledgers": [{"ledger": 12, "first": 0, "last": 99, "size": 10_000, "open": True}],
+    "ledgersTotal": 1,
+    "buckets": [
+        {
+            "first": f"12:{at}",
+            "last": f"12:{at}",
+            "entries": 1,
+            "acknowledged": int(at <= 40 or at in (50, 51)),
+            "inFlight": int(60 <= at < 70),
+            "delayed": int(at >= 95),
+        }
+        for at in range(100)
+    ],
+    "ranges": [[12, 50, 51]],
+}
+KEY_MAP = {
+    "slots": 65536,
+    "consumers": [
+        {"name": "c0", "address": "127.0.0.1:40000", "ranges": [[0, 32767]], "unacked": 3},
+        {"name": "c1", "address": "127.0.0.1:40001", "ranges": [[32768, 65535]], "unacked": 0},
+    ],
+    "consumersTotal": 2,
+    "busiest": [{"slot": 77, "key": "customer-7", "waiting": 0, "unacked": 3, "owner": "c0", "holder": "c0"}],
+    "stuck": [
+        {
+            "slot": 4711,
+            "key": "customer-9",
+            "waiting": 37,
+            "unacked": 1,
+            "owner": "c0",
+            "holder": "c0",
+            "draining": False,
+            "behind": "12:61",
+            "since": NOW - 600_000,
+        }
+    ],
+    "draining": [{"slot": 12, "consumer": "c0", "unacked": 1, "blocked": 2}],
+}
+
+
+class FakeBox:
+    """Answers by path. ``asked`` has every request; ``gone`` and ``refused`` are what a test wants to go wrong."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[dict[str, Any]]] = {
+            "overview": [],
+            "subscriptions": [subscription(number) for number in range(40)],
+            "topics": [topic(number) for number in range(40)],
+            "quotas": [quota(number) for number in range(5)],
+            "deadletters": [dead_letters(number) for number in range(3)],
+            "clients": [client(number) for number in range(6)],
+            "plugins": [PLUGIN],
+            "storage": [
+                {
+                    "kind": "volume",
+                    "name": f"0000{at}.lmdb",
+                    "state": "sealed" if at < 3 else "open",
+                    "size": 67_108_864,
+                    "alive": 10_000_000 * at,
+                    "share": 0.15 * at,
+                    "entries": 40_000,
+                    "since": NOW - 86_400_000,
+                }
+                for at in range(4)
+            ],
+        }
+        self.totals: dict[str, Any] = dict(TOTALS)
+        self.asked: list[tuple[str, str, Any]] = []
+        base = "/pulsarbox/v1"
+        self.messages = [message(number) for number in range(250)]
+        self.answers: dict[tuple[str, str], Any] = {
+            ("GET", f"{base}/jobs"): [job(2), job(1, state="done", seen=400, done=400)],
+            ("GET", f"{base}/events"): self._events,
+            ("GET", f"{base}/history"): {"from": NOW - 86_400_000, "to": NOW, "step": 10_000, "bytes": 1_000_000},
+            ("GET", f"{base}/dlq/public/default/orders-0-billing-DLQ/groups"): {
+                "groups": [GROUP],
+                "looked": 17,
+                "total": 17,
+            },
+            ("GET", f"{base}/maps/cursor/public/default/orders-0/billing"): CURSOR_MAP,
+            ("GET", f"{base}/maps/keys/public/default/orders-0/billing"): KEY_MAP,
+            ("GET", f"{base}/browse/public/default/orders-0"): browsed(self.messages),
+            ("GET", f"{base}/browse/public/default/orders-0-billing-DLQ"): browsed(self.messages),
+        }
+        self.events = [event(number) for number in range(1, 31)]
+        self.gone = ""
+        self.refused: tuple[int, str] | None = None
+        self.read_only = False
+        self.feed = Feed(self.exchange, "http://box:8080")
+
+    def exchange(self, method: str, target: str, body: bytes | None) -> Reply:
+        """See pulsarbox.tui.feed.Exchange."""
+        value = None if body is None else json.loads(body)
+        self.asked.append((method, target, value))
+        if self.gone:
+            raise Unanswered(self.gone)
+        if self.refused is not None:
+            return _reply({"reason": self.refused[1]}, self.refused[0])
+        parts = urlsplit(target)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        given = self.answers.get((method, parts.path))
+        if given is not None:
+            return _reply(given(query, value) if callable(given) else given)
+        if method == "GET" and parts.path.startswith("/pulsarbox/v1/top/"):
+            return self._view(parts.path.rpartition("/")[2], query)
+        if method != "GET":
+            return Reply(204, {}, b"")
+        return _reply({"reason": f"there is no {unquote(parts.path)}"}, 404)
+
+    def _view(self, name: str, query: Mapping[str, str]) -> Reply:
+        rows = self.rows.get(name)
+        if rows is None:
+            return _reply({"reason": f"there is no view {name}"}, 404)
+        passing = rows
+        if query.get("filter"):
+            try:
+                wanted = LANGUAGE.parse(query["filter"], NOW)
+            except ValueError as error:
+                return _reply({"reason": str(error)}, 400)
+            passing = [row for row in rows if wanted(row)]
+        sort = query.get("sort")
+        if sort:
+            passing = sorted(
+                passing,
+                key=lambda row: (isinstance(row.get(sort), str), row.get(sort) or 0),
+                reverse=query.get("order") == "desc",
+            )
+        offset, limit = int(query.get("offset", 0)), int(query.get("limit", 60))
+        document = {
+            "view": name,
+            "now": NOW,
+            "total": len(rows),
+            "matching": len(passing),
+            "offset": offset,
+            "rows": passing[offset : offset + limit],
+            "totals": self.totals,
+            "readOnly": self.read_only,
+            "sampled": NOW - 400,
+            "virtualClock": None,
+        }
+        if name == "overview":
+            document["series"] = {
+                "publishRate": [10_000 + 3_000 * math.sin(at / 9) for at in range(600)],
+                "deliverRate": [10_000 + 2_500 * math.sin(at / 9 - 0.4) for at in range(600)],
+                "backlog": [1_000_000 + 400 * at for at in range(600)],
+                "p99": [5 + 3 * math.sin(at / 31) for at in range(600)],
+            }
+        return _reply(document)
+
+    def _events(self, query: Mapping[str, str], body: Any) -> Any:
+        after = int(query.get("after", 0))
+        found = [each for each in self.events if each["sequence"] > after][-int(query["limit"]) :]
+        return {"events": found, "next": self.events[-1]["sequence"] if self.events else 0, "first": 1}
+
+    def changes(self) -> list[tuple[str, str, Any]]:
+        """What was asked to be changed."""
+        return [each for each in self.asked if each[0] != "GET"]
+
+
+LANGUAGE = Language(
+    lambda name: lambda row: row.get(name),
+    lambda name, path: None,
+    "columns",
+    searched=lambda row: [value for value in row.values() if isinstance(value, str)],
+)
+
+
+def _reply(value: Any, status: int = 200) -> Reply:
+    return Reply(status, {"content-type": "application/json"}, json.dumps(value).encode())

@@ -1,0 +1,172 @@
+"""What changes the box: one registry, a frozen target, a name to be typed, and the command that does the same."""
+
+import shlex
+
+import click
+import pytest
+from textual.widgets import Input, OptionList, Static
+
+from pulsarbox.cli.main import main
+from pulsarbox.tui import lines
+from pulsarbox.tui.actions import REGISTRY, named
+from pulsarbox.tui.app import help_text
+from pulsarbox.tui.deed import Wrong, default_of
+from pulsarbox.tui.deeds import DEEDS
+from pulsarbox.tui.places import instant, place, span
+from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
+from tests.unit.tui.fake import FakeBox, client, dead_letters, quota, subscription, topic
+
+ROWS = {
+    "subscription": subscription(3),
+    "topic": topic(3),
+    "client": client(7),
+    "deadletters": dead_letters(3),
+    "quota": quota(3),
+}
+
+
+def examples() -> list[tuple[str, str]]:
+    return [(deed.name, kind) for deed in DEEDS for kind in deed.on if kind in ROWS]
+
+
+@pytest.mark.parametrize(("name", "kind"), examples())
+def test_the_command_of_a_deed_is_one_that_there_is(name: str, kind: str) -> None:
+    deed = next(each for each in DEEDS if each.name == name)
+    values = {field.name: default_of(field, ROWS[kind]) for field in deed.fields}
+    words = shlex.split(lines.line(*deed.words(ROWS[kind], values)))
+    assert words.pop(0) == "pulsarbox"
+    command: click.Command = main
+    context = click.Context(main)
+    while isinstance(command, click.Group):
+        command = command.get_command(context, words.pop(0)) or pytest.fail(f"no such command: {name}")
+    command.make_context(name, words)
+    requests = deed.requests(ROWS[kind], values)
+    assert requests and all(request.target.startswith(("/admin/v2/", "/pulsarbox/v1/")) for request in requests)
+
+
+def test_every_action_has_a_name_of_its_own_and_no_two_the_same_key() -> None:
+    names = [action.name for action in REGISTRY]
+    assert len(names) == len(set(names))
+    keys = [key for action in REGISTRY for key in action.keys.split(",") if key]
+    assert len(keys) == len(set(keys))
+    assert named("sub cl") is not None and named("sub cl") == named("sub clear")
+    assert named("sub") is None and named("") is None
+    text = help_text("subscription", "")
+    for action in REGISTRY:
+        if not action.on or "subscription" in action.on:
+            assert f" :{action.name} " in text
+
+
+@driven
+async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -> None:
+    async with dashboard(place="subscriptions", size=SMALL) as driver:
+        await driver.press("j", "x")
+        await driver.at("Choice", answered=False)
+        assert "! Clear the whole backlog" in driver.text()
+        options = driver.screen.query_one(OptionList)
+        while "Clear" not in str(options.get_option_at_index(options.highlighted or 0).prompt):
+            await driver.press("j")
+        assert "pulsarbox sub clear orders-1 billing --yes" in driver.text()
+        await driver.press("y")
+        assert driver.app.clipboard == "pulsarbox sub clear orders-1 billing --yes"
+        driver.box.rows["subscriptions"][1]["backlog"] = 5_000_000
+        await driver.press("enter")
+        await driver.at("Asked", answered=False)
+        assert "billing  of  persistent://public/default/orders-1" in driver.text()
+        await driver.press("enter")
+        await driver.until(lambda: "type 'billing' to do it" in str(driver.screen.query_one("#wrong", Static).content))
+        await driver.type("billin")
+        await driver.press("enter")
+        assert driver.box.changes() == []
+        await driver.type("g")
+        await driver.press("enter")
+        path = "/admin/v2/persistent/public/default/orders-1/subscription/billing/skip_all"
+        await driver.until(lambda: driver.box.changes() == [("POST", path, None)])
+        await driver.until(lambda: "Clear the whole backlog: done" in driver.said)
+
+
+@driven
+async def test_all_marked_rows_at_once_by_their_number() -> None:
+    async with dashboard(place="subscriptions") as driver:
+        await driver.press("space", "space", "colon")
+        await driver.type("sub expire")
+        await driver.press("enter")
+        await driver.at("Asked", answered=False)
+        fields = list(driver.screen.query(Input))
+        fields[0].value = "nonsense"
+        fields[1].value = "2"
+        fields[1].focus()
+        await driver.press("enter")
+        await driver.until(lambda: "no length of time" in str(driver.screen.query_one("#wrong", Static).content))
+        fields[0].value = "2h"
+        await driver.pilot.pause()
+        assert "sub expire orders-0 billing --older 2h --yes" in driver.text()
+        assert "sub expire orders-1 billing --older 2h --yes" in driver.text()
+        await driver.press("enter")
+        await driver.until(lambda: len(driver.box.changes()) == 2)
+        assert {target for _, target, _ in driver.box.changes()} == {
+            f"/admin/v2/persistent/public/default/orders-{number}/subscription/billing/expireMessages/7200"
+            for number in (0, 1)
+        }
+
+
+@driven
+async def test_a_refusal_ends_it_and_is_said() -> None:
+    box = FakeBox()
+    refused = "/admin/v2/persistent/public/default/orders-0/unload"
+    box.answers["PUT", refused] = lambda query, body: (_ for _ in ()).throw(AssertionError)
+    async with dashboard(box, WIDE, place="topics") as driver:
+        await driver.press("colon")
+        await driver.type("topic unload")
+        await driver.press("enter")
+        await driver.at("Asked", answered=False)
+        box.refused = (412, "topic has no owner")
+        await driver.press("enter")
+        await driver.until(lambda: any("topic has no owner" in each for each in driver.said))
+        box.refused = None
+        await driver.press("x", "escape", "escape")
+
+
+@driven
+async def test_words_and_palette_do_the_same_as_keys() -> None:
+    async with dashboard() as driver:
+        await driver.press("colon")
+        await driver.type("topics")
+        await driver.press("enter")
+        await driver.at("Topics")
+        await driver.press("colon")
+        await driver.type("nonsense")
+        await driver.press("enter")
+        await driver.until(lambda: any("'nonsense' is nothing" in each for each in driver.said))
+        await driver.press("ctrl+p")
+        await driver.until(lambda: type(driver.screen).__name__ == "CommandPalette")
+        await driver.type("Quotas")
+        await driver.until(
+            lambda: "Quotas" in str(driver.screen.query(OptionList).first().get_option_at_index(0).prompt)
+        )
+        driver.screen.query(OptionList).first().highlighted = 0
+        await driver.press("enter")
+        await driver.at("Quotas")
+        await driver.press("question_mark")
+        await driver.at("Reading", answered=False)
+        assert "Change" in driver.text() or "filter" in driver.text()
+        await driver.press("escape")
+        await driver.at("Quotas")
+
+
+def test_places_and_times_are_those_of_the_command_line() -> None:
+    now = 1_795_300_000_000
+    assert place("earliest") == {"ledgerId": -1, "entryId": -1}
+    assert place("12:34") == {"ledgerId": 12, "entryId": 34}
+    assert instant("-1h", now) == now - 3_600_000
+    at = instant("03:12", now)
+    assert now - 86_400_000 < at <= now and at % 60_000 == 0
+    assert span("1h30m") == 5400
+    for read, text in ((place, "somewhere"), (instant, "gestern"), (span, "2")):
+        with pytest.raises(Wrong):
+            read(text)
+
+
+def test_a_line_can_be_pasted_into_a_shell() -> None:
+    assert lines.line("topic", "stats", "a b;rm") == "pulsarbox topic stats 'a b;rm'"
+    assert lines.line("x", "\x1b[2J'\\") == r"pulsarbox x $'\x1b[2J\'\\'"

@@ -1,0 +1,79 @@
+"""Numbers for narrow columns."""
+
+import pytest
+
+from pulsarbox.tui import figures
+from pulsarbox.tui.graph import area, resampled
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "text"),
+    [
+        ("count", None, "-"),
+        ("count", 0, "0"),
+        ("count", 999_999, "999,999"),
+        ("count", 1_234_567, "1.23M"),
+        ("rate", 0.04, "0"),
+        ("rate", 0.4, "0.4"),
+        ("rate", 87.4, "87"),
+        ("rate", 12_345, "12.3k"),
+        ("rate", 999_999, "1.00M"),
+        ("change", 12.5, "▲ +12"),
+        ("change", -0.5, "▼ -0.5"),
+        ("change", 0, "="),
+        ("size", 12, "12 B"),
+        ("size", 2048, "2.00 KiB"),
+        ("size", 5 << 30, "5.00 GiB"),
+        ("seconds", 0.31, "0.3s"),
+        ("seconds", 59.6, "1m00s"),
+        ("seconds", 200, "3m20s"),
+        ("seconds", 18_120, "5h02m"),
+        ("seconds", 12 * 86_400, "12d"),
+        ("milliseconds", 0.42, "0.42 ms"),
+        ("milliseconds", 1200, "1.20 s"),
+        ("nanoseconds", 1300, "1.3 us"),
+        ("percent", 0.61, "61%"),
+        ("percent", 70, ">999%"),
+        ("moment", 0, "-"),
+        ("moment", 1e30, "no time"),
+        ("instant", 1e30, f"{1e30:.0f} (no time)"),
+    ],
+)
+def test_a_value_is_as_short_as_can_be(form: str, value: float | None, text: str) -> None:
+    assert getattr(figures, form)(value) == text
+
+
+def test_a_bar_has_its_width_and_says_more_with_more() -> None:
+    bars = [figures.bar(share, 10) for share in (0, 0.25, 0.5, 1, 7)]
+    assert [len(bar) for bar in bars] == [10] * 5
+    assert bars == ["··········", "━━╸·······"[:10], "━━━━━·····", "━━━━━━━━━━", "━━━━━━━━━━"]
+
+
+def test_a_trend_is_to_the_right_and_between_its_own_extremes() -> None:
+    assert figures.trend([5, 6, 7, 8], 6) == "  ▁▃▆█"
+    assert figures.trend([90, 100], 2) == "▆█", "what hardly moves does not look wild"
+    assert figures.trend([3, 3], 4) == "  ▁▁"
+    assert figures.trend([1, 2, 3, None], 3)[-1] == "▁"
+    assert figures.trend(None, 3) == "   "
+
+
+def test_when_a_backlog_is_gone() -> None:
+    assert figures.drain({"backlog": 0, "drain": None}) == "-"
+    assert figures.drain({"backlog": 9, "drain": 72.0}) == "~1m12s"
+    assert figures.drain({"backlog": 9, "drain": None, "delayed": 3}) == "never"
+    assert figures.drain({"backlog": 9, "drain": None, "delayed": 9}) == "when due"
+    assert figures.drain({"backlog": 9, "drain": None, "outRate": 4.5}) == "now", "no more than two seconds' worth"
+
+
+def test_an_area_fills_from_below_and_the_newest_is_on_the_right() -> None:
+    assert area([0, 0, 8, 8], 2, 2) == ["\u2800\u28ff", "\u2800\u28ff"]
+    assert area([8, 4], 1, 2) == ["\u2847", "\u28ff"]
+    assert area([1, 1000], 1, 1) == ["\u28f8"], "what is there at all has a dot"
+    assert area([], 3, 1) == ["\u2800\u2800\u2800"]
+
+
+def test_more_values_than_dots_keep_their_peaks() -> None:
+    values = [0.0] * 1000
+    values[501] = 7.0
+    points = resampled(values, 20)
+    assert len(points) == 20 and max(points) == 7.0

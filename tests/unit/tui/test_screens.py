@@ -1,0 +1,405 @@
+"""Every screen: what it shows, where it leads, what can be done there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import Input, OptionList, TextArea
+
+from pulsarbox.tui.actions import PLACES
+from pulsarbox.tui.app import SCREENS
+from pulsarbox.tui.keeping import Kept
+from pulsarbox.tui.screens.maps import ranges_drawn, state_of
+from pulsarbox.tui.screens.storage import facts
+from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
+from tests.unit.tui.fake import NOW, FakeBox, dead_letters, event, job, message
+
+SEEN = {
+    "overview": ("published/s 12.3k", "Backlogs", "orders-0", "● 17 dead letters", "publish-rate"),
+    "topics": ("orders-0", "BACKLOG▾", "85%"),
+    "subscriptions": ("orders-0", "throttled", "never", "the dispatch rate is used up"),
+    "deadletters": ("orders-0-billing-DLQ", "● yes", "What comes here is lost"),
+    "quotas": ("publish-rate", "1.00k/s", "● 12s", "namespace"),
+    "clients": ("127.0.0.1:40000", "Pulsar-CPP-v3.7.1"),
+    "storage": ("00003.lmdb", "64.0 MiB", "disk free"),
+    "plugins": ("zones", "123,456", "KeyError: 'zone'"),
+    "events": ("the backlog quota is reached: 30", "warning"),
+    "jobs": ("dlq-replay", "running", "25%"),
+}
+
+
+@pytest.mark.parametrize("size", [SMALL, WIDE, (40, 12), (300, 90)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_every_screen_at_any_size(size: tuple[int, int]) -> None:
+    @driven
+    async def seen() -> None:
+        async with dashboard(size=size) as driver:
+            for name, _, _, key in PLACES:
+                await driver.press(key)
+                await driver.at(SCREENS[name].partition(":")[2])
+                assert {len(line) for line in driver.lines()} == {size[0]}
+                if size == WIDE:
+                    text = driver.text()
+                    assert [each for each in SEEN[name] if each not in text] == []
+
+    seen()
+
+
+@driven
+async def test_from_a_topic_to_its_consumers_and_back() -> None:
+    async with dashboard(place="topics") as driver:
+        await driver.press("enter")
+        await driver.at("Subscriptions")
+        await driver.until(lambda: driver.table.count == 1)
+        assert 'topic == "persistent://public/default/orders-0"' in driver.text()
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        assert "cause     the dispatch rate is used up" in driver.text()
+        assert "Consumers" in driver.text() and "127.0.0.1:40000" in driver.text()
+        await driver.press("escape")
+        await driver.at("Subscriptions")
+        await driver.press("escape")
+        await driver.at("Topics")
+
+
+@driven
+async def test_a_filter_is_a_word_a_pattern_or_an_expression() -> None:
+    async with dashboard(place="subscriptions") as driver:
+        for text, count in (("orders-7", 1), ("/orders-1.$", 10), ("!/orders-1", 29), ("backlog >= 990", 11)):
+            await driver.press("slash")
+            await driver.until(lambda: isinstance(driver.app.focused, Input))
+            field = driver.app.focused
+            assert isinstance(field, Input)
+            field.value = text
+            await driver.press("enter")
+            await driver.until(lambda count=count: driver.table.count == count)  # type: ignore[misc]
+        assert "11 of 40" in driver.told("filtered")
+        assert driver.screen.command_line().endswith("billing")
+        await driver.press("slash")
+        await driver.until(lambda: isinstance(driver.app.focused, Input))
+        field = driver.app.focused
+        assert isinstance(field, Input)
+        field.value = "backlog >"
+        await driver.press("enter")
+        await driver.until(lambda: any("cannot be read" in each for each in driver.said))
+        await driver.until(lambda: isinstance(driver.app.focused, Input))
+        await driver.press("escape")
+        await driver.until(lambda: driver.table.has_focus)
+        await driver.press("escape")
+        await driver.until(lambda: driver.table.count == 40)
+
+
+@driven
+async def test_order_and_columns_are_kept_for_the_next_time(tmp_path: Path) -> None:
+    path = tmp_path / "top.json"
+    async with dashboard(place="subscriptions", kept=Kept(path)) as driver:
+        await driver.press("s")
+        await driver.at("Choice", answered=False)
+        options = driver.screen.query_one(OptionList)
+        while not str(options.get_option_at_index(options.highlighted or 0).prompt).startswith("OUT/s"):
+            await driver.press("down")
+        await driver.press("enter")
+        await driver.until(lambda: driver.table.sorted_by == ("outRate", True))
+        await driver.press("S")
+        await driver.until(lambda: driver.table.sorted_by == ("outRate", False))
+        await driver.press("c")
+        await driver.at("Columns", answered=False)
+        await driver.press("down", "space", "down", "shift+up", "enter")
+        await driver.until(lambda: [column.key for column in driver.table.columns][:2] == ["topic", "type"])
+        await driver.press("T")
+    kept = json.loads(path.read_text())
+    assert kept["sort.subscriptions"] == ["outRate", False] and kept["theme"] == "pulsarbox-light"
+    assert "subscription" not in kept["columns.subscriptions"]
+    async with dashboard(place="subscriptions", kept=Kept(path)) as driver:
+        assert driver.table.sorted_by == ("outRate", False)
+        assert [column.key for column in driver.table.columns][:2] == ["topic", "type"]
+        assert driver.app.theme == "pulsarbox-light"
+    path.write_text("{nonsense")
+    async with dashboard(kept=Kept(path)) as driver:
+        assert any("is not used" in each for each in driver.said)
+    assert path.read_text() == "{nonsense", "what cannot be read is not written over"
+
+
+@driven
+async def test_keys_can_be_others(tmp_path: Path) -> None:
+    path = tmp_path / "top.json"
+    path.write_text(json.dumps({"keys": {"topics": "ctrl+t"}}))
+    async with dashboard(kept=Kept(path)) as driver:
+        await driver.press("ctrl+t")
+        await driver.at("Topics")
+
+
+@driven
+async def test_a_quota_is_changed_in_its_place() -> None:
+    async with dashboard(place="quotas") as driver:
+        assert "topic policy persistent://public/default/orders-0 publish-rate" in driver.told("told")
+        await driver.press("enter")
+        await driver.at("Asked", answered=False)
+        assert "publishThrottlingRateInMsg=1000,publishThrottlingRateInByte=-1" in driver.text()
+        field = driver.screen.query_one("#field-limit", Input)
+        assert field.value == "1000"
+        field.value = "many"
+        await driver.press("enter")
+        await driver.until(lambda: "'many' is no number" in driver.text())
+        field.value = "2500"
+        await driver.until(lambda: "publishThrottlingRateInMsg=2500" in driver.text())
+        await driver.press("enter")
+        await driver.until(driver.box.changes)
+        assert driver.box.changes() == [
+            (
+                "POST",
+                "/admin/v2/persistent/public/default/orders-0/publishRate",
+                {"publishThrottlingRateInMsg": 2500, "publishThrottlingRateInByte": -1},
+            )
+        ]
+
+
+@driven
+async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() -> None:
+    box = FakeBox()
+    box.rows["deadletters"][:] = [dead_letters(0)]
+    async with dashboard(box, WIDE, place="deadletters") as driver:
+        await driver.press("enter")
+        await driver.at("Groups")
+        assert "timeout after # s" in driver.text()
+        await driver.press("R")
+        await driver.at("Asked", answered=False)
+        only = 'fingerprint == "0123456789ab"'
+        line = f"pulsarbox dlq replay orders-0-billing-DLQ --filter '{only}' --rate 100 --dry-run"
+        assert line in " ".join(driver.text().replace("│", " ").split())
+        driver.screen.query_one("#field-dry_run", Input).value = "no"
+        await driver.press("enter", "enter", "enter", "enter", "enter")
+        await driver.until(box.changes)
+        asked = {
+            "kind": "dlq-replay",
+            "topic": dead_letters(0)["topic"],
+            "dryRun": False,
+            "filter": only,
+            "rate": 100.0,
+        }
+        assert box.changes() == [("POST", "/pulsarbox/v1/jobs", asked)]
+        await driver.at("Groups")
+        await driver.press("enter")
+        await driver.at("Browser")
+        assert any("filter=fingerprint" in target for _, target, _ in box.asked)
+        await driver.press("E")
+        await driver.at("Editing", answered=False)
+        driver.screen.query_one("#payload", TextArea).text = '{"id": 249'
+        await driver.press("ctrl+s")
+        await driver.until(lambda: "no JSON any more" in driver.text())
+        driver.screen.query_one("#payload", TextArea).text = '{"id": 249, "fixed": true}'
+        driver.screen.query_one("#properties", TextArea).text = '{"source": "shop", "fixed": "yes"}'
+        await driver.press("ctrl+s")
+        await driver.at("Asked", answered=False)
+        await driver.press("enter", "enter", "enter", "enter", "enter")
+        await driver.until(lambda: len(box.changes()) == 2)
+        body = box.changes()[-1][2]
+        assert body["filter"] == 'id == "12:249"' and body["dryRun"] is False
+        assert body["edit"] == {
+            "payload": '{"id": 249, "fixed": true}',
+            "setProperties": {"fixed": "yes"},
+            "removeProperties": ["EXCEPTION"],
+        }
+
+
+@driven
+async def test_messages_are_browsed_both_ways_and_nothing_is_acknowledged() -> None:
+    async with dashboard(place="topics", size=SMALL) as driver:
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["id"] == "12:249")
+        assert "12:249" in driver.text() and '"id": 249' in driver.text()
+        await driver.press("home")
+        await driver.until(lambda: len(driver.screen.messages) == 200)
+        await driver.press("o")
+        await driver.at("Question", answered=False)
+        await driver.type("nowhere")
+        await driver.press("enter")
+        await driver.until(lambda: "'nowhere' is no time" in driver.text())
+        field = driver.screen.query_one(Input)
+        field.value = "earliest"
+        await driver.press("enter")
+        await driver.at("Browser")
+        await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["id"] == "12:0")
+        await driver.press("end")
+        await driver.until(lambda: len(driver.screen.messages) == 200)
+        await driver.press("v", "v")
+        await driver.until(lambda: "7b 22 69 64" in driver.text())
+        await driver.press("v", "F")
+        await driver.until(lambda: "following" in driver.told("told"))
+        await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["id"] == "12:249")
+        driver.box.messages.append(message(250))
+        await driver.press("r")
+        await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["id"] == "12:250")
+        await driver.press("F", "k", "space", "k", "k", "space", "D")
+        await driver.at("Reading", answered=False)
+        assert "+" in driver.text() and "customer" in driver.text()
+    assert driver.box.changes() == []
+
+
+@driven
+async def test_payloads_of_all_kinds_are_fit_for_a_terminal() -> None:
+    box = FakeBox()
+    for number, payload in enumerate((None, "AP/+", "G10SXQ==", "")):
+        box.messages.append(message(300 + number, payload=payload, decoded=None))
+    box.messages.append(message(310, decoded={"name": "a\x1b]0;x\x07"}, key="k\x9b", properties={"p\x1b": "\u202e"}))
+    async with dashboard(box, WIDE, place="topics") as driver:
+        await driver.press("b")
+        await driver.at("Browser")
+        seen = driver.text()
+        for number in (303, 302, 301, 300):
+            await driver.press("k")
+            await driver.until(lambda number=number: f"─12:{number} " in driver.text())  # type: ignore[misc]
+            seen += driver.text()
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(seen)
+        assert "(null" in seen and "00 ff fe" in seen and "(empty)" in seen
+
+
+@driven
+async def test_a_cursor_and_the_keys_of_a_subscription_as_maps() -> None:
+    async with dashboard(place="subscriptions") as driver:
+        await driver.press("m")
+        await driver.at("CursorMap")
+        text = driver.text()
+        assert "mark-delete   12:40" in text and "12:50-51" in text
+        assert "█" * 41 in text and "▓" * 10 in text
+        await driver.press("escape", "K")
+        await driver.until(lambda: any("this one is Shared" in each for each in driver.said))
+        driver.box.rows["subscriptions"][0]["type"] = "Key_Shared"
+        await driver.press("r")
+        await driver.until(lambda: (driver.table.pointed or {}).get("type") == "Key_Shared")
+        await driver.press("K")
+        await driver.at("KeyMap")
+        assert "customer-9" in driver.text()
+        assert "c0 has not acknowledged 12:61" in driver.told("told")
+        await driver.press("x")
+        await driver.at("Choice", answered=False)
+        await driver.press("enter")
+        await driver.at("Asked", answered=False)
+        await driver.press("enter")
+        await driver.until(lambda: driver.box.changes() == [("POST", "/pulsarbox/v1/clients/0-c0/kick", None)])
+
+
+def test_a_part_of_the_log_is_told_by_what_matters_most() -> None:
+    def state(**counts: int) -> str:
+        return state_of({"entries": 10, **counts})
+
+    assert state() == "waiting"
+    assert state(acknowledged=10) == "acknowledged"
+    assert state(acknowledged=3) == "mixed"
+    assert state(acknowledged=3, inFlight=1) == "inFlight"
+    assert state(acknowledged=3, delayed=7) == "delayed"
+    assert state(delayed=3) == "waiting"
+
+
+def test_ranges_of_hashes_fill_the_cells_they_have_most_of() -> None:
+    assert ranges_drawn([[0, 49]], 100, 10) == "█████·····"
+    assert ranges_drawn([[0, 2], [90, 99]], 100, 10) == "▒········█"
+
+
+@driven
+async def test_events_are_added_and_jobs_are_paused_from_here() -> None:
+    async with dashboard(place="events") as driver:
+        await driver.until(lambda: driver.table.count == 30)
+        driver.box.events.append(event(31, text="a plugin failed", kind="plugin", severity="error"))
+        await driver.press("r")
+        await driver.until(lambda: driver.table.count == 31)
+        assert any("after=30" in target for _, target, _ in driver.box.asked)
+        await driver.press("enter")
+        await driver.at("Reading", answered=False)
+        assert "limit" in driver.text()
+        await driver.press("escape", "0")
+        await driver.at("Jobs")
+        await driver.press("x")
+        await driver.at("Choice", answered=False)
+        assert "Pause the job" in driver.text() and "Let the job go on" not in driver.text()
+        await driver.press("enter")
+        await driver.at("Asked", answered=False)
+        await driver.press("enter")
+        await driver.until(lambda: driver.box.changes() == [("POST", "/pulsarbox/v1/jobs/2/pause", None)])
+        await driver.press("enter")
+        await driver.at("Reading", answered=False)
+        assert "looked at        100" in driver.text()
+
+
+@driven
+async def test_back_in_time_and_forth() -> None:
+    async with dashboard(place="subscriptions") as driver:
+        await driver.press("left")
+        await driver.until(lambda: driver.said)
+        await driver.press("t")
+        await driver.at("Question", answered=False)
+        await driver.type("-1000000")
+        await driver.press("enter")
+        await driver.until(lambda: "no time" in driver.text())
+        driver.screen.query_one(Input).value = str(NOW - 3_600_000)
+        await driver.press("enter")
+        await driver.until(lambda: f"at={NOW - 3_600_000}" in driver.box.asked[-1][1])
+        assert "◀" in driver.told("vitals")
+        await driver.press("left")
+        await driver.until(lambda: f"at={NOW - 3_610_000}" in driver.box.asked[-1][1])
+        await driver.press("shift+right")
+        await driver.until(lambda: f"at={NOW - 3_510_000}" in driver.box.asked[-1][1])
+        await driver.press("n")
+        await driver.until(lambda: "at=" not in driver.box.asked[-1][1])
+        driver.box.answers["GET", "/pulsarbox/v1/history"] = {}
+        await driver.press("t")
+        await driver.until(lambda: any("There is no history" in each for each in driver.said))
+
+
+@driven
+async def test_all_rows_are_written_to_a_file(tmp_path: Path) -> None:
+    async with dashboard(place="subscriptions") as driver:
+        for form, command in (("ndjson", "export"), ("csv", "export csv")):
+            path = tmp_path / f"rows.{form}"
+            driver.screen.act(command)
+            await driver.at("Question", answered=False)
+            driver.screen.query_one(Input).value = str(path)
+            await driver.press("enter")
+            await driver.until(lambda path=path: any(str(path) in each for each in driver.said))  # type: ignore[misc]
+        rows = [json.loads(line) for line in (tmp_path / "rows.ndjson").read_text().splitlines()]
+        assert len(rows) == 40 and rows[0]["topic"] == "persistent://public/default/orders-0"
+        assert (tmp_path / "rows.csv").read_text().count("\n") == 41
+        driver.screen.act("export")
+        await driver.at("Question", answered=False)
+        driver.screen.query_one(Input).value = str(tmp_path / "rows.csv")
+        await driver.press("enter")
+        await driver.until(lambda: any("exists" in each for each in driver.said))
+
+
+@driven
+async def test_an_empty_box_says_how_to_begin() -> None:
+    box = FakeBox()
+    for rows in box.rows.values():
+        rows.clear()
+    box.answers |= {("GET", f"/pulsarbox/v1/{name}"): [] for name in ("jobs",)}
+    box.events = []
+    box.totals |= {"topics": 0, "throttled": 0, "deadLetters": 0}
+    async with dashboard(box, WIDE) as driver:
+        for key, text in (
+            ("2", "pulsarbox produce hello"),
+            ("3", "pulsarbox consume hello"),
+            ("4", "There are no dead letters"),
+            ("5", "Nothing is limited"),
+            ("6", "Nobody is connected"),
+            ("8", "No plugin was asked for"),
+            ("9", "Nothing has happened"),
+            ("0", "No job was started"),
+        ):
+            await driver.press(key)
+            await driver.until(lambda text=text: text in driver.text())  # type: ignore[misc]
+
+
+def test_numbers_of_the_store_stand_beside_each_other_where_there_is_room() -> None:
+    totals: dict[str, Any] = {"mapSize": 1 << 30, "oldestReader": None, "fsyncP99": 8.4, "ratio": 2.61, "freePages": 7}
+    lines = facts(totals, 200).split("\n")
+    assert len(lines) == 1 and "map size" in lines[0] and "1.00 GiB" in lines[0] and "8.4 ms" in lines[0]
+    assert len(facts(totals, 40).split("\n")) == 5
+
+
+def test_a_job_that_is_done_is_done_whatever_it_counted() -> None:
+    from pulsarbox.tui.screens.jobs import _share
+
+    assert _share(job(1, state="done", seen=3, total=9)) == 1.0
+    assert _share(job(1, seen=3, total=9)) == pytest.approx(1 / 3)
+    assert _share(job(1, total=0)) is None

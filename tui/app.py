@@ -1,0 +1,304 @@
+"""The application: which screens there are, what all of them share, and where one goes from where."""
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from rich.text import Text
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.screen import Screen
+
+from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY
+from pulsarbox.tui.dialogs import Question, Reading
+from pulsarbox.tui.feed import Feed, Query, Snapshot, Trouble, aside
+from pulsarbox.tui.keeping import Kept
+from pulsarbox.tui.places import instant, now_ms
+from pulsarbox.tui.themes import DARK, OURS
+
+INTERVAL: Final = 0.5
+"""Seconds between two questions: twice a second is as fast as eyes are."""
+_VITALS_SECONDS: Final = 2.0
+INTERVAL_MIN: Final = 0.1
+INTERVAL_MAX: Final = 60.0
+
+SCREENS: Final[dict[str, str]] = {
+    "overview": "overview:Overview",
+    "topics": "topics:Topics",
+    "subscriptions": "subscriptions:Subscriptions",
+    "quotas": "quotas:Quotas",
+    "deadletters": "dead_letters:DeadLetters",
+    "clients": "clients:Clients",
+    "storage": "storage:Storage",
+    "plugins": "plugins:Plugins",
+    "events": "events:Events",
+    "jobs": "jobs:Jobs",
+}
+"""Module and class of each, below ``pulsarbox.tui.screens``; imported when it is first gone to."""
+
+
+def made(name: str, *args: Any) -> Screen[Any]:
+    """A screen of ``SCREENS``, or one that has no key, by ``module:Class``."""
+    module, _, cls = SCREENS.get(name, name).partition(":")
+    screen = getattr(importlib.import_module(f"pulsarbox.tui.screens.{module}"), cls)(*args)
+    assert isinstance(screen, Screen)
+    return screen
+
+
+class Actions(Provider):
+    """The palette: all actions of the registry, with their keys."""
+
+    async def discover(self) -> Hits:
+        """All of them."""
+        for action in REGISTRY:
+            yield DiscoveryHit(
+                _shown(action.title, action.shown_keys), partial(self._act, action.name), help=action.name
+            )
+
+    async def search(self, query: str) -> Hits:
+        """Those that fit."""
+        matcher = self.matcher(query)
+        for action in REGISTRY:
+            text = f"{action.title} ({action.name})"
+            score = matcher.match(text)
+            if score > 0:
+                yield Hit(score, matcher.highlight(text), partial(self._act, action.name), help=action.shown_keys)
+
+    def _act(self, name: str) -> None:
+        screen: Any = self.screen
+        screen.act(name)
+
+
+def _shown(title: str, keys: str) -> Text:
+    return Text(f"{title}  [{keys}]" if keys else title)
+
+
+class Top(App[None]):
+    """``pulsarbox top``."""
+
+    TITLE = "pulsarbox"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Actions}
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {name: partial(made, name) for name in SCREENS}
+    DEFAULT_MODE = "overview"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", show=False)]
+    CSS = """
+    Toast { max-width: 90%; }
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        *,
+        kept: Kept | None = None,
+        interval: float = INTERVAL,
+        read_only: bool = False,
+        at: int | None = None,
+        passing: str = "",
+        place: str = "overview",
+        target: Sequence[str] = (),
+    ) -> None:
+        """``target``: the options that name the box on a command line. ``passing``: a filter for the first screen."""
+        super().__init__()
+        self.feed = feed
+        self.kept = kept or Kept(None)
+        self.interval = interval
+        self.read_only = read_only
+        self.at = at
+        self.filter = passing
+        self.target = tuple(target)
+        self.paused = False
+        self.vitals: dict[str, Any] = {}
+        self._given_read_only = read_only
+        self._first = place
+        self._step = 0
+        self._vitals_asked = False
+
+    def on_mount(self) -> None:
+        """Themes, keys and the first screen."""
+        for theme in OURS:
+            self.register_theme(theme)
+        wanted = self.kept.get("theme")
+        self.theme = wanted if wanted in self.available_themes else DARK.name
+        keys = self.kept.get("keys")
+        if isinstance(keys, dict):
+            self.set_keymap({str(name).replace(" ", "-"): str(key) for name, key in keys.items()})
+        if self._first != self.current_mode:
+            self.switch_mode(self._first)
+        self.set_interval(_VITALS_SECONDS, self._ask_vitals)
+        if self.kept.problem:
+            self.notify(self.kept.problem, severity="warning", markup=False)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """None: the palette has our own."""
+        return ()
+
+    # What all screens share
+
+    def learn(self, snapshot: Snapshot) -> None:
+        """What an answer says of the box as a whole."""
+        told = {name: value for name, value in snapshot.totals.items() if value is not None}
+        self.vitals.update(told)
+        self.vitals["virtualClock"] = snapshot.virtual_clock
+        self.read_only = self._given_read_only or snapshot.read_only
+
+    def _ask_vitals(self) -> None:
+        """The line at the top goes on while other screens than the overview are seen."""
+        screen: Any = self.screen
+        busy = self.paused or self.at is not None or getattr(screen, "place", "") in ("", "overview")
+        if not busy and not self._vitals_asked:
+            self._vitals_asked = True
+            self.run_worker(self._learn_vitals(), group="vitals")
+
+    async def _learn_vitals(self) -> None:
+        try:
+            self.learn(await aside(lambda: self.feed.view(Query("overview", limit=1))))
+        except Trouble:  # the screen says so itself
+            pass
+        finally:
+            self._vitals_asked = False
+
+    def go(self, name: str) -> None:
+        """To a screen that has a key; what was opened there before stays open behind it."""
+        if name == self.current_mode:
+            while len(self.screen_stack) > 1:
+                self.pop_screen()
+        else:
+            self.switch_mode(name)
+
+    def open(self, name: str, *args: Any) -> None:
+        """A screen on top of this one."""
+        self.push_screen(made(name, *args))
+
+    def do_pause(self) -> None:
+        """``p``"""
+        self.paused = not self.paused
+        self.refreshed()
+
+    def do_faster(self) -> None:
+        """``+``"""
+        self._ask_every(self.interval / 2)
+
+    def do_slower(self) -> None:
+        """``-``"""
+        self._ask_every(self.interval * 2)
+
+    def _ask_every(self, seconds: float) -> None:
+        self.interval = min(max(seconds, INTERVAL_MIN), INTERVAL_MAX)
+        for screen in self.screen_stack:
+            repaced = getattr(screen, "repaced", None)
+            if repaced is not None:
+                repaced()
+        self.refreshed()
+
+    def do_theme(self) -> None:
+        """``T``"""
+        names = [theme.name for theme in OURS] + sorted(set(self.available_themes) - {theme.name for theme in OURS})
+        self.theme = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
+        self.kept.set("theme", self.theme)
+        self.notify(f"theme: {self.theme}", timeout=2)
+
+    def do_quit(self) -> None:
+        """``q``"""
+        self.exit()
+
+    def do_help(self) -> None:
+        """``?``"""
+        screen: Any = self.screen
+        self.push_screen(
+            Reading("Help", help_text(getattr(screen, "kind", ""), getattr(screen, "meanings", lambda: "")()))
+        )
+
+    # History
+
+    def do_earlier(self) -> None:
+        """``←``"""
+        self._travel_by(-1)
+
+    def do_later(self) -> None:
+        """``→``"""
+        self._travel_by(1)
+
+    def do_much_earlier(self) -> None:
+        """Ten steps."""
+        self._travel_by(-10)
+
+    def do_much_later(self) -> None:
+        """Ten steps."""
+        self._travel_by(10)
+
+    def do_live(self) -> None:
+        """``n``"""
+        if self.at is not None:
+            self.at = None
+            self.refreshed()
+
+    def _travel_by(self, steps: int) -> None:
+        if self.at is None:
+            self.notify("t goes back in time; then the arrows step", timeout=3)
+            return
+        at = self.at + steps * (self._step or 10_000)
+        self.at = None if at >= now_ms() else at
+        self.refreshed()
+
+    async def travel(self) -> None:
+        """Ask where to, within what is recorded."""
+        try:
+            told = await aside(lambda: self.feed.ask("GET", "/pulsarbox/v1/history"))
+            if not isinstance(told, Mapping) or not told.get("from"):
+                raise Trouble("nothing is recorded yet")
+        except Trouble as trouble:
+            self.notify(f"There is no history: {trouble}", severity="warning", markup=False)
+            return
+        self._step = int(told.get("step") or 10_000)
+        from pulsarbox.tui.figures import instant as written
+
+        hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now. Recorded since {written(told['from'])[:16]}"
+        found = await self.push_screen_wait(Question("Go to the time", hint, "", lambda text: text and instant(text)))
+        if found is None:
+            return
+        at = instant(found) if found.strip() else None
+        if at is not None and at < int(told["from"]):
+            at = int(told["from"])
+            self.notify("That is before what is recorded: this is its beginning", severity="warning")
+        self.at = at
+        self.refreshed()
+
+    def refreshed(self) -> None:
+        """What is seen is asked for anew."""
+        screen: Any = self.screen
+        if hasattr(screen, "ask_again"):
+            screen.ask_again()
+            screen.retell()
+
+
+def help_text(kind: str, meanings: str) -> str:
+    """All keys, by what they are for; what can be done with the rows of this screen first."""
+    parts = []
+    if meanings:
+        parts.append("Columns\n" + meanings)
+    fitting = [action for action in REGISTRY if kind and kind in action.on]
+    if fitting:
+        parts.append("With the row, or with all marked ones (space)\n" + _listed(fitting))
+    parts += [
+        f"{group}\n" + _listed([each for each in REGISTRY if each.group == group and not each.on])
+        for group in ("View", "Screens", "Program")
+    ]
+    parts.append(
+        "In tables\n"
+        "  ↑ ↓ j k     up, down; page up, page down, home, end, g, G\n"
+        "  enter       open the row; space: mark it\n"
+        "  mouse       click: point; twice: open; a heading: sort; the wheel: scroll\n"
+        "Keys can be others: top.json in the configuration directory, docs/tui.md"
+    )
+    return "\n\n".join(parts)
+
+
+def _listed(actions: Sequence[Any]) -> str:
+    return "\n".join(f"  {each.shown_keys:<7} :{each.name:<13} {each.title}" for each in actions)
+
+
+assert {name for name, _, _, _ in PLACES} == set(SCREENS)
+assert all(name in BY_NAME for name in SCREENS)

@@ -1,0 +1,144 @@
+"""The lines at the edges of a screen: where one is, how the box is, what is wrong, and what the keys do."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from pulsarbox.tui import figures
+from pulsarbox.tui.actions import BY_NAME, PLACES
+
+Part = tuple[str, str, str]
+"""A text, what it looks like (a component class behind the dashes), and the action of a click; empty for none."""
+
+
+class Line(Widget):
+    """Texts beside each other, some of which can be clicked."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"line--{look}" for look in ("plain", "dim", "key", "name", "here", "good", "warn", "bad", "badge")
+    }
+    DEFAULT_CSS = """
+    Line { height: 1; width: 1fr; background: $panel; }
+    Line .line--plain { color: $foreground; }
+    Line .line--dim { color: $text-muted; }
+    Line .line--key { color: $accent; text-style: bold; }
+    Line .line--name { color: $primary; text-style: bold; }
+    Line .line--here { color: $block-cursor-foreground; background: $block-cursor-background; text-style: bold; }
+    Line .line--good { color: $text-success; }
+    Line .line--warn { color: $text-warning; text-style: bold; }
+    Line .line--bad { color: $text-error; text-style: bold; }
+    Line .line--badge { color: $background; background: $warning; text-style: bold; }
+    """
+
+    class Clicked(Message):
+        """A part of it was."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+
+    def __init__(self, *, key: str | None = None) -> None:
+        super().__init__(id=key)
+        self._left: Sequence[Part] = ()
+        self._right: Sequence[Part] = ()
+
+    def put(self, left: Sequence[Part], right: Sequence[Part] = ()) -> None:
+        """Show these; drawn anew only where they are others."""
+        if (left, right) != (self._left, self._right):
+            self._left, self._right = left, right
+            self.refresh()
+
+    @property
+    def text(self) -> str:
+        """All that is said."""
+        return "".join(text for text, _, _ in (*self._left, *self._right))
+
+    def _parts(self) -> list[Part]:
+        """What has room: the right keeps its place, the left gives way."""
+        width = self.size.width
+        right = sum(cell_len(text) for text, _, _ in self._right)
+        room, out = width - right, list[Part]()
+        for text, look, action in self._left:
+            length = cell_len(text)
+            if length > room:
+                if room > 8 and length > 20:
+                    out.append((text[: room - 1] + "…", look, action))
+                    room = 0
+                elif out and out[-1][1] == "key":  # a key without its word says nothing
+                    room += cell_len(out.pop()[0])
+                break
+            out.append((text, look, action))
+            room -= length
+        return [*out, (" " * max(room, 0), "plain", ""), *self._right]
+
+    def render_line(self, y: int) -> Strip:
+        """See textual.widget.Widget."""
+        if y:
+            return Strip.blank(self.size.width, self.rich_style)
+        base = self.rich_style
+        styles: dict[str, Style] = {}
+        segments = []
+        for text, look, _ in self._parts():
+            if look not in styles:
+                styles[look] = self.get_component_rich_style(f"line--{look}")
+            segments.append(Segment(text, styles[look]))
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def on_click(self, event: events.Click) -> None:
+        """Where there is an action, it is done."""
+        at = 0
+        for text, _, action in self._parts():
+            at += cell_len(text)
+            if event.x < at:
+                if action:
+                    self.post_message(self.Clicked(action))
+                return
+
+
+def tabs(here: str, width: int) -> list[Part]:
+    """The screens with their keys; short where there is little room."""
+    full = sum(len(title) + 4 for _, title, _, _ in PLACES) <= width
+    parts: list[Part] = []
+    for name, title, brief, key in PLACES:
+        text = title if full else brief
+        if name == here:
+            parts.append((f"{key} {text}", "here", name))
+        else:
+            parts += [(key, "key", name), ("" if not full else " ", "dim", name), (text, "dim", name)]
+        parts.append(("  " if full else " ", "plain", ""))
+    return parts
+
+
+def vitals(label: str, totals: Mapping[str, Any], width: int) -> list[Part]:
+    """How the box is, in one line."""
+    name = str(totals.get("clusterName") or label or "pulsarbox")
+    parts: list[Part] = [(" pulsarbox ", "name", "overview"), (f"{name}  ", "plain", "overview")]
+    told: list[tuple[str, Any, Callable[[Any], str]]] = [
+        ("in", totals.get("publishRate"), lambda value: f"{figures.rate(value)}/s"),
+        ("out", totals.get("deliverRate"), lambda value: f"{figures.rate(value)}/s"),
+        ("backlog", totals.get("backlog"), figures.count),
+        ("p99", totals.get("p99"), figures.milliseconds),
+        ("mem", totals.get("memory"), figures.size),
+        ("up", totals.get("uptime"), lambda value: figures.seconds(value / 1000)),
+    ]
+    for word, value, form in told[: 3 if width < 100 else 6]:
+        if value is not None:
+            parts += [(f"{word} ", "dim", ""), (f"{form(value)}  ", "plain", "")]
+    return parts
+
+
+def hints(names: Sequence[str]) -> list[Part]:
+    """What the keys do."""
+    parts: list[Part] = [(" ", "plain", "")]
+    for name in names:
+        action = BY_NAME[name]
+        key = action.shown_keys.split(" ")[0]
+        parts += [(key, "key", name), (f" {action.hint or action.name.rpartition(' ')[2]}  ", "dim", name)]
+    return parts

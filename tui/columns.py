@@ -1,0 +1,216 @@
+"""The columns of tables: what a value is written like, how wide, in what colour; which go where room is scarce."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsarbox.tui import figures
+
+PLAIN: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. ``rank``: those with low numbers stay where not all have room; ``grow``: has what room is left."""
+
+    key: str
+    title: str
+    width: int
+    kind: str = "text"
+    rank: int = 5
+    grow: bool = False
+    sort: str | None = ""
+    """What the box sorts by for it: the key itself by default, None for nothing."""
+    meaning: str = ""
+
+    @property
+    def sorted_by(self) -> str | None:
+        """What is asked of the box."""
+        return self.key if self.sort == "" else self.sort
+
+
+Cell = tuple[str, str]
+"""A text, and the name of what it is shown like: one of Table's component classes behind the dashes."""
+
+
+def _plain(form: Callable[[Any], str]) -> "Callable[[Any, dict[str, Any], int], Cell]":
+    return lambda value, row, width: (form(value), "dim" if value in (None, 0) else PLAIN)
+
+
+def _text(value: Any, row: dict[str, Any], width: int) -> Cell:
+    if value is None or value == "":
+        return figures.NOTHING, "dim"
+    if isinstance(value, bool):
+        return ("yes" if value else "no"), PLAIN if value else "dim"
+    return shortened(str(value), width), PLAIN
+
+
+def _line(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """A sentence, of which the beginning says most."""
+    text, look = _text(value, row, 10_000)
+    return (text if len(text) <= width else f"{text[: width - 1]}…"), look
+
+
+def _message(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """An id, without what says that it is of no partition and no batch."""
+    return shortened(str(value or figures.NOTHING).removesuffix(":-1").removesuffix(":-1"), width), PLAIN
+
+
+def _progress(value: Any, row: dict[str, Any], width: int) -> Cell:
+    text, look = _share(value, row, width)
+    return text, look if value is None else PLAIN
+
+
+def _topic(value: Any, row: dict[str, Any], width: int) -> Cell:
+    return shortened(short_topic(str(value or "")), width), PLAIN
+
+
+def _change(value: Any, row: dict[str, Any], width: int) -> Cell:
+    text = figures.change(value)
+    return text, "warn" if text.startswith("▲") else "good" if text.startswith("▼") else "dim"
+
+
+def _drain(value: Any, row: dict[str, Any], width: int) -> Cell:
+    text = figures.drain(row)
+    return text, "bad" if text == "never" else "dim" if text == figures.NOTHING else PLAIN
+
+
+_GRAVE: Final = {
+    "no-consumer": "bad",
+    "key-blocked": "bad",
+    "unacked-limit": "bad",
+    "throttled": "warn",
+    "slow-connection": "warn",
+    "no-permits": "warn",
+    "unacknowledged": "warn",
+    "draining": "warn",
+    "delayed": "cool",
+}
+
+
+def _cause(value: Any, row: dict[str, Any], width: int) -> Cell:
+    if not value or value in ("end-of-log", "none"):
+        return figures.NOTHING, "dim"
+    if figures.keeps_up(row):
+        return "in flight", "dim"
+    word = str(value)
+    return shortened(word.replace("-", " "), width), _GRAVE.get(word.lower().replace("_", "-"), PLAIN)
+
+
+def _share(value: Any, row: dict[str, Any], width: int) -> Cell:
+    if value is None:
+        return figures.NOTHING, "dim"
+    look = "bad" if value >= 1 else "warn" if value >= 0.8 else "good"
+    told = figures.percent(value)
+    return f"{figures.bar(value, max(width - 6, 1))} {told:>5}", look
+
+
+def _trend(value: Any, row: dict[str, Any], width: int) -> Cell:
+    return figures.trend(value, width), "trend"
+
+
+def _flag(value: Any, row: dict[str, Any], width: int) -> Cell:
+    return ("● yes", "bad") if value else ("no", "dim")
+
+
+def _held(value: Any, row: dict[str, Any], width: int) -> Cell:
+    if not value:
+        return figures.NOTHING, "dim"
+    mark = "● " if row.get("holding") else ""
+    return f"{mark}{figures.seconds(value / 1000)}", "bad" if row.get("holding") else "warn"
+
+
+def _in_unit(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """A number in the unit that its row names."""
+    if value is None:
+        return figures.NOTHING, "dim"
+    return IN_UNIT.get(str(row.get("unit") or ""), figures.count)(value), PLAIN
+
+
+def _state(value: Any, row: dict[str, Any], width: int) -> Cell:
+    word = str(value or "")
+    return shortened(word or figures.NOTHING, width), _STATES.get(word.lower(), PLAIN)
+
+
+_STATES: Final = {
+    **dict.fromkeys(("failed", "broken", "tripped", "error", "disabled", "lost"), "bad"),
+    **dict.fromkeys(("paused", "cancelled", "warning", "draining"), "warn"),
+    **dict.fromkeys(("running", "active", "loaded", "open"), "good"),
+    **dict.fromkeys(("done", "idle", "built in", "info", "sealed"), "dim"),
+}
+
+IN_UNIT: Final[dict[str, Callable[[Any], str]]] = {
+    "bytes": figures.size,
+    "bytes/s": lambda value: f"{figures.size(value)}/s",
+    "messages/s": lambda value: f"{figures.rate(value)}/s",
+    "entries/s": lambda value: f"{figures.rate(value)}/s",
+    "s": figures.seconds,
+    "seconds": figures.seconds,
+    "ms": lambda value: figures.seconds(value / 1000),
+}
+
+KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
+    "text": _text,
+    "line": _line,
+    "topic": _topic,
+    "message": _message,
+    "progress": _progress,
+    "count": _plain(figures.count),
+    "rate": _plain(figures.rate),
+    "size": _plain(figures.size),
+    "seconds": _plain(figures.seconds),
+    "ms": _plain(figures.milliseconds),
+    "ns": _plain(figures.nanoseconds),
+    "moment": _plain(figures.moment),
+    "change": _change,
+    "drain": _drain,
+    "cause": _cause,
+    "share": _share,
+    "trend": _trend,
+    "flag": _flag,
+    "held": _held,
+    "unit": _in_unit,
+    "state": _state,
+}
+
+TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns", "change", "drain", "held", "unit"})
+
+
+def short_topic(name: str) -> str:
+    """Without what most names have in common."""
+    return name.removeprefix("persistent://").removeprefix("public/default/")
+
+
+def shortened(text: str, width: int) -> str:
+    """A text in so many characters, cut in its middle: names differ at both of their ends."""
+    if len(text) <= width or width < 1:
+        return text
+    if width < 8:
+        return text[: width - 1] + "…"
+    head = (width - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def laid_out(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
+    """Which columns have room in so many cells, in their order, and the width of each. At least one is shown."""
+    kept = set(range(len(columns)))
+    for at in sorted(kept, key=lambda each: (-columns[each].rank, -each)):
+        if _needed(columns[each] for each in kept) <= width or len(kept) == 1:
+            break
+        kept.discard(at)
+    shown = [columns[at] for at in sorted(kept)]
+    spare = max(width - _needed(shown), 0)
+    growing = sum(column.grow for column in shown)
+    out = []
+    for column in shown:
+        extra = 0
+        if column.grow:
+            extra = spare // growing
+            spare -= extra
+            growing -= 1
+        out.append((column, column.width + extra))
+    return out
+
+
+def _needed(columns: Iterable[Column]) -> int:
+    return sum(column.width + 1 for column in columns)

@@ -1,0 +1,200 @@
+"""Asking the box: one question, one answer, each in a thread of its own, so that a slow link never stops the keys.
+
+Here bytes become text, so here everything that could speak to the terminal is cleaned away; what it was before is kept
+beside, because a topic is asked for by its real name.
+"""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+from pulsarbox.cleaning import clean, cleaned
+from pulsarbox.client.credentials import NOBODY, Credentials
+from pulsarbox.client.web import Reply, TooSlow, Unanswered, Web
+
+VIEWS: Final = "/pulsarbox/v1/top"
+SECONDS_MAX: Final = 10.0
+"""How long an answer is waited for."""
+
+Exchange = Callable[[str, str, bytes | None], Reply]
+"""A method, a target and a body: the answer. Raises Unanswered."""
+
+
+class Trouble(Exception):
+    """There is no answer, or not the one that was asked for. The text says why, in words fit for the terminal."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        """``status`` is that of HTTP; 0 where nobody has answered."""
+        super().__init__(clean(text))
+        self.status = status
+
+    @property
+    def is_gone(self) -> bool:
+        """Nobody has answered."""
+        return self.status == 0
+
+
+class Row(dict[str, Any]):
+    """A row as it may be shown; ``real`` has what differs from that."""
+
+    real: dict[str, Any]
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        super().__init__(cleaned(dict(told)))
+        self.real = {key: value for key, value in told.items() if isinstance(value, str) and self.get(key) != value}
+
+
+def real(row: Mapping[str, Any], key: str) -> str:
+    """A name as the box knows it."""
+    kept: dict[str, Any] = getattr(row, "real", {})
+    return str(kept.get(key, row.get(key) or ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which rows of a view."""
+
+    view: str
+    sort: str | None = None
+    descending: bool = True
+    offset: int = 0
+    limit: int = 60
+    filter: str = ""
+    at: int | None = None
+    """A time of recorded history (ms since 1970), None for now."""
+    columns: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """As a path with its query."""
+        asked: dict[str, str] = {"offset": str(self.offset), "limit": str(self.limit)}
+        if self.sort:
+            asked |= {"sort": self.sort, "order": "desc" if self.descending else "asc"}
+        if self.filter:
+            asked["filter"] = self.filter
+        if self.columns:
+            asked["columns"] = ",".join(self.columns)
+        if self.at is not None:
+            asked["at"] = str(self.at)
+        return f"{VIEWS}/{self.view}?{urlencode(asked)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An answer: the rows that were asked for, and how many there are."""
+
+    query: Query
+    now: int = 0
+    total: int = 0
+    matching: int = 0
+    offset: int = 0
+    rows: Sequence[Row] = ()
+    totals: Mapping[str, Any] = field(default_factory=dict)
+    series: Mapping[str, Any] = field(default_factory=dict)
+    read_only: bool = False
+    sampled: int = 0
+    virtual_clock: int | None = None
+    received: float = 0.0
+    """On the monotonic clock of this process."""
+    took: float = 0.0
+
+
+class Feed:
+    """Where answers come from."""
+
+    def __init__(self, exchange: Exchange, label: str = "") -> None:
+        """``label`` names the box."""
+        self._exchange = exchange
+        self.label = clean(label)
+
+    def view(self, query: Query) -> Snapshot:
+        """Rows of a view. Raises Trouble."""
+        before = time.monotonic()
+        told = self.ask("GET", query.target)
+        if not isinstance(told, dict):
+            raise Trouble("the answer is no view: is this the Admin API of a box?", 502)
+        now = time.monotonic()
+        return Snapshot(
+            query=query,
+            now=told.get("now") or 0,
+            total=told.get("total") or 0,
+            matching=told.get("matching") or 0,
+            offset=told.get("offset") or 0,
+            rows=[Row(row) for row in told.get("rows") or ()],
+            totals=cleaned(told.get("totals") or {}),
+            series=told.get("series") or (told.get("totals") or {}).get("series") or {},
+            read_only=bool(told.get("readOnly")),
+            sampled=told.get("sampled") or 0,
+            virtual_clock=told.get("virtualClock"),
+            received=now,
+            took=now - before,
+        )
+
+    def ask(self, method: str, target: str, body: object = None) -> Any:
+        """The JSON of an answer, as it came. Raises Trouble."""
+        try:
+            reply = self._exchange(method, target, None if body is None else json.dumps(body).encode())
+        except Unanswered as error:
+            raise Trouble(str(error)) from error
+        if reply.status >= 400:
+            raise Trouble(reply.reason, reply.status)
+        try:
+            return json.loads(reply.body) if reply.body else None
+        except ValueError:
+            return reply.text
+
+
+def web_exchange(
+    hosts: Sequence[tuple[str, int]], *, secure: bool = False, credentials: Credentials = NOBODY
+) -> Exchange:
+    """Over HTTP or HTTPS. Each question that is under way has a connection; those that are done are kept."""
+    idle: list[Web] = []
+
+    def exchange(method: str, target: str, body: bytes | None) -> Reply:
+        try:
+            web = idle.pop()
+        except IndexError:
+            web = Web(hosts, secure=secure, credentials=credentials, seconds=SECONDS_MAX)
+        try:
+            return web.exchange(method, target, body)
+        except TooSlow:
+            raise TooSlow(f"there was no answer within {SECONDS_MAX:g} s") from None
+        finally:
+            idle.append(web)
+
+    return exchange
+
+
+_T = TypeVar("_T")
+
+
+async def aside(call: Callable[[], _T]) -> _T:
+    """What a call that waits gives, from a thread that nobody waits for when the program ends."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_T] = loop.create_future()
+
+    def tell(settle: Callable[[Any], None], value: Any) -> None:
+        def settled() -> None:
+            if not future.done():
+                settle(value)
+
+        try:
+            loop.call_soon_threadsafe(settled)
+        except RuntimeError:  # the program has ended meanwhile
+            pass
+
+    def work() -> None:
+        try:
+            value = call()
+        except Exception as error:  # carried to whoever awaits it
+            tell(future.set_exception, error)
+        else:
+            tell(future.set_result, value)
+
+    threading.Thread(target=work, name="asking", daemon=True).start()
+    return await future

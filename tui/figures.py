@@ -1,0 +1,159 @@
+"""Numbers for narrow columns: counts, rates, sizes, times, bars and trends, each as short as it can be said."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+_BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_FLAT: Final = 0.7
+NOTHING: Final = "-"
+
+
+def count(value: float | None) -> str:
+    """``999``, ``12,345``, ``1.23M``: exact up to a million."""
+    if value is None:
+        return NOTHING
+    if abs(value) < 1_000_000:
+        return f"{round(value):,}"
+    return _scaled(value, 1000, "kMGTP")
+
+
+def rate(value: float | None) -> str:
+    """A second: ``0``, ``0.4``, ``87``, ``12.3k``."""
+    if value is None:
+        return NOTHING
+    size = abs(value)
+    if size < 0.05:
+        return "0"
+    if size < 9.95:
+        return f"{value:.1f}"
+    return f"{value:.0f}" if size < 999.5 else _scaled(value, 1000, "kMGTP")
+
+
+def change(value: float | None) -> str:
+    """A rate with its direction, which a sign and a mark say beside each other."""
+    if value is None:
+        return NOTHING
+    if abs(value) < 0.05:
+        return "="
+    return f"▲ +{rate(value)}" if value > 0 else f"▼ -{rate(-value)}"
+
+
+def size(value: float | None) -> str:
+    """Bytes: ``12 B``, ``3.4 KiB``, ``2.10 GiB``."""
+    if value is None:
+        return NOTHING
+    if abs(value) < 1024:
+        return f"{value:.0f} B"
+    return _scaled(value, 1024, "KMGTP", " ") + "iB"
+
+
+def _scaled(value: float, base: int, units: str, space: str = "") -> str:
+    for unit in units:
+        value /= base
+        if abs(value) < 999.5 or unit == units[-1]:
+            break
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:.{digits}f}{space}{unit}"
+
+
+def seconds(value: float | None) -> str:
+    """How long: ``0.3s``, ``42s``, ``3m20s``, ``5h02m``, ``12d``."""
+    if value is None:
+        return NOTHING
+    if value < 10:
+        return f"{value:.1f}s" if value >= 0.05 else "0s"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
+    days, rest = divmod(whole, 86400)
+    return f"{days}d{rest // 3600:02}h" if days < 10 else f"{days:,}d"
+
+
+def milliseconds(value: float | None) -> str:
+    """A latency: ``0.42 ms``, ``8.1 ms``, ``1.20 s``."""
+    if value is None:
+        return NOTHING
+    if value >= 1000:
+        return f"{value / 1000:.2f} s"
+    return f"{value:.2f} ms" if value < 1 else f"{value:.1f} ms" if value < 100 else f"{value:.0f} ms"
+
+
+def nanoseconds(value: float | None) -> str:
+    """A call: ``240 ns``, ``1.3 us``, ``2.0 ms``."""
+    if value is None:
+        return NOTHING
+    if value < 1000:
+        return f"{value:.0f} ns"
+    return f"{value / 1000:.1f} us" if value < 1_000_000 else milliseconds(value / 1_000_000)
+
+
+def moment(value: float | None) -> str:
+    """A time of the wall clock (ms since 1970): the time of a day, with the day where it is not today."""
+    if not value:
+        return NOTHING
+    try:
+        when = datetime.fromtimestamp(value / 1000).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return "no time"
+    today = datetime.now().astimezone().date()
+    return when.strftime("%H:%M:%S" if when.date() == today else "%m-%d %H:%M")
+
+
+def instant(value: float | None) -> str:
+    """The same, in full and to the millisecond."""
+    if not value:
+        return NOTHING
+    try:
+        return datetime.fromtimestamp(value / 1000).astimezone().isoformat(sep=" ", timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{value:.0f} (no time)"
+
+
+def bar(share: float | None, width: int) -> str:
+    """How much of something is used, 0 to 1, as a bar of ``width`` cells."""
+    if share is None:
+        return NOTHING.ljust(width)
+    halves = round(min(max(share, 0.0), 1.0) * width * 2)
+    return ("━" * (halves // 2) + "╸" * (halves % 2)).ljust(width, "·")
+
+
+def percent(share: float | None) -> str:
+    """0 to 1 and beyond: ``61%``, ``>999%``."""
+    if share is None:
+        return NOTHING
+    return f"{share * 100:.0f}%" if share < 9.995 else ">999%"
+
+
+def trend(values: Sequence[float | None] | None, width: int) -> str:
+    """The last ``width`` values as blocks; a line at the bottom where nothing changes."""
+    if not values:
+        return " " * width
+    shown = [value or 0.0 for value in values[-width:]]
+    high = max(shown)
+    low = min(*shown, _FLAT * high)  # what hardly moves shall not look wild
+    if high <= min(shown):
+        return (_BLOCKS[0] * len(shown)).rjust(width)
+    step = (len(_BLOCKS) - 1) / (high - low)
+    return "".join(_BLOCKS[round((value - low) * step)] for value in shown).rjust(width)
+
+
+def keeps_up(row: dict[str, Any]) -> bool:
+    """Whether a backlog is no more than what goes out in two seconds: it is on its way, and nothing stands."""
+    return 0 < (row.get("backlog") or 0) <= 2 * (row.get("outRate") or 0)
+
+
+def drain(row: dict[str, Any]) -> str:
+    """How long until a backlog is gone: ``never`` in words where it grows, nothing where there is none."""
+    if not row.get("backlog"):
+        return NOTHING
+    if keeps_up(row):
+        return "now"
+    value = row.get("drain")
+    if value is None and (row.get("delayed") or 0) >= row["backlog"]:
+        return "when due"
+    return "never" if value is None else f"~{seconds(value)}"

@@ -1,0 +1,130 @@
+"""One look, without a screen: ``pulsarbox top --once``."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pulsarbox.cleaning import cleaned
+from pulsarbox.tui import figures
+from pulsarbox.tui.app import Top
+from pulsarbox.tui.columns import KINDS, TO_THE_RIGHT, Column
+from pulsarbox.tui.feed import Feed, Query, Trouble
+from pulsarbox.tui.lists import chosen, passing_of
+from pulsarbox.tui.views import VIEWS
+
+SECONDS_MAX = 20.0
+_TREND = 12
+
+
+def asked(
+    feed: Feed, view: str, sort: str | None = None, limit: int = 50, passing: str = "", at: int | None = None
+) -> dict[str, Any]:
+    """The answer of the box, as it came. Raises Trouble."""
+    known = VIEWS.get(view)
+    by, descending = (sort.removeprefix("-"), not sort.startswith("-")) if sort else (None, True)
+    if by is None and known is not None:
+        by, descending = known.sort, known.descending
+    query = Query(view, by, descending, 0, limit, passing, at)
+    if view in _LISTS:
+        return _listed(feed, query)
+    told = feed.ask("GET", query.target)
+    if not isinstance(told, dict):
+        raise Trouble("the answer is no view: is this the Admin API of a box?", 502)
+    return told
+
+
+def _listed(feed: Feed, query: Query) -> dict[str, Any]:
+    """The same of what the box tells as a list."""
+    path, member = _LISTS[query.view]
+    told = feed.ask("GET", path)
+    rows = told.get(member) if isinstance(told, dict) else told
+    if not isinstance(rows, list):
+        raise Trouble("the answer is no list: is this the Admin API of a box?", 502)
+    found = chosen(query, rows, passing_of(VIEWS[query.view], query.filter))
+    return {
+        "view": query.view,
+        "total": found.total,
+        "matching": found.matching,
+        "rows": [dict(row) for row in found.rows],
+    }
+
+
+_LISTS = {"events": ("/pulsarbox/v1/events?limit=5000", "events"), "jobs": ("/pulsarbox/v1/jobs", "jobs")}
+"""Path, and the member that the rows are."""
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    """JSON in which nothing speaks to a terminal."""
+    return json.dumps(document, indent=2, ensure_ascii=True)
+
+
+def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
+    """Columns under their names; of the overview its numbers, one a line."""
+    shown = cleaned(dict(document))
+    known = VIEWS.get(view)
+    if known is None:
+        totals = shown.get("totals") or {}
+        return [
+            f"{name:<16} {_total(name, value)}" for name, value in totals.items() if not isinstance(value, dict | list)
+        ]
+    columns = known.columns
+    cells = [[_cell(column, row) for column in columns] for row in shown.get("rows") or ()]
+    widths = [max(map(len, column)) for column in zip([each.title for each in columns], *cells, strict=True)]
+    lines = []
+    for line in ([column.title for column in columns], *cells):
+        padded = (
+            text.rjust(width) if column.kind in TO_THE_RIGHT else text.ljust(width)
+            for text, width, column in zip(line, widths, columns, strict=True)
+        )
+        lines.append("  ".join(padded).rstrip())
+    if not cells:
+        lines.append(known.empty)
+    elif shown.get("matching", 0) > len(cells):
+        lines.append(f"... {len(cells)} of {figures.count(shown['matching'])}: --limit, --filter")
+    return lines
+
+
+def _cell(column: Column, row: dict[str, Any]) -> str:
+    width = _TREND if column.kind == "trend" else 14 if column.kind == "share" else 10_000
+    return KINDS[column.kind](row.get(column.key), row, width)[0].strip()
+
+
+def _total(name: str, value: Any) -> str:
+    if value is None:
+        return figures.NOTHING
+    if name in ("p50", "p99"):
+        return figures.milliseconds(value)
+    if name == "uptime":
+        return figures.seconds(value / 1000)
+    if name == "started":
+        return figures.instant(value)
+    if name.endswith("Rate"):
+        return f"{figures.rate(value)}/s"
+    if name.endswith("Bytes"):
+        return f"{figures.size(value)}/s"
+    if name in ("memory", "size", "diskUsed", "diskFree"):
+        return figures.size(value)
+    return figures.count(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def picture(app: Top, width: int, height: int) -> str:
+    """The screen as SVG, once the box has answered. Raises Trouble."""
+
+    async def drawn() -> str:
+        async with app.run_test(size=(width, height)) as pilot:
+            loop = asyncio.get_running_loop()
+            end = loop.time() + SECONDS_MAX
+            screen: Any = app.screen
+            while not (getattr(screen, "answered", True) or getattr(screen, "trouble", None)):
+                if loop.time() > end:
+                    raise Trouble("there was no answer in time")
+                await pilot.pause(0.05)
+                screen = app.screen
+            trouble = getattr(screen, "trouble", None)
+            if isinstance(trouble, Trouble):
+                raise trouble
+            await pilot.pause()
+            return app.export_screenshot(title="pulsarbox top")
+
+    return asyncio.run(drawn())

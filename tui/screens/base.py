@@ -1,0 +1,399 @@
+"""What all screens have in common: they ask the box again and again while they are seen, and say how old it is."""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Static
+
+from pulsarbox.tui import figures, lines
+from pulsarbox.tui.actions import REGISTRY, named
+from pulsarbox.tui.bars import Line, Part, hints, tabs, vitals
+from pulsarbox.tui.dialogs import Asked, copy
+from pulsarbox.tui.feed import Snapshot, Trouble, aside
+
+if TYPE_CHECKING:
+    from pulsarbox.tui.app import Top
+    from pulsarbox.tui.deed import Deed, Request, Row
+
+T = TypeVar("T")
+
+
+def bindings() -> list[BindingType]:
+    """The keys of all actions; the user's own may replace them by name."""
+    return [
+        Binding(
+            action.keys,
+            f"act('{action.name}')",
+            action.title,
+            show=False,
+            id=action.name.replace(" ", "-"),
+            priority=True,  # in the order in which they are typed, however fast
+        )
+        for action in REGISTRY
+        if action.keys
+    ]
+
+
+class Prompt(Input):
+    """The line that a filter or a command is typed in. It is always there: keys that follow at once shall find it."""
+
+    DEFAULT_CSS = """
+    Prompt { height: 1; border: none; background: $panel; padding: 0 1; display: none; }
+    Prompt:focus { border: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
+
+    def __init__(self) -> None:
+        super().__init__(id="prompt")
+        self.kind = ""
+
+    def open(self, kind: str, value: str) -> None:
+        """``kind``: ``/`` or ``:``."""
+        words = [action.name for action in REGISTRY] if kind == ":" else []
+        self.kind = kind
+        self.suggester = SuggestFromList(words) if words else None
+        self.placeholder = "what to do: sub clear, topics, theme, quit ..." if kind == ":" else FILTER_HINT
+        self.display = True
+        self.value = value
+        self.cursor_position = len(value)
+
+    def action_leave(self) -> None:
+        """Nothing is said."""
+        screen = self.screen
+        assert isinstance(screen, TopScreen)
+        screen.close_prompt()
+
+
+FILTER_HINT = 'a word, /pattern, !/pattern, or an expression: backlog > 1000 and type == "Shared"'
+
+
+class TopScreen(Screen[None]):
+    """One screen: two lines above, its own in the middle, two below."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings()
+    DEFAULT_CSS = """
+    TopScreen { background: $background; }
+    TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 25%; color: $text-error; }
+    TopScreen #trouble { display: none; }
+    TopScreen #trouble.-shown { display: block; }
+    TopScreen #body { height: 1fr; }
+    """
+    place: ClassVar[str] = ""
+    """Its name in ``actions.PLACES``; of a screen that was opened from another, that one's."""
+    kind: ClassVar[str] = ""
+    """Of its rows: which deeds there are."""
+    hinted: ClassVar[Sequence[str]] = ("filter", "sort", "menu", "copy", "time travel", "pause", "help", "quit")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.latest: Any = None
+        self.trouble: Trouble | None = None
+        self.answered = 0.0
+        self._asking = False
+        self._again = False
+        self._asked = 0
+
+    @property
+    def top(self) -> "Top":
+        """The application."""
+        app: Any = self.app
+        found: Top = app
+        return found
+
+    def compose(self) -> ComposeResult:
+        """See textual.screen.Screen."""
+        yield Line(key="vitals")
+        yield Line(key="tabs")
+        yield Static("", id="trouble", markup=False)
+        with Vertical(id="body"):
+            yield from self.body()
+        yield Prompt()
+        yield Line(key="told")
+        yield Line(key="hints")
+
+    def body(self) -> ComposeResult:
+        """What is between the lines."""
+        yield from ()
+
+    # Asking
+
+    def on_mount(self) -> None:
+        """Once: the library calls this of every class that has it."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Ask, again and again."""
+        self._timer = self.set_interval(self.top.interval, self._tick)
+        self.set_interval(1.0, self._second)
+        self.retell()
+
+    def on_screen_resume(self) -> None:
+        """It is seen again."""
+        self.ask_again()
+        self.retell()
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether no other screen, and no dialog, is above it."""
+        return self.app.screen is self
+
+    def _tick(self) -> None:
+        if self.is_seen and not self.top.paused and not self._asking and self.top.at is None:
+            self.ask_again()
+
+    def repaced(self) -> None:
+        """It is to be asked more often, or less."""
+        self._timer.stop()
+        self._timer = self.set_interval(self.top.interval, self._tick)
+
+    def _second(self) -> None:
+        if self.is_seen:
+            self.retell()
+
+    def ask_again(self) -> None:
+        """Ask the box now. Where an answer is still awaited, that is for another question: it is not shown."""
+        self._asked += 1
+        if self._asking:
+            self._again = True
+            return
+        self._asking = True
+        self.run_worker(self._ask(), group="asking", exclusive=False)
+
+    async def _ask(self) -> None:
+        try:
+            while True:
+                self._again = False
+                number = self._asked
+                try:
+                    answer = await aside(self.load())
+                except Trouble as trouble:
+                    if number == self._asked:
+                        self.failed(trouble)
+                else:
+                    if self.is_attached and number == self._asked:
+                        self.arrived(answer)
+                if not self._again:
+                    return
+        finally:
+            self._asking = False
+
+    def load(self) -> Any:
+        """The call, made now and carried out elsewhere, that asks for all this screen shows."""
+        return lambda: None
+
+    def arrived(self, answer: Any) -> None:
+        """There is an answer."""
+        was, self.trouble = self.trouble, None
+        self.answered = time.monotonic()
+        if was is not None and was.is_gone:
+            self.top.notify("The box answers again.", timeout=4)
+        self.latest = answer
+        self.query_one("#trouble").remove_class("-shown")
+        if isinstance(answer, Snapshot):
+            self.top.learn(answer)
+        self.show(answer)
+        self.retell()
+
+    def failed(self, trouble: Trouble) -> None:
+        """There is none. What is known stays."""
+        self.trouble = trouble
+        if not self.is_attached:
+            return
+        text = (
+            f"✕ {trouble}" if not trouble.is_gone else f"✕ {self.top.feed.label} is not reached: {trouble}; trying on"
+        )
+        if self.answered and trouble.is_gone:
+            text += f". Shown is what it said {figures.seconds(time.monotonic() - self.answered)} ago."
+        if trouble.status in (401, 403):
+            text += "  (say who you are: --token-file, a context; docs/security.md)"
+        shown = self.query_one("#trouble", Static)
+        shown.update(text)
+        shown.add_class("-shown")
+        self.unanswered(trouble)
+        self.retell()
+
+    def show(self, answer: Any) -> None:
+        """Draw an answer."""
+
+    def unanswered(self, trouble: Trouble) -> None:
+        """Nothing can be drawn."""
+
+    # The lines
+
+    def retell(self) -> None:
+        """The lines above and below, as far as they have changed."""
+        if not self.is_mounted:
+            return
+        width = self.size.width
+        self.query_one("#vitals", Line).put(vitals(self.top.feed.label, self.top.vitals, width), self._badges())
+        self.query_one("#tabs", Line).put([(" ", "plain", ""), *tabs(self.app.current_mode, width)])
+        self.query_one("#hints", Line).put(hints(self.hinted))
+        self.query_one("#told", Line).put(self.told())
+
+    def _badges(self) -> list[Part]:
+        top = self.top
+        badges: list[Part] = []
+        if top.read_only:
+            badges.append((" read-only ", "badge", ""))
+        if top.at is not None:
+            badges.append((f" ◀ {figures.instant(top.at)[:-10]} ", "badge", "live"))
+        elif top.paused:
+            badges.append((" paused ", "badge", "pause"))
+        else:
+            age = time.monotonic() - self.answered if self.answered else 0.0
+            if self.answered and age > 2 * top.interval + 1:
+                badges.append((f" stale {figures.seconds(round(age))} ", "badge", "refresh"))
+            elif not self.answered:
+                badges.append((" asking ", "dim", ""))
+        clock = top.vitals.get("virtualClock")
+        if clock:
+            badges.append((f" clock +{figures.seconds(clock / 1000)} ", "badge", ""))
+        speed = f" every {figures.seconds(top.interval)} "
+        return [*badges, (speed, "dim", "")]
+
+    def told(self) -> list[Part]:
+        """The line about what is pointed at: the command that shows the same."""
+        line = self.command_line()
+        return [(" y ", "key", "copy"), (line, "dim", "copy")] if line else []
+
+    def command_line(self) -> str:
+        """The command that shows the same as this screen, or as the row that is pointed at."""
+        return ""
+
+    # Doing
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where something is typed in, keys are letters."""
+        return not (action == "act" and isinstance(self.focused, Input))
+
+    def action_act(self, name: str) -> None:
+        """An action by its name."""
+        self.act(name)
+
+    @on(Line.Clicked)
+    def _clicked(self, event: Line.Clicked) -> None:
+        self.act(event.action)
+
+    def act(self, name: str) -> None:
+        """Do it, or say why not."""
+        action = named(name)
+        if action is None:
+            self.top.notify(f"'{name}' is nothing that can be done: ? lists what is", severity="warning", markup=False)
+            return
+        if action.deed is not None:
+            self.do_deed(action.deed)
+            return
+        for holder in (self, self.top):
+            method = getattr(holder, action.method, None)
+            if method is not None:
+                method()
+                return
+        if any(action.name == place for place in self.top.MODES):
+            self.top.go(action.name)
+            return
+        self.top.notify(f"'{action.name}' is not for this screen", severity="warning", markup=False)
+
+    def rows_chosen(self) -> "Sequence[Row]":
+        """The rows that a deed is done to."""
+        return ()
+
+    def do_deed(self, deed: "Deed") -> None:
+        """Open the dialog of a deed, for the rows as they are now."""
+        rows = [row for row in self.rows_chosen() if deed.fits(row)]
+        if self.kind not in deed.on or not rows:
+            self.top.notify(f"'{deed.name}' has nothing here to be done to", severity="warning", markup=False)
+            return
+        if self.top.read_only:
+            self.top.notify(f"'{deed.name}' changes the box, and this is read-only", severity="warning", markup=False)
+            return
+        self.run_worker(self._deed(deed, rows), group="deed")
+
+    async def _deed(self, deed: "Deed", rows: "Sequence[Row]") -> None:
+        asked = await self.app.push_screen_wait(Asked(deed, rows, self.top.target))
+        if asked:
+            await self.carry_out(deed.title, asked)
+
+    async def carry_out(self, title: str, asked: "Sequence[Request]") -> bool:
+        """Ask all this of the box, one after the other. The first refusal ends it, and is said."""
+        done = 0
+        for request in asked:
+            try:
+                await aside(partial(self.top.feed.ask, *request))
+            except Trouble as trouble:
+                before = f" ({done} of {len(asked)} were done)" if len(asked) > 1 else ""
+                self.top.notify(
+                    f"{trouble}{before}", title=f"Not done: {title}", severity="error", timeout=10, markup=False
+                )
+                return False
+            done += 1
+        self.top.notify(f"{title}: done" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
+        self.ask_again()
+        return True
+
+    # Prompts
+
+    def open_prompt(self, kind: str, value: str = "") -> None:
+        """Let a line be typed in."""
+        prompt = self.query_one(Prompt)
+        prompt.open(kind, value)
+        self.set_focus(prompt)
+
+    def close_prompt(self) -> None:
+        """No longer."""
+        self.query_one(Prompt).display = False
+        self.focus_body()
+
+    def focus_body(self) -> None:
+        """The keys go to what is in the middle."""
+        for each in self.query("#body *"):
+            if each.can_focus:
+                self.set_focus(each)
+                return
+        self.set_focus(None)
+
+    @on(Input.Submitted, "Prompt")
+    def _submitted(self, event: Input.Submitted) -> None:
+        prompt = event.input
+        assert isinstance(prompt, Prompt)
+        self.close_prompt()
+        if prompt.kind == ":":
+            if event.value.strip():
+                self.act(event.value.strip().removeprefix(":"))
+        else:
+            self.filtered(event.value.strip())
+
+    def filtered(self, text: str) -> None:
+        """Show only rows for which this holds."""
+
+    # Actions of all screens
+
+    def do_command(self) -> None:
+        """``:``"""
+        self.open_prompt(":")
+
+    def do_refresh(self) -> None:
+        """``r``"""
+        self.ask_again()
+
+    def do_copy(self) -> None:
+        """``y``"""
+        line = self.command_line()
+        if line:
+            copy(self, line)
+
+    def do_back(self) -> None:
+        """``esc``"""
+        if len(self.app.screen_stack) > 1:
+            self.app.pop_screen()
+
+    def line(self, *words: str) -> str:
+        """A command line for this box."""
+        return lines.with_target(words, self.top.target)

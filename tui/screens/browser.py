@@ -1,0 +1,346 @@
+"""The messages of a topic, from any position, both ways; nothing is acknowledged, no cursor is made.
+
+A part of the log is here, as it was read; it grows at the end where one looks, and is forgotten at the other.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, NamedTuple
+from urllib.parse import urlencode
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from pulsarbox.client.admin import path_of
+from pulsarbox.tui import figures, payloads, views
+from pulsarbox.tui.bars import Part
+from pulsarbox.tui.columns import short_topic
+from pulsarbox.tui.deed import Wrong, short, topic_of
+from pulsarbox.tui.dialogs import Question, Reading
+from pulsarbox.tui.feed import Row, Trouble
+from pulsarbox.tui.places import instant, place
+from pulsarbox.tui.screens.topics import quoted
+from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.table import Row as TableRow
+from pulsarbox.tui.table import Table
+
+PAGE: Final = 100
+HELD_MAX: Final = 2000
+"""Messages that are kept here."""
+
+
+class Wish(NamedTuple):
+    """Which messages are to be read next."""
+
+    start: str
+    """A position as the box takes it."""
+    forward: bool
+    is_new: bool
+    """It is another place: what is here is forgotten."""
+    last: int = 0
+    """Only so many before the end, of those that are read backwards."""
+
+
+class Browser(ViewScreen):
+    """A table of messages, and the one that is pointed at in full below."""
+
+    DEFAULT_CSS = """
+    Browser #content { height: 45%; border-top: solid $panel-lighten-1; border-title-color: $text-muted; padding: 0 1; }
+    Browser #content Static { width: auto; }
+    """
+    view: ClassVar[views.View] = views.MESSAGES
+    place: ClassVar[str] = "topics"
+    kind: ClassVar[str] = "message"
+    hinted: ClassVar[Sequence[str]] = (
+        "go to",
+        "follow",
+        "form",
+        "edit",
+        "dlq replay",
+        "filter",
+        "back",
+        "help",
+        "quit",
+    )
+
+    def __init__(self, topic: str, subscription: str = "", passing: str = "", start: str = "latest") -> None:
+        super().__init__(passing)
+        self.topic = topic
+        self.subscription = subscription
+        self.messages: list[Row] = []
+        self.following = False
+        self.form = "auto"
+        self.around: tuple[str | None, str | None] = (None, None)
+        """Where reading goes on, before and behind what is here; None where nothing can be."""
+        self.ended = False
+        """What is here reaches to the end."""
+        self._wish: Wish | None = Wish(start, start == "earliest", True)
+
+    def body(self) -> ComposeResult:
+        """The table, and the message."""
+        yield from super().body()
+        with VerticalScroll(id="content", can_focus=False):
+            yield Static("", id="message", markup=False)
+
+    def begin(self) -> None:
+        """Begin at the end, or where it was said."""
+        super().begin()
+        self.table.sorted_by = (None, True)
+        self.table.border_title = short_topic(self.topic)
+
+    # Asking
+
+    def load(self) -> Callable[[], Any]:
+        """What is wished for; where one follows, what has come since."""
+        wish = self._wish
+        if wish is None and self.following and self.around[1] is not None:
+            wish = Wish(self.around[1], True, False)
+        if wish is None:
+            return lambda: None
+        asked = {
+            "from": wish.start,
+            "direction": "forward" if wish.forward else "backward",
+            "limit": str(wish.last or PAGE),
+        }
+        if self.filter:
+            asked["filter"] = self.filter
+        if self.subscription:
+            asked["subscription"] = self.subscription
+        _, _, tenant, namespace, local = path_of(topic_of({"topic": self.topic})).split("/")
+        target = f"/pulsarbox/v1/browse/{tenant}/{namespace}/{local}?{urlencode(asked)}"
+        feed = self.top.feed
+
+        def ask() -> tuple[Wish, Mapping[str, Any]]:
+            told = feed.ask("GET", target)
+            if not isinstance(told, dict):
+                raise Trouble("the answer has no messages: is this the Admin API of a box?", 502)
+            return wish, told
+
+        return ask
+
+    def show(self, answer: Any) -> None:
+        """Put the messages where they belong."""
+        if answer is None:
+            return
+        wish, told = answer
+        if wish == self._wish:
+            self._wish = None
+        found = [_row(each, self.topic) for each in told.get("messages") or ()]
+        before, behind, ended = told.get("previous"), told.get("next"), bool(told.get("ended"))
+        if wish.is_new:
+            self.messages, self.around = found, (before, behind)
+            self.ended = ended or not wish.forward
+        elif wish.forward:
+            dropped = max(len(self.messages) + len(found) - HELD_MAX, 0)
+            self.messages = (self.messages + found)[dropped:]
+            self.around = (str(self.messages[0]["id"]) if dropped else self.around[0], behind)
+            self.ended = ended
+        else:
+            dropped = max(len(self.messages) + len(found) - HELD_MAX, 0)
+            self.messages = (found + self.messages)[:HELD_MAX]
+            self.around = (before, str(self.messages[-1]["id"]) if dropped else self.around[1])
+            self.ended = self.ended and not dropped
+        place = behind if wish.forward else before
+        if not found and not ended and place is not None and self._wish is None:
+            # So much was looked at, and nothing passed: on.
+            self._wish = Wish(place, wish.forward, wish.is_new)
+            self.call_later(self.ask_again)
+        self._list(wish, len(found))
+
+    def _list(self, wish: Wish, count: int) -> None:
+        table = self.table
+        table.empty = f"No message passes the filter: {self.filter}" if self.filter else self.view.empty
+        if wish.is_new:
+            table.pointed = None
+        table.show(self.messages, 0, len(self.messages))
+        if wish.is_new and self.messages:
+            table.point(0 if wish.forward else len(self.messages) - 1)
+        elif self.following and count:
+            table.point(len(self.messages) - 1)
+        self._tell_message()
+
+    @on(Table.Moved)
+    def _reached(self) -> None:
+        """At the edges more is read."""
+        table = self.table
+        if self._wish is None and self.messages and table.pointed is not None:
+            before, behind = self.around
+            if table.at_edge(-1) and before is not None:
+                self.wish(Wish(before, False, False))
+            elif table.at_edge(1) and behind is not None:
+                self.wish(Wish(behind, True, False))
+        self._tell_message()
+
+    def wish(self, wish: Wish) -> None:
+        """Read that next."""
+        self._wish = wish
+        self.ask_again()
+
+    def filtered(self, text: str) -> None:
+        """The same place, other messages."""
+        before = self.filter
+        super().filtered(text)
+        if self.filter != before:
+            self.wish(Wish(str(self.messages[0]["id"]) if self.messages else "latest", bool(self.messages), True))
+
+    # The message
+
+    def _tell_message(self) -> None:
+        row = self.table.pointed
+        box, shown = self.query_one("#content", VerticalScroll), self.query_one("#message", Static)
+        if row is None:
+            box.border_title = ""
+            shown.update("")
+            return
+        box.border_title = f"{row.get('id')}  {figures.size(row.get('size'))}  {self.form}"
+        shown.update(Text("\n".join([*facts(row), "", *payloads.lines_of(row, self.form)])))
+        box.scroll_home(animate=False)
+
+    def told(self) -> list[Part]:
+        """Where one is."""
+        state = "following" if self.following else "at the end" if self.ended else ""
+        parts: list[Part] = [(" y ", "key", "copy"), (f"{self.command_line()}  ", "dim", "copy")]
+        return [*parts, (state, "good", "follow")]
+
+    def opened(self, row: TableRow) -> None:
+        """The message in full."""
+        text = Text("\n".join([*facts(row), "", *payloads.lines_of(row, self.form)]))
+        self.app.push_screen(Reading(f"{row.get('id')} of {short_topic(self.topic)}", text, self.command_line()))
+
+    def command_line(self) -> str:
+        """A look at the same message."""
+        row = self.table.pointed if self.is_mounted else None
+        words = ["peek", short({"topic": self.topic})]
+        if row is not None:
+            words += ["--from", str(row.get("id")), "-n", "1"]
+        return self.line(*words)
+
+    # Deeds
+
+    def rows_chosen(self) -> Sequence[TableRow]:
+        """Each as what a job is to be about."""
+        return [_as_target(row) for row in super().rows_chosen()]
+
+    def do_edit(self) -> None:
+        """``E``"""
+        row = self.table.pointed
+        if row is None:
+            return
+        if self.top.read_only:
+            self.top.notify("'edit' changes the box, and this is read-only", severity="warning", markup=False)
+            return
+        self.run_worker(self._edit(row), group="deed")
+
+    async def _edit(self, row: TableRow) -> None:
+        from pulsarbox.tui.deeds import BY_NAME
+        from pulsarbox.tui.screens.editing import Editing
+
+        edit = await self.app.push_screen_wait(Editing(row))
+        if edit:
+            await self._deed(BY_NAME["dlq replay"], [_as_target(row) | {"edit": edit, "dry": "no"}])
+
+    # Going
+
+    def do_go_to(self) -> None:
+        """``o``"""
+        self.run_worker(self._go_to(), group="dialog")
+
+    async def _go_to(self) -> None:
+        hint = "earliest, latest, -10 (before the end), @-1h, 03:12, 2026-11-21 10:00, ledger:entry"
+        found = await self.app.push_screen_wait(Question("Go to", hint, "", start_of))
+        if found is not None:
+            self.following = False
+            self.wish(start_of(found))
+
+    def do_follow(self) -> None:
+        """``F``"""
+        self.following = not self.following
+        if self.following:
+            self.wish(Wish("latest", False, True))
+        self.retell()
+
+    def do_form(self) -> None:
+        """``v``"""
+        self.form = payloads.FORMS[(payloads.FORMS.index(self.form) + 1) % len(payloads.FORMS)]
+        self._tell_message()
+
+    def do_difference(self) -> None:
+        """``D``"""
+        rows = list(self.table.chosen)
+        if len(rows) != 2:
+            self.top.notify("Mark two messages (space): then D shows what differs", severity="warning")
+            return
+        first, second = ([*facts(row), "", *payloads.lines_of(row, self.form)] for row in rows)
+        text = Text()
+        for line in difflib.unified_diff(first, second, str(rows[0]["id"]), str(rows[1]["id"]), lineterm="", n=50):
+            text.append(line + "\n", style={"+": "green", "-": "red"}.get(line[:1], ""))
+        self.app.push_screen(Reading("Difference", text))
+
+
+def start_of(text: str) -> Wish:
+    """Where to go to. Raises Wrong."""
+    text = text.strip()
+    if text in ("earliest", "latest"):
+        return Wish(text, text == "earliest", True)
+    if re.fullmatch(r"-[1-9]\d{0,3}", text):
+        return Wish("latest", False, True, int(text[1:]))
+    if re.fullmatch(r"\d+:\d+(:-?\d+)*", text):
+        return Wish(text, True, True)
+    try:
+        where = place(text) if text.startswith("@") else instant(text)
+    except Wrong as wrong:
+        raise Wrong(f"{wrong}; or earliest, latest, -10, ledger:entry") from None
+    return Wish(str(where), True, True)
+
+
+def facts(row: Mapping[str, Any]) -> list[str]:
+    """All that is known beside the payload."""
+    by = f"by {row.get('producer') or '-'} #{row.get('sequenceId')}"
+    lines = [f"published    {figures.instant(row.get('publishTime'))}   {by}"]
+    for name, title, form in _FACTS:
+        value = row.get(name)
+        if value not in (None, "", False, {}, -1):
+            lines.append(f"{title:<12} {form(value)}")
+    found = row.get("properties")
+    if isinstance(found, Mapping):
+        lines += [
+            f"{'properties' if not at else '':<12} {name} = {value}" for at, (name, value) in enumerate(found.items())
+        ]
+    return lines
+
+
+_FACTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
+    ("key", "key", str),
+    ("eventTime", "happened", figures.instant),
+    ("deliverAt", "due", figures.instant),
+    ("schemaVersion", "schema", str),
+    ("codec", "compressed", str),
+    ("encrypted", "encrypted", lambda value: "yes"),
+    ("partition", "partition", str),
+    ("batchSize", "in a batch of", str),
+    ("chunk", "chunk", str),
+    ("tombstone", "tombstone", lambda value: "yes"),
+    ("marker", "marker", lambda value: "yes: of a transaction, or of the broker"),
+    ("state", "state", str),
+    ("consumer", "consumer", str),
+    ("redeliveries", "sent again", str),
+    ("closed", "not opened", str),
+    ("damaged", "damaged", str),
+)
+
+
+def _row(told: Mapping[str, Any], topic: str) -> Row:
+    row = Row(told)
+    payload, decoded = told.get("payload"), told.get("decoded")
+    row["payload"], row["decoded"] = payload, decoded  # as they came: they are cleaned where they are shown
+    row["shown"], row["told"], row["topic"] = payloads.brief(row), payloads.properties(row), topic
+    return row
+
+
+def _as_target(row: TableRow) -> dict[str, Any]:
+    only = f"id == {quoted(str(row.get('id')))}"
+    return {**row, "filter": only, "only": only}

@@ -1,0 +1,99 @@
+"""The dialog in which columns are chosen and put in order."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from pulsarbox.tui.columns import Column
+
+
+class Columns(ModalScreen[list[Column] | None]):
+    """Which columns, and in what order; none is given up for good."""
+
+    DEFAULT_CSS = """
+    Columns { align: center middle; background: $background 60%; }
+    Columns > #box { width: 80; max-width: 96%; height: auto; max-height: 90%; padding: 1 2; background: $surface;
+      border: round $primary; border-title-color: $accent; border-title-style: bold; }
+    Columns OptionList { height: auto; max-height: 18; background: $surface; border: none; padding: 0; }
+    Columns Static { height: auto; color: $text-muted; margin-top: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", show=False),
+        Binding("space", "show_or_not", show=False, priority=True),
+        Binding("enter", "take", show=False, priority=True),
+        Binding("j", "point(1)", show=False),
+        Binding("k", "point(-1)", show=False),
+        Binding("shift+down,J", "shift(1)", show=False, priority=True),
+        Binding("shift+up,K", "shift(-1)", show=False, priority=True),
+        Binding("d", "usual", show=False),
+    ]
+
+    def __init__(self, known: Sequence[Column], shown: Sequence[Column]) -> None:
+        super().__init__()
+        self._known = tuple(known)
+        self._order = [*shown, *(column for column in known if column not in shown)]
+        self._shown = set(shown)
+
+    def compose(self) -> ComposeResult:
+        """See textual.screen.Screen."""
+        with Vertical(id="box") as box:
+            box.border_title = "Columns"
+            yield OptionList()
+            yield Static("space show or not   shift+↑ shift+↓ move   d the usual   enter take   esc back", markup=False)
+
+    def on_mount(self) -> None:
+        """List them."""
+        self._list(0)
+        self.query_one(OptionList).focus()
+
+    def _list(self, at: int) -> None:
+        listed = self.query_one(OptionList)
+        listed.clear_options()
+        listed.add_options(
+            Option(f"{'●' if column in self._shown else '○'} {column.title:<16} {column.meaning}")
+            for column in self._order
+        )
+        listed.highlighted = at
+
+    def _at(self) -> int:
+        return self.query_one(OptionList).highlighted or 0
+
+    def action_show_or_not(self) -> None:
+        """Show it, or not; one at least stays."""
+        column = self._order[self._at()]
+        if column not in self._shown:
+            self._shown.add(column)
+        elif len(self._shown) > 1:
+            self._shown.remove(column)
+        self._list(self._at())
+
+    def action_shift(self, by: int) -> None:
+        """To the left, or to the right."""
+        at = self._at()
+        to = min(max(at + by, 0), len(self._order) - 1)
+        self._order.insert(to, self._order.pop(at))
+        self._list(to)
+
+    def action_point(self, by: int) -> None:
+        """As the arrows."""
+        listed = self.query_one(OptionList)
+        (listed.action_cursor_down if by > 0 else listed.action_cursor_up)()
+
+    def action_usual(self) -> None:
+        """All, as they are at first."""
+        self._order, self._shown = list(self._known), set(self._known)
+        self._list(0)
+
+    def action_take(self) -> None:
+        """So it is to be."""
+        self.dismiss([column for column in self._order if column in self._shown])
+
+    def action_leave(self) -> None:
+        """As it was."""
+        self.dismiss(None)

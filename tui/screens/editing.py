@@ -1,0 +1,123 @@
+"""A message changed before it is put back: its payload, its key, its properties."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, Static, TextArea
+
+from pulsarbox.cleaning import clean
+from pulsarbox.tui.deed import Row, Wrong
+from pulsarbox.tui.payloads import payload_of
+
+
+class Editing(ModalScreen[str | None]):
+    """Gives the change as JSON, of what was changed only; None where nothing is to be done."""
+
+    DEFAULT_CSS = """
+    Editing { align: center middle; background: $background 60%; }
+    Editing > #box { width: 100; max-width: 96%; height: 90%; padding: 1 2; background: $surface;
+      border: round $primary;
+      border-title-color: $accent; border-title-style: bold; }
+    Editing TextArea { height: 1fr; min-height: 3; }
+    Editing TextArea { border: none; padding: 0 1; background: $panel; }
+    Editing #properties { height: 5; min-height: 3; }
+    Editing Static, Editing Label { height: auto; }
+    Editing .field { height: 1; margin: 1 0; }
+    Editing .field Label { width: 12; }
+    Editing .wrong { color: $text-error; }
+    Editing .dim { color: $text-muted; width: 1fr; }
+    Editing #buttons { height: 1; }
+    Editing Button { margin-left: 2; }
+    Editing TextArea:focus { border: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False, priority=True),
+        Binding("ctrl+s", "take", show=False, priority=True),
+    ]
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self._row = row
+        payload = payload_of(row)
+        self._text: str | None = None
+        if payload is not None and not row.get("truncated") and not row.get("encrypted"):
+            try:
+                text = payload.decode()
+            except UnicodeDecodeError:
+                pass
+            else:
+                # What cannot be seen cannot be edited, and what is shown must not speak to the terminal.
+                self._text = text if all(clean(line) == line for line in text.split("\n")) else None
+        properties = row.get("properties")
+        self._properties: dict[str, Any] = dict(properties) if isinstance(properties, Mapping) else {}
+
+    def compose(self) -> ComposeResult:
+        """See textual.screen.Screen."""
+        with Vertical(id="box") as box:
+            box.border_title = f"Change {self._row.get('id')} before it is put back"
+            yield Label("Payload")
+            if self._text is None:
+                yield Static("It is no plain text, or not here as a whole: it stays what it is.", classes="dim")
+            else:
+                yield TextArea(self._text, id="payload")
+            with Horizontal(classes="field"):
+                yield Label("Key")
+                yield Input(str(self._row.get("key") or ""), id="key", compact=True)
+            yield Label("Properties, as JSON")
+            yield TextArea(json.dumps(self._properties, indent=2, ensure_ascii=True), id="properties")
+            yield Static("", classes="wrong", id="wrong", markup=False)
+            with Horizontal(id="buttons"):
+                yield Static("ctrl+s go on   esc back; nothing is sent yet", classes="dim", markup=False)
+                yield Button("Back", id="leave", compact=True)
+                yield Button("Go on", id="take", variant="primary", compact=True)
+
+    def change(self) -> dict[str, Any]:
+        """What is another one now. Raises Wrong."""
+        found: dict[str, Any] = {}
+        if self._text is not None:
+            text = self.query_one("#payload", TextArea).text
+            if text != self._text:
+                if self._text[:1] in ("{", "["):
+                    _checked(text, "payload")
+                found["payload"] = text
+        key = self.query_one("#key", Input).value
+        if key != str(self._row.get("key") or ""):
+            found["key"] = key
+        told = _checked(self.query_one("#properties", TextArea).text or "{}", "properties")
+        if not isinstance(told, dict) or not all(isinstance(value, str) for value in told.values()):
+            raise Wrong('properties: an object of texts, such as {"fixed": "yes"}')
+        changed = {name: value for name, value in told.items() if self._properties.get(name) != value}
+        removed = [name for name in self._properties if name not in told]
+        return (
+            found | ({"setProperties": changed} if changed else {}) | ({"removeProperties": removed} if removed else {})
+        )
+
+    @on(Button.Pressed, "#take")
+    def action_take(self) -> None:
+        """Go on with it."""
+        try:
+            change = self.change()
+            if not change:
+                raise Wrong("nothing is changed: esc goes back, R puts it back as it is")
+        except Wrong as wrong:
+            self.query_one("#wrong", Static).update(clean(str(wrong)))
+            return
+        self.dismiss(json.dumps(change))
+
+    @on(Button.Pressed, "#leave")
+    def action_leave(self) -> None:
+        """As it was."""
+        self.dismiss(None)
+
+
+def _checked(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Wrong(f"{what}: this is no JSON any more: {error}") from None

@@ -1,0 +1,72 @@
+"""``9``: what happened in the box: quotas reached, messages evicted, clients cut off, plugins failed, jobs ended."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+from urllib.parse import urlencode
+
+from rich.text import Text
+
+from pulsarbox.tui import figures, views
+from pulsarbox.tui.dialogs import Reading
+from pulsarbox.tui.feed import Snapshot
+from pulsarbox.tui.lists import chosen
+from pulsarbox.tui.screens.listed import ListScreen, told_by
+from pulsarbox.tui.table import Row
+
+_AT_ONCE: Final = 500
+_KEPT: Final = 5000
+
+
+class Events(ListScreen):
+    """The newest first; what comes is added, only that is asked for."""
+
+    view: ClassVar[views.View] = views.EVENTS
+    place: ClassVar[str] = "events"
+
+    def __init__(self, passing: str = "") -> None:
+        super().__init__(passing)
+        self._known: dict[int, Mapping[str, Any]] = {}
+        self._next: int | None = None
+        self._of: tuple[str, int | None] = ("", None)
+
+    def load(self) -> Callable[[], Any]:
+        """Those that are new; all anew where the filter or the time is another one."""
+        query, feed, at = self.query_now(), self.top.feed, self.top.at
+        if self._of != (self.filter, at):
+            self._known, self._next, self._of = {}, None, (self.filter, at)
+        passing = self.filter
+        if at is not None:
+            before = f"time <= {at}"
+            passing = (
+                f"({passing}) and {before}" if passing and not passing.startswith(("/", "!")) else passing or before
+            )
+        asked = {"limit": str(_AT_ONCE)} | ({"filter": passing} if passing else {})
+        if self._next is not None:
+            asked["after"] = str(self._next)
+        known = self._known
+
+        def ask() -> Snapshot:
+            told = told_by(feed, f"/pulsarbox/v1/events?{urlencode(asked)}")
+            for event in told.get("events") or ():
+                if at is None or (event.get("time") or 0) <= at:
+                    known[event["sequence"]] = event
+            while len(known) > _KEPT:
+                del known[min(known)]
+            self._next = told.get("next") if at is None else None
+            return chosen(query, list(known.values()), lambda row: True)
+
+        return ask
+
+    def opened(self, row: Row) -> None:
+        """All of it."""
+        text = Text(f"{figures.instant(row.get('time'))}   {row.get('severity')}   {row.get('kind')}\n")
+        text.append(f"{row.get('subject') or ''}\n\n{row.get('text') or ''}\n")
+        for name, value in (row.get("fields") or {}).items():
+            text.append(f"\n{name:<16} {value}")
+        if (row.get("count") or 1) > 1:
+            text.append(f"\n{'times':<16} {row['count']}")
+        self.app.push_screen(Reading(f"Event {row.get('sequence')}", text, self.command_line()))
+
+    def command_line(self) -> str:
+        """The same, as lines."""
+        return self.line("events", *(["--filter", self.filter] if self.filter else []))

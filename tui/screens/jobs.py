@@ -1,0 +1,71 @@
+"""``0``: the jobs of the box: dead letters put back or dropped, how far each is, and what came back."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rich.text import Text
+
+from pulsarbox.tui import figures, views
+from pulsarbox.tui.dialogs import Reading
+from pulsarbox.tui.screens.listed import ListScreen
+from pulsarbox.tui.table import Row
+
+
+class Jobs(ListScreen):
+    """A row each; they go on whether somebody looks or not."""
+
+    view: ClassVar[views.View] = views.JOBS
+    place: ClassVar[str] = "jobs"
+    kind: ClassVar[str] = "job"
+
+    def path(self) -> str:
+        """All of them."""
+        return "/pulsarbox/v1/jobs"
+
+    def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
+        """With the share that is done."""
+        rows = super().rows_in(told.get("jobs") if isinstance(told, dict) else told)
+        return [{**row, "share": _share(row)} for row in rows]
+
+    def opened(self, row: Row) -> None:
+        """What was asked for, and how it went."""
+        text = Text()
+        for name, title in _FACTS:
+            value = row.get(name)
+            if value not in (None, "", {}, []):
+                shown = figures.instant(value) if name in ("started", "ended") else str(value)
+                text.append(f"{title:<16} {shown}\n")
+        for name, title in (("targets", "went to"), ("reasons", "could not")):
+            for what, count in (row.get(name) or {}).items():
+                text.append(f"{title:<16} {count:,}  {what}\n")
+        if row.get("error"):
+            text.append(f"\n{row['error']}\n", style="bold")
+        self.app.push_screen(Reading(f"Job {row.get('id')}", text, self.command_line()))
+
+    def command_line(self) -> str:
+        """The job."""
+        row = self.table.pointed
+        return self.line("job", "show", str(row.get("id"))) if row is not None else self.line("job", "list")
+
+
+_FACTS = (
+    *(("kind", "does"), ("state", "state"), ("topic", "topic"), ("subscription", "subscription"), ("target", "to")),
+    *(("filter", "only"), ("edit", "changes"), ("rate", "messages/s"), ("dryRun", "dry run"), ("total", "messages")),
+    *(
+        ("seen", "looked at"),
+        ("done", "done"),
+        ("skipped", "left out"),
+        ("failed", "could not"),
+        ("returned", "came back"),
+    ),
+    *(("started", "began"), ("ended", "ended"), ("by", "asked for by")),
+)
+
+
+def _share(row: Mapping[str, Any]) -> float | None:
+    total, seen = row.get("total"), row.get("seen")
+    if seen is None:
+        seen = sum(row.get(name) or 0 for name in ("done", "skipped", "failed"))
+    if row.get("state") == "done":
+        return 1.0
+    return min(seen / total, 1.0) if total else None

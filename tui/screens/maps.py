@@ -1,0 +1,258 @@
+"""Two maps of a subscription: its cursor over the ledgers, and keys over consumers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from pulsarbox.cleaning import clean
+from pulsarbox.client.admin import path_of, quoted
+from pulsarbox.tui import figures, views
+from pulsarbox.tui.bars import Part
+from pulsarbox.tui.columns import Column, short_topic
+from pulsarbox.tui.deed import short, topic_of
+from pulsarbox.tui.feed import Query, Trouble, real
+from pulsarbox.tui.lists import chosen
+from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.topics import quoted as text_of
+from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.table import Row
+
+_ROWS_MAX: Final = 6
+"""Lines of the cursor's bar: with 150 cells each, a thousand buckets."""
+
+
+def _target(kind: str, row: Row) -> str:
+    _, _, tenant, namespace, local = path_of(topic_of(row)).split("/")
+    return f"/pulsarbox/v1/maps/{kind}/{tenant}/{namespace}/{local}/{quoted(real(row, 'subscription'))}"
+
+
+def _title(row: Row) -> str:
+    return f"{row.get('subscription')}  of  {short_topic(str(row.get('topic')))}"
+
+
+STATES: Final = (
+    ("acknowledged", "█", "acknowledged", "$text-success"),
+    ("mixed", "▒", "partly acknowledged", "$text-success"),
+    ("inFlight", "▓", "sent, not acknowledged", "$text-warning"),
+    ("delayed", "·", "not due yet", "$text-secondary"),
+    ("waiting", "░", "waiting", "$text-muted"),
+)
+"""What a cell may stand for, in the order of what is told first where it is several; each has a sign of its own."""
+
+
+def state_of(bucket: Mapping[str, Any]) -> str:
+    """What a part of the log is shown as: what is in flight or delayed wins over what waits."""
+    entries = bucket.get("entries") or 0
+    acknowledged = bucket.get("acknowledged") or 0
+    if bucket.get("inFlight"):
+        return "inFlight"
+    if entries and acknowledged >= entries:
+        return "acknowledged"
+    if (bucket.get("delayed") or 0) + acknowledged >= entries > 0 and bucket.get("delayed"):
+        return "delayed"
+    return "mixed" if acknowledged else "waiting"
+
+
+class CursorMap(TopScreen):
+    """A bar over all the log, from its first entry to its last: what of it is behind, in the air, and still to come."""
+
+    DEFAULT_CSS = """
+    CursorMap VerticalScroll { padding: 1 2; }
+    CursorMap Static { height: auto; }
+    """
+    place: ClassVar[str] = "subscriptions"
+    kind: ClassVar[str] = "subscription"
+    hinted: ClassVar[Sequence[str]] = ("menu", "messages", "copy", "pause", "back", "help", "quit")
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self.row = row
+
+    def body(self) -> ComposeResult:
+        """All of it is text."""
+        with VerticalScroll():
+            yield Static("", id="map", markup=False)
+
+    def load(self) -> Callable[[], Any]:
+        """As many parts as there are cells."""
+        feed, buckets = self.top.feed, max(self.size.width - 6, 20) * _ROWS_MAX
+        target = f"{_target('cursor', self.row)}?buckets={buckets}"
+        return lambda: feed.ask("GET", target)
+
+    def show(self, answer: Any) -> None:
+        """Draw it."""
+        if not isinstance(answer, Mapping):
+            raise Trouble("the answer is no map", 502)
+        self.query_one("#map", Static).update(self._drawn(answer, max(self.size.width - 6, 20)))
+
+    def _drawn(self, told: Mapping[str, Any], width: int) -> Text:
+        variables = self.app.theme_variables
+        colours = {name: variables.get(colour[1:], "") for name, _, _, colour in STATES}
+        signs = {name: sign for name, sign, _, _ in STATES}
+        buckets = list(told.get("buckets") or ())
+        text = Text(f"{_title(self.row)}\n\n", style="bold")
+        text.append(
+            f"mark-delete   {told.get('markDelete') or '-'}   all up to there is acknowledged\n", style="not bold"
+        )
+        text.append(f"last          {told.get('lastConfirmed') or '-'}\n", style="not bold")
+        text.append(f"entries       {figures.count(told.get('entries'))}", style="not bold")
+        text.append(f"   in {figures.count(told.get('ledgersTotal'))} ledgers\n", style="not bold")
+        text.append(f"backlog       {figures.count(told.get('backlog'))} messages\n\n", style="not bold")
+        if not buckets:
+            text.append("The log is empty.\n", style="not bold")
+        for at in range(0, len(buckets), width):
+            for bucket in buckets[at : at + width]:
+                state = state_of(bucket)
+                text.append(signs[state], style=f"not bold {_colour(colours[state])}")
+            text.append("\n")
+        text.append("\n")
+        for name, sign, meaning, _ in STATES:
+            count = sum(state_of(bucket) == name for bucket in buckets)
+            text.append(
+                f"{sign * 2} {meaning:<24} {figures.percent(count / len(buckets)) if buckets else '-'}\n",
+                style="not bold",
+            )
+        ranges = list(told.get("ranges") or ())
+        if ranges:
+            text.append("\nacknowledged beyond mark-delete\n", style="bold")
+            listed = "   ".join(f"{ledger}:{first}-{last}" for ledger, first, last in ranges[:60])
+            text.append(listed + ("   ..." if len(ranges) > 60 else "") + "\n", style="not bold")
+        return text
+
+    def rows_chosen(self) -> Sequence[Row]:
+        """The subscription."""
+        return [self.row]
+
+    def do_messages(self) -> None:
+        """``b``"""
+        self.top.open("browser:Browser", real(self.row, "topic"), real(self.row, "subscription"))
+
+    def command_line(self) -> str:
+        """The gaps."""
+        return self.line("sub", "holes", short(self.row), real(self.row, "subscription"))
+
+
+def _colour(value: str) -> str:
+    return value if value.startswith("#") and len(value) == 7 else ""
+
+
+_STUCK: Final = views.View(
+    "stuck",
+    (
+        Column("key", "KEY", 16, "text", 0, grow=True, meaning="the key; of some only the slot is known"),
+        Column("slot", "SLOT", 6, "count", 2, meaning="the hash of the key"),
+        Column("stands", "STATE", 9, "state", 1, meaning="stuck: something waits for it; draining: it moves; busy"),
+        Column("waiting", "WAITING", 8, "count", 0, meaning="messages behind the one that is held"),
+        Column("unacked", "UNACKED", 8, "count", 1, meaning="sent and not acknowledged"),
+        Column("name", "HELD BY", 14, "text", 0, grow=True, meaning="the consumer that has it"),
+        Column("since", "SINCE", 11, "moment", 1, meaning="since when, at the earliest"),
+        Column("behind", "BEHIND", 14, "text", 3, meaning="the first message that is not acknowledged"),
+    ),
+    ("slot",),
+    "waiting",
+    ("key", "name", "stands"),
+    "No key is held by anybody.",
+)
+
+
+class KeyMap(ViewScreen):
+    """Which consumer has which part of the hashes, and the keys that are stuck, moving, or held most.
+
+    What holds a stuck key can be sent away from here: its messages then go to another consumer.
+    """
+
+    DEFAULT_CSS = """
+    KeyMap #consumers { height: auto; max-height: 50%; padding: 1 2; }
+    """
+    view: ClassVar[views.View] = _STUCK
+    place: ClassVar[str] = "subscriptions"
+    kind: ClassVar[str] = "client"
+    hinted: ClassVar[Sequence[str]] = ("menu", "filter", "sort", "copy", "back", "help", "quit")
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self.row = row
+
+    def body(self) -> ComposeResult:
+        """Consumers, then keys."""
+        yield Static("", id="consumers", markup=False)
+        yield from super().body()
+
+    def load(self) -> Callable[[], Any]:
+        """The whole map, and who its consumers are: by what a client is sent away."""
+        feed, target, query, passes = self.top.feed, _target("keys", self.row), self.query_now(), self.passes()
+        mine = (
+            f"topic == {text_of(real(self.row, 'topic'))} and subscription == {text_of(real(self.row, 'subscription'))}"
+        )
+
+        def ask() -> Any:
+            told = feed.ask("GET", target)
+            if not isinstance(told, Mapping):
+                raise Trouble("the answer is no map", 502)
+            who = {str(row.get("name")): row for row in feed.view(Query("clients", limit=1000, filter=mine)).rows}
+            return told, chosen(query, keys_of(told, who), passes)
+
+        return ask
+
+    def show(self, answer: Any) -> None:
+        """Draw both."""
+        told, snapshot = answer
+        self.query_one("#consumers", Static).update(self._drawn(told, max(self.size.width - 6, 20)))
+        super().show(snapshot)
+
+    def _drawn(self, told: Mapping[str, Any], width: int) -> str:
+        lines = [_title(self.row), ""]
+        whole = told.get("slots") or 65536
+        consumers = list(told.get("consumers") or ())[:_CONSUMERS]
+        names = [clean(str(each.get("name"))) for each in consumers]
+        broad = min(max(map(len, names), default=0), 24)
+        room = max(width - broad - 24, 10)
+        for each, name in zip(consumers, names, strict=True):
+            held = f"{figures.count(each.get('unacked')):>8} unacked"
+            lines.append(f"{name[:broad]:<{broad}} {ranges_drawn(each.get('ranges') or (), whole, room)} {held}")
+        more = (told.get("consumersTotal") or 0) - len(consumers)
+        if more > 0:
+            lines.append(f"... and {figures.count(more)} more")
+        return "\n".join(lines if names else [*lines, "Nobody is connected."])
+
+    def told(self) -> list[Part]:
+        """What a stuck key waits for."""
+        row = self.table.pointed
+        if row is None or row.get("stands") != "stuck":
+            return super().told()
+        what = f" {row.get('name')} has not acknowledged {row.get('behind')}; x: let it go, its messages go to others"
+        return [(what, "warn", "menu")]
+
+    def command_line(self) -> str:
+        """Why it stands."""
+        return self.line("quota", "explain", short(self.row), real(self.row, "subscription"))
+
+
+_CONSUMERS: Final = 12
+"""Consumers whose ranges are drawn."""
+
+
+def keys_of(told: Mapping[str, Any], who: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The keys that something is told of, each once: stuck before draining before busy; with the client that has it."""
+    found: dict[Any, Mapping[str, Any]] = {}
+    for name, stands in (("stuck", "stuck"), ("draining", "draining"), ("busiest", "busy")):
+        for each in told.get(name) or ():
+            holder = each.get("holder") or each.get("consumer") or each.get("owner")
+            client = who.get(clean(str(holder)), {})
+            row = {"id": client.get("id"), "kind": client.get("kind"), "address": client.get("address"), **each}
+            found.setdefault(each.get("slot"), {**row, "name": holder, "stands": stands})
+    return list(found.values())
+
+
+def ranges_drawn(ranges: Sequence[Sequence[int]], whole: int, width: int) -> str:
+    """Which part of all hashes: a cell is filled where most of it belongs."""
+    cells = [0.0] * width
+    for first, last in ranges:
+        begin, end = first * width / whole, (last + 1) * width / whole
+        for at in range(int(begin), min(int(end) + 1, width)):
+            cells[at] += max(min(end, at + 1) - max(begin, at), 0.0)
+    return "".join("█" if share >= 0.5 else "▒" if share >= 0.1 else "·" for share in cells)

@@ -1,0 +1,211 @@
+"""``1``: how the box is, at a glance: rates, backlog, latency; what lags, what is held back, what has failed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Grid, Horizontal
+
+from pulsarbox.tui import figures, views
+from pulsarbox.tui.bars import Line, Part
+from pulsarbox.tui.columns import Column
+from pulsarbox.tui.feed import Query, Snapshot, Trouble
+from pulsarbox.tui.graph import Graph
+from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.table import Row, Table
+
+_TURNS: Final = 2
+"""Numbers and tables take turns: both are sampled once a second."""
+_BACKLOGS: Final = 30
+_WIDE: Final = 180
+
+
+def _only(view: views.View, **widths: int) -> list[Column]:
+    """Those columns of a view, so wide, and the earlier ones before the later ones where room is scarce."""
+    known = {column.key: column for column in view.columns}
+    return [
+        replace(known[key], width=width, rank=min(known[key].rank, rank))
+        for rank, (key, width) in enumerate(widths.items())
+    ]
+
+
+class Overview(TopScreen):
+    """Four graphs, three short tables."""
+
+    DEFAULT_CSS = """
+    Overview #graphs { grid-size: 2 2; grid-gutter: 0 1; height: 8; padding: 0 1; }
+    Overview.-wide #graphs { grid-size: 4 1; }
+    Overview .panel { border-top: solid $panel-lighten-1; border-title-color: $text-muted; border-title-align: left; }
+    Overview .panel .table--blurred { background: $background; }
+    Overview #subscriptions { height: 1fr; min-height: 4; }
+    Overview #lower { height: 28%; min-height: 5; max-height: 14; }
+    Overview #quotas { width: 3fr; }
+    Overview #deadletters { width: 2fr; margin-left: 1; }
+    """
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012 # as Textual declares it
+    place: ClassVar[str] = "overview"
+    hinted: ClassVar[Sequence[str]] = ("subscriptions", "deadletters", "quotas", "time travel", "pause", "help", "quit")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = 0
+
+    def body(self) -> ComposeResult:
+        """Graphs, numbers, tables."""
+        with Grid(id="graphs"):
+            yield Graph("published/s", "rate", "-publish", key="publishRate")
+            yield Graph("delivered/s", "rate", "-deliver", key="deliverRate")
+            yield Graph("backlog", "count", "-backlog", key="backlog")
+            yield Graph("receipts p99", "milliseconds", "-latency", key="p99")
+        yield Line(key="numbers")
+        backlogs = Table(
+            _only(
+                views.SUBSCRIPTIONS,
+                topic=14,
+                subscription=10,
+                backlog=9,
+                change=8,
+                cause=14,
+                drain=8,
+                trend=12,
+                outRate=6,
+            ),
+            views.SUBSCRIPTIONS.identity,
+            key="subscriptions",
+        )
+        yield _panel(backlogs, "Backlogs", "asking the box ...")
+        with Horizontal(id="lower"):
+            quotas = Table(
+                _only(views.QUOTAS, subject=10, policy=9, share=10, held=8), views.QUOTAS.identity, key="quotas"
+            )
+            yield _panel(quotas, "Quotas", "")
+            dead = Table(
+                _only(views.DEAD_LETTERS, topic=12, messages=8, last=11, lost=6),
+                views.DEAD_LETTERS.identity,
+                key="deadletters",
+            )
+            yield _panel(dead, "Dead letters", "")
+
+    def begin(self) -> None:
+        """The backlogs have the keys."""
+        super().begin()
+        table = self.query_one("#subscriptions", Table)
+        table.sorted_by = ("backlog", True)
+        table.focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Graphs have whole lines."""
+        height = event.size.height
+        whole = max(height // 4, 4) if event.size.width >= _WIDE else 2 * max(height // 6, 4)
+        self.query_one("#graphs").styles.height = whole
+
+    def load(self) -> Callable[[], Any]:
+        """Numbers and tables by turns; both at first, and of history."""
+        feed, at = self.top.feed, self.top.at
+        turn, self._count = self._count % _TURNS, self._count + 1
+        whole = self._count == 1 or at is not None
+
+        def ask() -> list[Snapshot | Trouble | None]:
+            found: list[Snapshot | Trouble | None] = [None]
+            if whole or turn == 0:
+                found = [feed.view(Query("overview", limit=1, at=at))]
+            if whole or turn == 1:
+                for view, sort, limit, passing in _TABLES:
+                    try:
+                        found.append(feed.view(Query(view.name, sort, True, 0, limit, passing, at)))
+                    except Trouble as trouble:
+                        if trouble.is_gone:
+                            raise
+                        found.append(trouble)
+            return found
+
+        return ask
+
+    def show(self, answer: Any) -> None:
+        """Draw it all."""
+        first, *tables = answer
+        if first is not None:
+            self.top.learn(first)
+            for name in ("publishRate", "deliverRate", "backlog", "p99"):
+                self.query_one(f"#{name}", Graph).show(first.series.get(name) or (), first.totals.get(name))
+            self.query_one("#numbers", Line).put(_numbers(first.totals))
+        totals = self.top.vitals
+        for (view, _, _, _), found in zip(_TABLES, tables, strict=False):
+            table = self.query_one(f"#{view.name}", Table)
+            if isinstance(found, Snapshot):
+                table.empty = (
+                    _EMPTY[view.name] if view is not views.SUBSCRIPTIONS or totals.get("topics") else view.empty
+                )
+                table.show(found.rows, 0, len(found.rows))
+            else:
+                table.empty = str(found)
+                table.show((), 0, 0)
+
+    @on(Table.Chosen)
+    def _opened(self, event: Table.Chosen) -> None:
+        if event.table.id == "subscriptions":
+            self.top.open("subscription:SubscriptionDetails", event.row)
+        elif event.table.id is not None:
+            self.top.go(event.table.id)
+
+    @on(Table.Moved)
+    def _moved(self) -> None:
+        self.retell()
+
+    def pointed(self) -> Row | None:
+        """The subscription with the cursor."""
+        return self.query_one("#subscriptions", Table).pointed
+
+    def told(self) -> list[Part]:
+        """Why that one stands."""
+        row = self.pointed()
+        if (
+            row is None
+            or not row.get("causeText")
+            or row.get("cause") in (None, "end-of-log")
+            or figures.keeps_up(dict(row))
+        ):
+            return super().told()
+        return [(f" {row.get('subscription')}: ", "dim", ""), (str(row["causeText"]), "warn", "")]
+
+    def command_line(self) -> str:
+        """The same, once."""
+        return self.line("top", "--once")
+
+
+_TABLES: Final = (
+    (views.SUBSCRIPTIONS, "backlog", _BACKLOGS, "backlog > 0"),
+    (views.QUOTAS, "share", 12, "share >= 0.01 or held > 0"),
+    (views.DEAD_LETTERS, "last", 12, "messages > 0"),
+)
+_EMPTY: Final = {
+    "subscriptions": "No subscription has a backlog.",
+    "quotas": "Nothing is near its limit.",
+    "deadletters": "None.",
+}
+
+
+def _panel(table: Table, title: str, empty: str) -> Table:
+    table.add_class("panel")
+    table.border_title = title
+    table.empty = empty
+    return table
+
+
+def _numbers(totals: Any) -> list[Part]:
+    parts: list[Part] = [(" ", "plain", "")]
+    for name in ("topics", "subscriptions", "producers", "consumers", "connections"):
+        if totals.get(name) is not None:
+            where = {"topics": "topics", "subscriptions": "subscriptions"}.get(name, "clients")
+            parts += [(f"{name} ", "dim", where), (f"{figures.count(totals[name])}  ", "plain", where)]
+    held, dead = totals.get("throttled"), totals.get("deadLetters")
+    if held:
+        parts.append((f"● {held} holding back  ", "warn", "quotas"))
+    if dead:
+        parts.append((f"● {figures.count(dead)} dead letters  ", "bad", "deadletters"))
+    if totals.get("diskUsed") is not None:
+        free = f" ({figures.size(totals['diskFree'])} free)" if totals.get("diskFree") is not None else ""
+        parts += [("disk ", "dim", "storage"), (f"{figures.size(totals['diskUsed'])}{free}", "plain", "storage")]
+    return parts

@@ -1,0 +1,38 @@
+"""``8``: the plugins that the box uses: what they cost, what went wrong, who goes by them."""
+
+from typing import ClassVar
+
+from rich.text import Text
+
+from pulsarbox.tui import figures, views
+from pulsarbox.tui.dialogs import Reading
+from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.table import Row
+
+
+class Plugins(ViewScreen):
+    """A row each; enter shows the last error whole."""
+
+    view: ClassVar[views.View] = views.PLUGINS
+    place: ClassVar[str] = "plugins"
+    kind: ClassVar[str] = "plugin"
+
+    def opened(self, row: Row) -> None:
+        """All about it."""
+        text = Text()
+        for name in ("kind", "name", "state", "source"):
+            if row.get(name):
+                text.append(f"{name:<14} {row[name]}\n")
+        calls, errors = figures.count(row.get("calls")), figures.count(row.get("errors"))
+        text.append(f"{'calls':<14} {calls}, {errors} of them failed\n")
+        usual, long = figures.nanoseconds(row.get("p50")), figures.nanoseconds(row.get("p99"))
+        text.append(f"{'a call':<14} {usual}; one in a hundred takes {long} or longer\n")
+        text.append(f"{'used by':<14} {figures.count(row.get('subscriptions'))} subscriptions\n")
+        if row.get("trace"):
+            text.append(f"\n{row['trace']}\n")
+        self.app.push_screen(Reading(f"Plugin {row.get('name')}", text, self.command_line()))
+
+    def command_line(self) -> str:
+        """All about the plugin."""
+        row = self.table.pointed
+        return self.line("plugins", "info", str(row.get("name"))) if row is not None else self.line("plugins", "list")

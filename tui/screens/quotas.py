@@ -1,0 +1,35 @@
+"""``5``: what is limited, how much of it is used, which level has set it, and what it holds back."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from pulsarbox.tui import lines, views
+from pulsarbox.tui.feed import Query
+from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.table import Row
+
+
+class Quotas(ViewScreen):
+    """All limits that hold; enter changes one in its place."""
+
+    view: ClassVar[views.View] = views.QUOTAS
+    place: ClassVar[str] = "quotas"
+    kind: ClassVar[str] = "quota"
+
+    def query_now(self) -> Query:
+        """With how each limit is changed, which the box says only where it is asked."""
+        keys = [column.key for column in self.view.columns]
+        return replace(super().query_now(), columns=(*keys, "holding", "unit", "change"))
+
+    def opened(self, row: Row) -> None:
+        """Change it."""
+        self.act("quota set")
+
+    def command_line(self) -> str:
+        """Of the limit's subject."""
+        row = self.table.pointed
+        if row is not None and isinstance(row.get("change"), Mapping):
+            return lines.line(*shlex.split(str(row["change"]["command"]))[1:], *self.top.target)
+        return super().command_line()

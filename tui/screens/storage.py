@@ -1,0 +1,68 @@
+"""``7``: what lies on the disk: the map, its readers, commits and syncs, volumes and how much of each is alive."""
+
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from pulsarbox.tui import figures, views
+from pulsarbox.tui.screens.view import ViewScreen
+
+
+class Storage(ViewScreen):
+    """Numbers above, volumes below."""
+
+    DEFAULT_CSS = """
+    Storage #facts { height: auto; max-height: 50%; padding: 0 1 1 1; }
+    """
+    view: ClassVar[views.View] = views.STORAGE
+    place: ClassVar[str] = "storage"
+
+    def body(self) -> ComposeResult:
+        """The numbers, then the table."""
+        yield Static("", id="facts", markup=False)
+        yield from super().body()
+
+    def show(self, answer: Any) -> None:
+        """Draw both."""
+        super().show(answer)
+        self.query_one("#facts", Static).update(facts(answer.totals, self.size.width))
+
+    def command_line(self) -> str:
+        """The same of the directory."""
+        return self.line("storage", "stat") if self.top.target[:1] == ("--data-dir",) else super().command_line()
+
+
+def facts(totals: Any, width: int) -> str:
+    """Numbers by name, as many beside each other as there is room for."""
+    told = [
+        (_spaced(name), _written(name, value)) for name, value in totals.items() if not isinstance(value, dict | list)
+    ]
+    if not told:
+        return ""
+    broad = max(len(name) for name, _ in told) + max(len(value) for _, value in told) + 4
+    columns = max((width - 2) // broad, 1)
+    height = -(-len(told) // columns)
+    names = max(len(name) for name, _ in told)
+    lines = []
+    for row in range(height):
+        cells = [f"{name:<{names}} {value}" for name, value in told[row::height]]
+        lines.append("".join(cell.ljust(broad) for cell in cells).rstrip())
+    return "\n".join(lines)
+
+
+def _spaced(name: str) -> str:
+    return "".join(f" {one.lower()}" if one.isupper() else one for one in name)
+
+
+def _written(name: str, value: Any) -> str:
+    low = name.lower()
+    if value is None or isinstance(value, str | bool):
+        return figures.NOTHING if value in (None, "") else str(value)
+    if low.endswith(("p50", "p99", "millis", "ms")):
+        return figures.milliseconds(value)
+    if any(word in low for word in ("bytes", "used", "free", "size", "disk", "memory")) and "pages" not in low:
+        return figures.size(value)
+    if low.endswith(("ratio", "share")):
+        return f"{value:.2f}"
+    return figures.count(value)

@@ -1,0 +1,133 @@
+"""One subscription: why it stands, its numbers over time, what limits it, and its consumers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.widgets import Static
+
+from pulsarbox.tui import figures, views
+from pulsarbox.tui.columns import short_topic
+from pulsarbox.tui.deed import short
+from pulsarbox.tui.feed import Query, Snapshot, Trouble, real
+from pulsarbox.tui.graph import Graph
+from pulsarbox.tui.screens.topics import quoted
+from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.table import Row
+
+
+class SubscriptionDetails(ViewScreen):
+    """What is known of one; the table has its consumers, which can be marked, sorted and sent away."""
+
+    DEFAULT_CSS = """
+    SubscriptionDetails #facts { height: auto; padding: 0 1; }
+    SubscriptionDetails #graphs { height: 7; padding: 0 1; }
+    SubscriptionDetails #table { border-top: solid $panel-lighten-1; border-title-color: $text-muted; }
+    """
+    view: ClassVar[views.View] = views.CLIENTS
+    place: ClassVar[str] = "subscriptions"
+    kind: ClassVar[str] = "subscription"
+    hinted: ClassVar[Sequence[str]] = ("menu", "messages", "cursor map", "key map", "copy", "back", "help", "quit")
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self.row = row
+        self._about = f"topic == {quoted(real(row, 'topic'))} and subscription == {quoted(real(row, 'subscription'))}"
+        self._past: dict[str, list[float]] = {"backlog": list(row.get("trend") or []), "inRate": [], "outRate": []}
+
+    def body(self) -> ComposeResult:
+        """Facts, graphs, consumers."""
+        yield Static(self._facts(self.row), id="facts", markup=False)
+        with Horizontal(id="graphs"):
+            yield Graph("in/s", "rate", "-publish", key="inRate")
+            yield Graph("out/s", "rate", "-deliver", key="outRate")
+            yield Graph("backlog", "count", "-backlog", key="backlog")
+        yield from super().body()
+
+    def begin(self) -> None:
+        """The consumers have the keys."""
+        super().begin()
+        table = self.table
+        table.border_title = "Consumers"
+        table.set_columns(column for column in table.columns if column.key not in ("kind", "topic", "subscription"))
+
+    def load(self) -> Callable[[], Any]:
+        """The subscription's row, and its consumers."""
+        feed, at, query = self.top.feed, self.top.at, self.query_now()
+        mine = Query("subscriptions", None, True, 0, 1, self._about, at)
+        both = (
+            f"{self._about} and ({self.filter})"
+            if self.filter and not self.filter.startswith(("/", "!"))
+            else self._about
+        )
+        theirs = Query("clients", query.sort, query.descending, query.offset, query.limit, both, at)
+
+        def ask() -> tuple[Snapshot, Snapshot | Trouble]:
+            first = feed.view(mine)
+            try:
+                return first, feed.view(theirs)
+            except Trouble as trouble:
+                if trouble.is_gone:
+                    raise
+                return first, trouble
+
+        return ask
+
+    def show(self, answer: Any) -> None:
+        """Draw both."""
+        first, consumers = answer
+        self.top.learn(first)
+        if not first.rows:
+            self.query_one("#facts", Static).update(f"{self._called()}\nThis subscription is gone.")
+            self.table.show((), 0, 0)
+            return
+        self.row = first.rows[0]
+        self.query_one("#facts", Static).update(self._facts(self.row))
+        trend = self.row.get("trend")
+        for name in ("inRate", "outRate", "backlog"):
+            past = self._past[name]
+            if name == "backlog" and trend and len(trend) > len(past):
+                past[:] = trend
+            past.append(self.row.get(name) or 0.0)
+            del past[:-600]
+            self.query_one(f"#{name}", Graph).show(past, self.row.get(name))
+        table = self.table
+        table.empty = str(consumers) if isinstance(consumers, Trouble) else "Nobody is connected to it."
+        if isinstance(consumers, Snapshot):
+            table.show(consumers.rows, consumers.offset, consumers.matching)
+
+    def _called(self) -> str:
+        return f"{self.row.get('subscription')}  of  {short_topic(str(self.row.get('topic')))}"
+
+    def _facts(self, row: Row) -> str:
+        cause = row.get("causeText") or row.get("cause") or "-"
+        lines = [
+            f"{self._called()}   ({row.get('type') or 'no type yet'})",
+            f"cause     {cause}",
+            f"backlog   {figures.count(row.get('backlog'))} messages, {figures.change(row.get('change'))} a second, "
+            f"oldest {figures.seconds(row.get('oldest'))}, drained {figures.drain(dict(row))}",
+            f"sent      {figures.count(row.get('unacked'))} not acknowledged; "
+            f"{figures.count(row.get('delayed'))} not due yet; {figures.count(row.get('consumers'))} consumers",
+        ]
+        return "\n".join(lines)
+
+    def rows_chosen(self) -> Sequence[Row]:
+        """Deeds are about the subscription; those about consumers have the screen of clients."""
+        return [self.row]
+
+    def title_of(self, row: Row) -> str:
+        """Its name."""
+        return self._called()
+
+    def opened(self, row: Row) -> None:
+        """A consumer among all clients."""
+        self.top.open("clients:Clients", f"connection == {quoted(real(row, 'connection'))}")
+
+    def command_line(self) -> str:
+        """Why it stands, in words."""
+        return self.line("quota", "explain", short(self.row), real(self.row, "subscription"))
+
+    def row_meant(self) -> Row | None:
+        """The subscription."""
+        return self.row

@@ -1,0 +1,37 @@
+"""``3``: the subscriptions of the box, why each stands, and when its backlog will be gone."""
+
+from typing import ClassVar
+
+from pulsarbox.tui import figures, views
+from pulsarbox.tui.bars import Part
+from pulsarbox.tui.deed import short
+from pulsarbox.tui.feed import real
+from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.table import Row
+
+
+class Subscriptions(ViewScreen):
+    """All, or those of one topic; enter shows one with its consumers."""
+
+    view: ClassVar[views.View] = views.SUBSCRIPTIONS
+    place: ClassVar[str] = "subscriptions"
+    kind: ClassVar[str] = "subscription"
+
+    def opened(self, row: Row) -> None:
+        """All about it."""
+        self.top.open("subscription:SubscriptionDetails", row)
+
+    def told(self) -> list[Part]:
+        """Why it stands, in words, and the command that says the same."""
+        row = self.table.pointed
+        parts = super().told()
+        if row is None or not row.get("causeText") or row.get("cause") == "end-of-log" or figures.keeps_up(dict(row)):
+            return parts
+        return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]
+
+    def command_line(self) -> str:
+        """Of the subscription."""
+        row = self.table.pointed
+        if row is None:
+            return super().command_line()
+        return self.line("quota", "explain", short(row), real(row, "subscription"))
