@@ -79,7 +79,7 @@ def gathered(broker: Broker, rows: int, now: Now, before: Views | None = None) -
                 chosen = stop.value
                 break
             now = yield
-        columns = [column for column in view.columns if column not in LEFT_OUT]
+        columns = [name for name, column in view.columns.items() if name not in LEFT_OUT and not column.named]
         made: list[Row] = []
         for at, thing in enumerate(chosen.things):
             if at and at % ROWS_AT_ONCE == 0:

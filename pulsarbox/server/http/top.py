@@ -80,7 +80,7 @@ def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]
 
 def _overviewed(call: Call, scope: Scope) -> Generator[None, Now, dict[str, Any]]:
     now = yield from ready(call.broker, call.now)
-    return (yield from overview.overview(call.broker, scope, now))
+    return (yield from overview.overviewed(call.broker, scope, now))
 
 
 def _overview(call: Call, scope: Scope, found: dict[str, Any], now: Now) -> dict[str, Any]:

@@ -18,7 +18,19 @@ NAME: Final = "overview"
 TOPICS_AT_ONCE: Final = 500
 
 
-def overview(broker: Broker, scope: Scope, now: Now) -> Generator[None, Now, Values]:
+def overview(broker: Broker, scope: Scope, now: Now) -> Values:
+    """See ``overviewed``: all at once."""
+    work = overviewed(broker, scope, now)
+    try:
+        next(work)
+        while True:
+            work.send(now)
+    except StopIteration as stop:
+        found: Values = stop.value
+        return found
+
+
+def overviewed(broker: Broker, scope: Scope, now: Now) -> Generator[None, Now, Values]:
     """The members that the overview adds to an answer. Of a tenant alone there is no series.
 
     Where it yields, others may be served, and it is sent the time.
