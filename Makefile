@@ -109,6 +109,10 @@ image-check: env-dev ## Lint the image and carry out its steps without a contain
 clients: env-dev ## README and quickstart line by line, the official clients of all languages (minutes; ARGS="-k Rust")
 	@$(BIN)/python -m pytest -m "slow or not slow" tests/newcomer $(ARGS)
 
+.PHONY: go-transactions
+go-transactions: env-dev ## The official Go client's own tests of transactions (ARGS="--run TestTxn_AckAndSend")
+	@$(BIN)/python -m tests.suite.go_client $(ARGS)
+
 .PHONY: suite
 suite: env-dev ## The official Python client's own suite, from a checkout of it (SUITE_DIR=... ARGS="--only schema")
 	@$(BIN)/python -m tests.suite.run --dir $(or $(SUITE_DIR),$(error SUITE_DIR is a checkout of apache/pulsar-client-python)) $(ARGS)

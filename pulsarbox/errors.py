@@ -25,6 +25,9 @@
     ├── IncompatibleSchema              409
     ├── ConsumerAssignError             409
     ├── TransactionCoordinatorNotFound  404
+    ├── InvalidTxnStatus                409
+    ├── TransactionConflict             409
+    ├── TransactionNotFound             404
     ├── NotAllowed                      405
     │   ├── UnknownListener             503: the listener that a client names
     │   └── NotSupported                501: a thing this version does not do
@@ -235,6 +238,27 @@ class TransactionCoordinatorNotFound(PulsarBoxError):
     """There is no such transaction coordinator."""
 
     server_error = 20
+    http_status = 404
+
+
+class InvalidTxnStatus(PulsarBoxError):
+    """The transaction has ended, or is about to."""
+
+    server_error = 21
+    http_status = 409
+
+
+class TransactionConflict(PulsarBoxError):
+    """What is to be acknowledged in a transaction is acknowledged already, or in another open transaction."""
+
+    server_error = 23
+    http_status = 409
+
+
+class TransactionNotFound(PulsarBoxError):
+    """There is no such transaction: it was never begun, or ended long ago."""
+
+    server_error = 24
     http_status = 404
 
 

@@ -41,13 +41,25 @@
                                             then the bytes of each (u32; the first rows that there were end before them)
     quarantine/<ledger id>/<entry id>       a damaged entry: its topic, the last one damaged with it, the reason, when
                                             it was found (ms), and what there is of its bytes (base64)
+    txn/<most>/<least>                      a transaction, see ``broker.transactions.transaction``: an open one, or one
+                                            of the last that ended
+    pending/<most>/<least>/<topic id>/<cursor id>/<number>
+                                            what one ACK has acknowledged in an open transaction
+    epoch/<tenant>/<namespace>/<sink>       {"epoch": the last one that a sink has committed, "committed": ms,
+                                            "owner": the role that began it}
+    open/<topic id>/<most>/<least>          {"runs": [[ledger, first entry, last, messages before, after, bytes before,
+                                            after]]} of the entries of an open transaction
+    aborted/<topic id>/<ledger id>/<first entry>
+                                            {"run": [last entry, messages before, after, bytes before, after]} of
+                                            entries of a transaction that was aborted
     acks/<cursor id>                        the cursor's mark-delete, as a record (of version 1: all that it has)
     acks/<cursor id>/<ledger id>/<chunk>    what it has beyond in a chunk of a ledger's entries, as records: ranges,
                                             partly acknowledged batches, redelivery counts. The chunk in 8 hex
 
 Ids of topics, ledgers and cursors come from one counter and are sixteen hex digits in keys, so that keys sort by them.
-The rows of acknowledgements, sequence ids and delays are written by checkpoints only. A version that does not know of
-delays lets their rows be, and publishes entries without: see ``delays`` for what becomes of those.
+The two halves of a transaction's id are sixteen hex digits each.
+The rows of acknowledgements, sequence ids, delays and open entries are written by checkpoints only. A version that does
+not know of delays lets their rows be, and publishes entries without: see ``delays`` for what becomes of those.
 """
 
 import json
@@ -70,6 +82,8 @@ DYNAMIC: Final = "dynamic"
 KEPT: Final = "kept"
 WALKS: Final = "walk/"
 COMPACTING: Final = "compacting/"
+TXNS: Final = "txn/"
+PENDING: Final = "pending/"
 JOBS: Final = "job/"
 
 _AFTER_ALL: Final = "\U0010ffff"
@@ -178,6 +192,34 @@ def delays_key(topic_id: int, ledger_id: int | None = None) -> str:
 def delayed_key(topic_id: int, ledger_id: int, number: int) -> str:
     """Key of a chunk of delayed entries."""
     return f"delayed/{topic_id:016x}/{ledger_id:016x}/{number:08x}"
+
+
+def txn_key(most: int | None = None, least: int = 0) -> str:
+    """Key of a transaction; without it, what the keys of all start with."""
+    return TXNS if most is None else f"{TXNS}{most:016x}/{least:016x}"
+
+
+def pending_key(most: int, least: int, topic_id: int | None = None, cursor_id: int = 0, number: int = 0) -> str:
+    """Key of an acknowledgement in a transaction; without the topic, what the keys of all of the transaction start
+    with."""
+    key = f"{PENDING}{most:016x}/{least:016x}/"
+    return key if topic_id is None else f"{key}{topic_id:016x}/{cursor_id:016x}/{number:08x}"
+
+
+def epoch_key(sink: str) -> str:
+    """Key of a sink's last epoch; ``tenant/namespace/`` is what the keys of all of a namespace start with."""
+    return f"epoch/{sink}"
+
+
+def open_key(topic_id: int, most: int | None = None, least: int = 0) -> str:
+    """Key of the entries of an open transaction; without it, what the keys of all of the topic start with."""
+    return f"open/{topic_id:016x}/" + ("" if most is None else f"{most:016x}/{least:016x}")
+
+
+def aborted_key(topic_id: int, ledger_id: int | None = None, first: int | None = None) -> str:
+    """Key of a run of aborted entries; without the rest, what the keys of all of the topic or ledger start with."""
+    key = f"aborted/{topic_id:016x}/" + ("" if ledger_id is None else f"{ledger_id:016x}/")
+    return key if first is None else f"{key}{first:016x}"
 
 
 class Catalog:

@@ -9,6 +9,7 @@ statistics does not depend on how many there are.
 from collections.abc import Callable
 
 from pulsarbox.storage.catalog import acks_chunk_key, acks_key
+from pulsarbox.storage.claims import ClaimedSets, Claims
 from pulsarbox.storage.entry_map import EntryMap
 from pulsarbox.storage.format import IN_VIEW, RECORD_PREFIX, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger, new_position
@@ -70,6 +71,8 @@ class ManagedCursor:
         """Messages of theirs that are acknowledged."""
         self.redeliveries: EntryMap[int] = EntryMap(touch, int)
         """How often entries that are not acknowledged were asked for again."""
+        self.claims: Claims | None = None
+        """What open transactions have acknowledged; None without any."""
         self._range_chunks = self.ranges.chunks
         self._batch_chunks = self.batch_acks.chunks
         self._count_chunks = self.redeliveries.chunks
@@ -126,7 +129,31 @@ class ManagedCursor:
         """How often the entry was asked for again."""
         return self.redeliveries.get(position, 0)
 
+    @property
+    def ack_sets(self) -> "EntryMap[tuple[int, int]] | ClaimedSets":
+        """Of batches that are to be delivered in part: messages in it, and a bit for each that is to be."""
+        claims = self.claims
+        return self.batch_acks if claims is None else claims.sets
+
+    def is_claimed(self, ledger_id: int, entry_id: int) -> bool:
+        """Whether open transactions have acknowledged all that is left of an entry: then nobody is sent it."""
+        return self.claims is not None and self.claims.has((ledger_id, entry_id))
+
     # Acknowledging
+
+    def skip(self, run: AckedRange) -> None:
+        """Nobody is to have these entries, of an aborted transaction: they count as acknowledged.
+
+        The log says that with the abort, not with the cursor.
+        """
+        ledger_id, first, last = run[:3]
+        if (ledger_id, last) <= self.mark_delete or ledger_id not in self.ledger.ledgers:
+            return
+        if (ledger_id, first) <= self.ledger.next(*self.mark_delete):
+            self.acknowledge_through(Position(ledger_id, last), run.messages_after, run.bytes_after)
+        else:
+            self._settle(ledger_id, first, last)
+            self.ranges.add(run)
 
     def acknowledge(
         self, ledger_id: int, entry_id: int, messages: int, size: int, total_messages: int, total_bytes: int

@@ -10,6 +10,8 @@ from typing import Final
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
 
+NO_LIMIT: Final = (1 << 64, 0)
+"""Behind every entry."""
 new_position: Final = tuple.__new__
 """The constructor of a NamedTuple with names costs three times as much."""
 
@@ -56,7 +58,7 @@ class ManagedLedger:
     __slots__ = (
         "_holed", "_order", "appended_batch", "appended_publish_time", "changed", "confirmed_bytes",
         "confirmed_messages", "current", "dropped_entries", "last_append_time", "last_batch", "last_confirmed",
-        "last_publish_time", "ledgers", "tail", "topic_id", "total_bytes", "total_messages",
+        "last_publish_time", "ledgers", "read_limit", "tail", "topic_id", "total_bytes", "total_messages",
     )  # fmt: skip
     current: LedgerInfo
 
@@ -81,8 +83,14 @@ class ManagedLedger:
         self.tail: dict[int, dict[int, Entry]] = {}
         self.dropped_entries = 0
         """Entries of the ledgers that were dropped since it came into memory."""
+        self.read_limit: tuple[int, int] = NO_LIMIT
+        """The first entry of an open transaction: nobody reads that, nor what is behind it."""
         self.changed = False
         """Its rows are to be written with the next checkpoint, as whoever writes that knows."""
+
+    def is_readable(self, position: tuple[int, int]) -> bool:
+        """Whether the entry at a position is durable, and no open transaction is in front of it."""
+        return position <= self.last_confirmed and position < self.read_limit
 
     @property
     def confirmed_entries(self) -> int:

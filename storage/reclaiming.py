@@ -87,7 +87,7 @@ class Reclaimer:
         """A checkpoint was written."""
         self._mark = checkpoint.position
         if checkpoint.dropped:
-            self._count_again = bool(self.compressed)
+            self._count_again = self._count_again or bool(self.compressed)
             self._note_dropped(checkpoint.dropped)
 
     def stop(self) -> None:

@@ -12,21 +12,27 @@ from pulsarbox.storage.catalog import (
     IDS,
     Catalog,
     Row,
+    aborted_key,
     acks_key,
     cursor_key,
     delays_key,
     ledger_key,
+    open_key,
+    pending_key,
     sequence_key,
     topic_key,
+    txn_key,
 )
 from pulsarbox.storage.compacted import is_kept
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.delays import Delays, forget_delays
 from pulsarbox.storage.engine import Recovery
-from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, RecordKind
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, EntryFlag, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
 from pulsarbox.storage.record import (
+    AckedRange,
     Entry,
+    MarkDelete,
     Meta,
     Position,
     Record,
@@ -35,11 +41,14 @@ from pulsarbox.storage.record import (
     unpack_record,
 )
 from pulsarbox.storage.sequences import SequenceIds
+from pulsarbox.storage.transactions import OpenEntries, TxnId, aborted_of
+
+TRANSACTION = EntryFlag.TRANSACTION
 
 
 class StoredTopic:
-    """The durable state of one topic in memory: its managed ledger, its cursors by id, its producers' sequence ids, and
-    when its delayed entries fall due."""
+    """The durable state of one topic in memory: its managed ledger, its cursors by id, its producers' sequence ids,
+    when its delayed entries fall due, and which entries are of open transactions."""
 
     def __init__(self, name: str, topic_id: int, catalog: Catalog) -> None:
         self.name = name
@@ -48,8 +57,22 @@ class StoredTopic:
         self.cursors: dict[int, ManagedCursor] = {}
         self.sequences = SequenceIds(topic_id)
         self.delays = Delays(topic_id, catalog)
+        self.open = OpenEntries(topic_id, self._limited)
+        self.has_aborted = False
+        """There are rows of entries of aborted transactions."""
+        self._catalog = catalog
         self.in_use = False
         """Somebody works with it: it stays in memory."""
+
+    def _limited(self, at: tuple[int, int]) -> None:
+        self.ledger.read_limit = at
+
+    def skip_aborted(self, cursor: ManagedCursor) -> None:
+        """The cursor was set to where it is: what was aborted behind that counts as acknowledged."""
+        if self.has_aborted:
+            for ledger_id in [each for each in self.ledger.ledgers if each >= cursor.mark_delete.ledger_id]:
+                for run in aborted_of(self._catalog, self.topic_id, ledger_id):
+                    cursor.skip(run)
 
 
 class Store:
@@ -65,6 +88,7 @@ class Store:
         self.replayed_cursors: dict[ManagedCursor, None] = {}
         self.replayed_sequences: dict[SequenceIds, None] = {}
         self.replayed_delays: dict[Delays, None] = {}
+        self.replayed_open: dict[OpenEntries, None] = {}
         self.dropped: list[int] = []
         """Ledgers that are no more since the last checkpoint."""
         self.replayed_bytes = 0
@@ -110,6 +134,7 @@ class Store:
             self.note_cursor(cursor)
         self.note_sequences(stored.sequences)
         self.note_delays(stored.delays)
+        self.note_open(stored.open)
         self.topics.pop(stored.topic_id, None)
 
     def note_ledger(self, ledger: ManagedLedger) -> None:
@@ -132,6 +157,11 @@ class Store:
         for key, row in delays.dirty_rows().items():
             self.catalog.note(key, row)
 
+    def note_open(self, entries: OpenEntries) -> None:
+        """Bring the rows of a topic's open transactions up to what is appended."""
+        for key, row in entries.dirty_rows().items():
+            self.catalog.note(key, row)
+
     def _load(self, name: str, topic_id: int) -> StoredTopic:
         stored = self.create(name, topic_id)
         for key, value in self.catalog.items(ledger_key(topic_id)):
@@ -147,6 +177,9 @@ class Store:
             stored.sequences.restore(rows)
         for key, value in self.catalog.items(delays_key(topic_id)):
             stored.delays.restore(int(key.rpartition("/")[2], 16), json.loads(value))
+        for key, value in self.catalog.items(open_key(topic_id)):
+            stored.open.restore(_txn_of(key), json.loads(value))
+        stored.has_aborted = next(self.catalog.items(aborted_key(topic_id)), None) is not None
         return stored
 
     # Replaying the log
@@ -166,6 +199,8 @@ class Store:
                     delayed[0].append(entry_id)
                     delayed[1].append(deliver_at)
                     delayed[2].append(body_size)
+                if fields[1] & TRANSACTION:
+                    self._replay_open(fields)
                 first, count, size, _ = runs.get(ledger_id, (entry_id, 0, 0, 0))
                 if first + count != entry_id:
                     raise PersistenceError(f"the log has entry {ledger_id}:{entry_id} where {first + count} comes next")
@@ -188,6 +223,14 @@ class Store:
             stored.ledger.replay(unpack_entry(batch, last, verify=False), count, size)
             self.replayed_ledgers[stored.ledger] = None
         self._replayed_runs.clear()
+
+    def _replay_open(self, header: tuple[int, ...]) -> None:
+        """An entry of a transaction, which was open then."""
+        txn, ledger_id, entry_id = TxnId(header[11], header[12]), header[4], header[5]
+        row, stored = self.catalog.get(txn_key(*txn)), self._owner(ledger_id)
+        if row is not None and row["state"] == "OPEN" and stored is not None:
+            stored.open.extend(txn, (ledger_id, entry_id), (header[13], header[6]), (header[3], header[7]))
+            self.replayed_open[stored.open] = None
 
     def _new_delayed(self, ledger_id: int) -> "tuple[array[int], array[int], array[int]]":
         new = self._delayed[ledger_id] = array("Q"), array("Q"), array("I")
@@ -229,6 +272,8 @@ class Store:
         if stored is not None:
             cursor = stored.cursors[record.cursor_id]
             cursor.replay(record)
+            if isinstance(record, MarkDelete) and record.reset:
+                stored.skip_aborted(cursor)
             self.replayed_cursors[cursor] = None
 
     def _apply_row(self, key: str, value: bytes | None) -> None:
@@ -239,6 +284,7 @@ class Store:
             self.dropped.append(int(rest.rpartition("/")[2], 16))
         if kind not in ("ledger", "cursor"):
             self.catalog.apply(key, value)
+            self._apply_transaction(kind, key, value)
             return
         topic_id, number = (int(part, 16) for part in rest.split("/"))
         name = self.catalog.owner(topic_id)
@@ -249,23 +295,49 @@ class Store:
         else:
             self._apply_cursor(stored, number, value)
 
+    def _apply_transaction(self, kind: str, key: str, value: bytes | None) -> None:
+        if kind == "txn" and (value is None or json.loads(value)["state"] != "OPEN"):
+            self.catalog.delete_all(pending_key(*_txn_of(key)))
+        elif kind in ("open", "aborted"):
+            stored = self._owner(int(key.split("/")[1], 16))
+            if stored is None:
+                return
+            if kind == "open":
+                stored.open.end(_txn_of(key))
+                self.replayed_open[stored.open] = None
+            elif value is not None:
+                *_, ledger, first = key.split("/")
+                run = AckedRange(int(ledger, 16), int(first, 16), *json.loads(value)["run"])
+                stored.has_aborted = True
+                for cursor in stored.cursors.values():
+                    cursor.skip(run)
+                    self.replayed_cursors[cursor] = None
+
     def _drop_topic(self, row: Row | None) -> None:
         if row is None:
             return
         self.catalog.delete_all(sequence_key(row["id"]))
         forget_delays(self.catalog, row["id"])
+        self.forget_transactions(row["id"])
         self._owners.pop(row["id"], None)
         stored = self.topics.pop(row["id"], None)
         if stored is not None:
             self.replayed_ledgers.pop(stored.ledger, None)
             self.replayed_sequences.pop(stored.sequences, None)
             self.replayed_delays.pop(stored.delays, None)
+            self.replayed_open.pop(stored.open, None)
+
+    def forget_transactions(self, topic_id: int) -> None:
+        """Delete the rows of a deleted topic's open and aborted entries."""
+        self.catalog.delete_all(open_key(topic_id))
+        self.catalog.delete_all(aborted_key(topic_id))
 
     def _apply_ledger(self, stored: StoredTopic | None, ledger_id: int, value: bytes | None) -> None:
         if value is None:
             self.dropped.append(ledger_id)
             if stored is not None:
                 stored.delays.drop(ledger_id)
+                self.catalog.delete_all(aborted_key(stored.topic_id, ledger_id))
             if stored is not None and len(stored.ledger.ledgers) > 1:  # the last one goes with its topic
                 self._drop_ledger(stored, ledger_id)
             return
@@ -301,6 +373,12 @@ class Store:
                 self.replayed_cursors.pop(cursor, None)
         elif stored is not None and cursor_id not in stored.cursors:
             stored.cursors[cursor_id] = ManagedCursor(cursor_id, json.loads(value)["name"], stored.ledger)
+
+
+def _txn_of(key: str) -> TxnId:
+    """The transaction that a key ends with."""
+    *_, most, least = key.split("/")
+    return TxnId(int(most, 16), int(least, 16))
 
 
 def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:

@@ -12,6 +12,8 @@ from pulsarbox.clock import Now
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.delivery import DeliveryEncoder
 from pulsarbox.protocol.features import takes_end_of_topic
+from pulsarbox.storage.claims import ClaimedSets
+from pulsarbox.storage.entry_map import EntryMap
 from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ class Consumer:
     def deliver(
         self,
         entries: list[Entry],
-        ack_sets: Mapping[tuple[int, int], tuple[int, int]],
+        ack_sets: "Mapping[tuple[int, int], tuple[int, int]] | EntryMap[tuple[int, int]] | ClaimedSets",
         redelivered: Mapping[tuple[int, int], int],
         body_of: BodyOf | None = None,
         slots: Iterable[int] = repeat(NO_SLOT),

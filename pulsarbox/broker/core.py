@@ -19,6 +19,8 @@ from pulsarbox.broker.quarantine import Quarantine
 from pulsarbox.broker.reads import Reads
 from pulsarbox.broker.security.authorization import Authorization
 from pulsarbox.broker.timers import Timers
+from pulsarbox.broker.transactions.coordinator import Coordinator
+from pulsarbox.broker.transactions.epochs import Epochs
 from pulsarbox.broker.walks import Walks
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.config import Settings
@@ -72,6 +74,8 @@ class Core:
         """Deletes a topic because nobody has used it for too long."""
         self.office: DeadLetterOffice
         """Where dead letters go; the broker sets it once there are topics."""
+        self.transactions = Coordinator(self)
+        self.epochs = Epochs(self)
         self.jobs: Jobs
         """What operators have asked for; set as the office is."""
         self._producer_names = 0

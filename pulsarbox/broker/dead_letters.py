@@ -95,6 +95,7 @@ class DeadLetters:
     def take_out(self, entries: list[Entry], dispatcher: "MultipleConsumersDispatcher", now: Now) -> list[Entry]:
         """What is to be sent of these entries; dead letters are on their way."""
         policy, count_of = self.policy, self._subscription.cursor.redelivery_count
+        claims = self._subscription.cursor.claims
         living = []
         for entry in entries:
             at = entry[0], entry[1]
@@ -103,7 +104,11 @@ class DeadLetters:
                 move.life = dispatcher.life
                 continue
             count = count_of(at)
-            if policy is None or count <= policy.max_redeliveries or not self._move(entry, count, dispatcher.life, now):
+            if claims is not None and at in claims:
+                living.append(entry)  # some of its messages are a transaction's: what becomes of them is not known yet
+            elif (
+                policy is None or count <= policy.max_redeliveries or not self._move(entry, count, dispatcher.life, now)
+            ):
                 living.append(entry)
         return living
 

@@ -14,7 +14,7 @@ from pulsarbox.storage.record import Entry
 
 # Names of the hot path, bound once.
 BATCH, CHECKSUM, CHUNK, ENCRYPTED = EntryFlag.BATCH, EntryFlag.CHECKSUM, EntryFlag.CHUNK, EntryFlag.ENCRYPTED
-KEY, MARKER, TRANSACTION = EntryFlag.KEY, EntryFlag.MARKER, EntryFlag.TRANSACTION
+KEY, MARKER = EntryFlag.KEY, EntryFlag.MARKER
 OWN_CHECKSUM = EntryFlag.OWN_CHECKSUM
 new_entry: Final = tuple.__new__
 
@@ -39,8 +39,6 @@ def make_entry(ledger: ManagedLedger, info: LedgerInfo, parsed: ParsedEntry, pay
     if has("partition_key") or has("ordering_key"):
         flags |= KEY
         key_hash = murmur3_32(sticky_key(metadata) or b"", signed=False)
-    if has("txnid_least_bits"):
-        flags |= TRANSACTION
     if has("marker_type"):
         flags |= MARKER
     if metadata.num_chunks_from_msg:

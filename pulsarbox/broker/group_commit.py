@@ -24,7 +24,7 @@ from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError, StoreFull
-from pulsarbox.storage.catalog import IDS, Row, acks_key, ledger_key, sequence_key
+from pulsarbox.storage.catalog import IDS, Row, aborted_key, acks_key, ledger_key, sequence_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.delays import Delays, forget_delays
 from pulsarbox.storage.format import FORGOTTEN, MOVED, RecordKind
@@ -32,6 +32,7 @@ from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, pack_entry
 from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
+from pulsarbox.storage.transactions import OpenEntries
 
 if TYPE_CHECKING:
     from pulsarbox.broker.deduplication import Deduplication
@@ -116,6 +117,7 @@ class GroupCommit:
         self._dirty_cursors = store.replayed_cursors
         self._dirty_sequences = store.replayed_sequences
         self._dirty_delays = store.replayed_delays
+        self._dirty_open = store.replayed_open
         self.housekeeping = Housekeeping(store, settings, timers, events)
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.times = CommitTimes()
@@ -214,6 +216,10 @@ class GroupCommit:
         """Write the rows of a topic's delayed entries with the next checkpoint."""
         self._dirty_delays[delays] = None
 
+    def open_changed(self, entries: OpenEntries) -> None:
+        """Write the rows of a topic's open transactions with the next checkpoint."""
+        self._dirty_open[entries] = None
+
     def forget_producers(self, stored: StoredTopic, names: list[str]) -> None:
         """Forget the sequence ids of producers; durable with the next commit."""
         for name in names:
@@ -226,6 +232,7 @@ class GroupCommit:
         """A ledger of a topic is no more; its disk comes back with the checkpoint after the next."""
         self.put_row(ledger_key(ledger.topic_id, ledger_id), None)
         self._store.topics[ledger.topic_id].delays.drop(ledger_id)
+        self._store.catalog.delete_all(aborted_key(ledger.topic_id, ledger_id))
         self.housekeeping.ledger_dropped(ledger_id, now)
 
     def forget_topic(self, stored: StoredTopic) -> None:
@@ -235,6 +242,8 @@ class GroupCommit:
         self._dirty_delays.pop(stored.delays, None)
         self._store.catalog.delete_all(sequence_key(stored.topic_id))
         forget_delays(self._store.catalog, stored.topic_id)
+        self._dirty_open.pop(stored.open, None)
+        self._store.forget_transactions(stored.topic_id)
         self._store.forget(stored)
 
     def unload(self, stored: StoredTopic) -> None:
@@ -244,6 +253,7 @@ class GroupCommit:
             self._dirty_cursors.pop(cursor, None)
         self._dirty_sequences.pop(stored.sequences, None)
         self._dirty_delays.pop(stored.delays, None)
+        self._dirty_open.pop(stored.open, None)
         self._store.unload(stored)
 
     def waits_for(self, cursor: ManagedCursor) -> bool:
@@ -319,10 +329,13 @@ class GroupCommit:
             self._store.note_sequences(sequences)
         for delays in self._dirty_delays:
             self._store.note_delays(delays)
+        for entries in self._dirty_open:
+            self._store.note_open(entries)
         self._dirty_ledgers.clear()
         self._dirty_cursors.clear()
         self._dirty_sequences.clear()
         self._dirty_delays.clear()
+        self._dirty_open.clear()
         for stored in [each for each in self._store.topics.values() if not each.in_use]:
             self._store.unload(stored)  # it was in memory for the sake of the log alone
         self.housekeeping.made(position)
@@ -398,6 +411,10 @@ class GroupCommit:
         changed = topic.ledger.roll_back()
         if not topic.stored.in_use:
             return  # deleted since
+        if topic.stored.open:
+            ledger = topic.ledger
+            topic.stored.open.roll_back(ledger.last_confirmed, (ledger.confirmed_messages, ledger.confirmed_bytes))
+            self.open_changed(topic.stored.open)
         if topic.stored.delays.roll_back(topic.ledger.last_confirmed):
             self.delays_changed(topic.stored.delays)
             topic.backlog.full_at = 0  # the next entry has it judged anew

@@ -3,7 +3,7 @@
 It works on the stored topic alone, so that topics which nobody uses are kept in order without being loaded.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from pulsarbox.broker.core import Core
@@ -38,11 +38,19 @@ class Trim(NamedTuple):
     again_at: int
 
 
-def trimmable(ledger: ManagedLedger, cursors: Collection[ManagedCursor], retention: Retention, now_ms: int) -> Trim:
+def trimmable(
+    ledger: ManagedLedger,
+    cursors: Collection[ManagedCursor],
+    retention: Retention,
+    now_ms: int,
+    *,
+    held: Callable[[int], bool] | None = None,
+) -> Trim:
     """The closed ledgers that nobody needs, oldest first. Pure.
 
     ``cursors`` are those of the durable subscriptions. Where there is none, only retention holds the closed ledgers, as
-    in Pulsar. One that somebody needs holds only itself.
+    in Pulsar. One that somebody needs holds only itself. ``held`` says of one whether it has entries of an open
+    transaction: that needs it.
     """
     going: list[int] = []
     size = ledger.size
@@ -52,6 +60,7 @@ def trimmable(ledger: ManagedLedger, cursors: Collection[ManagedCursor], retenti
         if info.confirmed < info.entries:
             break
         needed = not all(cursor.is_done_with(info) for cursor in cursors)
+        needed = needed or (held is not None and held(info.ledger_id))
         if not needed and last is not None and info.ledger_id == ledger.last_confirmed.ledger_id:
             needed = last.last_batch is None  # the topic would end there, and it is not known with what
         if needed:
@@ -178,7 +187,8 @@ class TopicLedgers:
         self.trim_due = not ledger.closed_are_confirmed
         if retention is None:
             retention = self._policies.get(RETENTION)
-        going, again_at = trimmable(ledger, self._cursors, retention, now.wall)
+        held = self._stored.open.holds if self._stored.open else None
+        going, again_at = trimmable(ledger, self._cursors, retention, now.wall, held=held)
         holed: dict[int, LedgerInfo] = {}
         compacted = going and any(cursor.name == COMPACTION_SUBSCRIPTION for cursor in self._stored.cursors.values())
         for ledger_id in going:

@@ -22,6 +22,7 @@ from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.key_hashes import key_hash_of
 from pulsarbox.broker.policies.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
+from pulsarbox.broker.transactions.pending_acks import PendingAcks
 from pulsarbox.broker.why import Why, why_of
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged, MetadataError, PersistenceError, ServiceNotReady
@@ -84,6 +85,11 @@ class Subscription:
         self._plugins = topic.core.plugins.told_of(self.type, properties, topic.core.settings)
         """What its dispatcher goes by."""
         self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
+        self.pending: PendingAcks | None = None
+        """What open transactions have acknowledged; None where none ever has, since it came into memory."""
+        topic.stored.skip_aborted(cursor)
+        for txn, rows in topic.core.transactions.acks_on(topic.stored.topic_id, cursor.cursor_id):
+            self.pending_acks().restore(txn, rows)
 
     def __str__(self) -> str:
         """As Pulsar names a subscription in errors."""
@@ -268,6 +274,23 @@ class Subscription:
         """Acknowledge what a command names; see Acknowledging.acknowledge."""
         self._acks.acknowledge(consumer, ack, now, done, failed)
 
+    def pending_acks(self) -> PendingAcks:
+        """What transactions acknowledge."""
+        if self.pending is None:
+            self.pending = PendingAcks(self)
+        return self.pending
+
+    def acknowledged_in_transaction(self, positions: list[Position], now: Now) -> None:
+        """A transaction that is committed has acknowledged these."""
+        self._acks.settle(now, positions)
+        for each in positions:
+            self.dispatcher.acknowledged_unheld(each)
+        for consumer in list(self.consumers):
+            self.dispatcher.acknowledged(consumer, now)
+        self.dispatch(now)
+        if self.topic.termination.ended:
+            self.tell_end()
+
     @property
     def life(self) -> object:
         """What changes whenever the dispatcher starts again behind mark-delete."""
@@ -323,6 +346,8 @@ class Subscription:
             return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
         reason, limiter, delayed = self.dispatcher.why(), self.throttle.refusing, self.source.delayed
         until = delayed.next_at if reason == Reason.DELAYED and delayed is not None else 0
+        if reason == Reason.END_OF_LOG and self.source.position >= self.topic.ledger.read_limit:
+            reason = Reason.OPEN_TRANSACTION
         why = why_of(reason, self.dispatcher.standstill.since, until)
         if reason == Reason.THROTTLED and limiter is not None:
             why = why._replace(text=f"{why.text}: {limiter.in_words}")
@@ -345,6 +370,7 @@ class Subscription:
 
         def located(mark: Position, messages: int, size: int, when: Now) -> None:
             self.cursor.reset(mark, messages, size)
+            self.topic.stored.skip_aborted(self.cursor)
             self.resets += 1
             self.dead_letters.forget()
             if reading is not None:

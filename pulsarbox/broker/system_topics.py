@@ -9,6 +9,9 @@ SYSTEM_NAMES = re.compile(
 )
 """Topics that Pulsar keeps for itself; they are not listed."""
 
+COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
+"""The topic of whose partitions clients ask where each transaction coordinator is. There is no such topic here."""
+
 HEALTH_TOPIC = "persistent://pulsar/system/healthcheck"
 """Where the messages of health checks go."""
 

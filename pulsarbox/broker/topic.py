@@ -36,6 +36,7 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position, pack_entry
 from pulsarbox.storage.recovery import StoredTopic
+from pulsarbox.storage.transactions import TxnId
 
 TRANSACTION = EntryFlag.TRANSACTION
 
@@ -248,35 +249,42 @@ class PersistentTopic(Topic):
     def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt leaves when the entry is durable."""
         parsed = parse_entry(payload)
+        txn = self._transaction(producer, send) if send.txnid_least_bits or send.txnid_most_bits else None
         if not self._takes(producer, send, parsed.metadata, len(payload), now):
             return
         entry = self._entry(parsed, payload, now)
         deduplication, ids = self.deduplication, (send.sequence_id, send.highest_sequence_id)
         if deduplication is not None and not deduplication.takes(producer, ids, entry[2], parsed, payload, now):
             return
-        self._append(entry, parsed.metadata, payload, now)
+        self._append(entry, payload, now, txn)
         self.core.commits.open.receipts.append((producer, *ids, entry[0], entry[1]))
         producer.published(entry[3], len(payload))
 
     def append(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
         """Put a message that may be stored into the open batch."""
         entry = self._entry(parsed, payload, now)
-        self._append(entry, parsed.metadata, payload, now)
+        self._append(entry, payload, now)
         return entry
+
+    def _transaction(self, producer: Producer, send: CommandSend) -> TxnId:
+        """That of a message, which may be sent in it. Raises NotAllowed."""
+        return self.core.transactions.of_send(TxnId(send.txnid_most_bits, send.txnid_least_bits), producer).id
 
     def _entry(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
         return make_entry(self.ledger, self.ledgers.for_append(now), parsed, payload, now)
 
-    def _append(self, entry: Entry, metadata: MessageMetadata, payload: bytes, now: Now) -> None:
+    def _append(self, entry: Entry, payload: bytes, now: Now, txn: TxnId | None = None) -> None:
         ledger = self.ledger
         ledger.append(entry)
         if self.expiry.on:
             self.expiry.published(entry)
-        header = (
-            pack_entry(entry, metadata.txnid_most_bits, metadata.txnid_least_bits)
-            if entry.flags & TRANSACTION
-            else pack_entry(entry)
-        )
+        if txn is None:
+            header = pack_entry(entry)
+        else:
+            entry = entry._replace(flags=entry.flags | TRANSACTION)
+            header = pack_entry(entry, *txn)
+            self.stored.open.record(txn, entry)
+            self.core.commits.open_changed(self.stored.open)
         ledger_id, entry_id = entry[0], entry[1]
         if entry[9] > entry[8]:
             self.stored.delays.record(ledger_id, entry_id, entry[9], len(payload))
@@ -329,6 +337,14 @@ class PersistentTopic(Topic):
         if self.ledger.confirmed_bytes > self.compaction.due_at:
             self.compaction.reached(now)
         self.dispatch(now)
+
+    def transactions_ended(self, now: Now) -> None:
+        """Entries that nobody could see can be seen, or never will be."""
+        self.trim(now)
+        self.confirmed(now)
+        if self.termination.ended:
+            for subscription in self.subscriptions.values():
+                subscription.tell_end()
 
     def trim(self, now: Now) -> None:
         """Drop the ledgers that nobody needs any more."""
@@ -538,7 +554,9 @@ class PersistentTopic(Topic):
         """Whether nobody is connected and nothing is under way, as it is some time after ``close``."""
         if not self.producers.unused or self.backlog.waiting or self._reads or not self.stored.in_use:
             return False
-        if self.expiry.under_way or self.backlog.evicting or self.termination.under_way or self.compaction.run:
+        if self.stored.open.ending_now or self.compaction.run:
+            return False
+        if self.expiry.under_way or self.backlog.evicting or self.termination.under_way:
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False

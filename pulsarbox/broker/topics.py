@@ -15,7 +15,7 @@ from pulsarbox.broker.policies.auto_creation import AUTO_TOPICS, AutoTopics
 from pulsarbox.broker.policies.counts import MAX_TOPICS
 from pulsarbox.broker.policies.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.schemas import Schemas
-from pulsarbox.broker.system_topics import is_system
+from pulsarbox.broker.system_topics import COORDINATORS, is_system
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic_lists import TopicLists
@@ -65,6 +65,7 @@ class Topics:
         core.deadlines.fall_due = self._look_at
         core.walks.look_at = self._pass_by
         core.let_go = self._let_go
+        core.transactions.topic_of = self.persistent
         self.left: Callable[[Topic], None] = _nobody
         """Is told of each topic that is not in memory any more."""
         self.rows_changed: Callable[[str], None] = _nobody
@@ -98,6 +99,11 @@ class Topics:
         if isinstance(topic, PersistentTopic):
             self._idle.used(topic, now)
         return topic
+
+    def persistent(self, name: str, now: Now) -> PersistentTopic | None:
+        """The persistent topic of a name, None where there is none."""
+        topic = self.find(parse_topic(name), now)
+        return topic if isinstance(topic, PersistentTopic) else None
 
     def _unload(self, topic: PersistentTopic, now: Now) -> bool:
         """Let a topic be rows again; whether it is out of the way. Not while somebody uses it."""
@@ -474,6 +480,8 @@ class Topics:
         count = self.partitions(name)
         if count or self.exists(name):
             return count
+        if str(name.base) == COORDINATORS and self._core.transactions.enabled:
+            return int(name.base == name)
         self._tenants.require(name.namespace)
         if name.base != name and 0 < self.partitions(name.base) <= name.partition_index:
             raise TopicNotFound(f"Topic {name} not found")  # as Pulsar: it cannot come into being this way
@@ -539,6 +547,7 @@ class Topics:
         for domain in (PERSISTENT, NON_PERSISTENT):  # a topic that is not persistent may be gone before its policies
             for key in self._core.catalog.keys(policies_key(f"{domain}://{namespace}/")):
                 self._core.policies.put_topic(parse_topic(key.partition("/")[2]), None, now)
+        self._core.epochs.forget_namespace(namespace)
         self._tenants.delete_namespace(namespace)
 
     def _require_namespace(self, name: TopicName) -> None:

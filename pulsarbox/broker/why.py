@@ -19,6 +19,7 @@ TEXTS: Final[dict[str, str]] = {
     Reason.THROTTLED: "the dispatch rate is used up",
     Reason.TAKING_OVER: "another consumer is about to take over",
     Reason.RESETTING: "the cursor is being moved",
+    Reason.OPEN_TRANSACTION: "what is left waits for a transaction that is open",
     Reason.READING: "entries are being read from the disk",
     Reason.END_OF_LOG: "everything is sent",
 }

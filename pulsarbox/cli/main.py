@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "stop": LazyCommand("pulsarbox.cli.stop:stop", "Stop the box of a data directory."),
     "storage": LazyCommand("pulsarbox.cli.storage:storage", "Look into a data directory: numbers, damage, records."),
     "token": LazyCommand("pulsarbox.cli.token:token", "Tokens by which clients prove their role to a box."),
+    "txn": LazyCommand("pulsarbox.cli.txn:txn", "Transactions that are open: shown, aborted."),
     "top": LazyCommand("pulsarbox.cli.top:top", "Watch a box: the dashboard, or one look at a view of it."),
     "version": LazyCommand("pulsarbox.cli.version:version", "Print the version."),
 }

@@ -190,6 +190,21 @@ class Admin:
         found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/plugins")
         return found
 
+    # Transactions
+
+    def transactions(self, age: int = 0) -> dict[str, dict[str, Any]]:
+        """The transactions that have been open for ``age`` milliseconds, by id, as the broker shows them."""
+        return self._ask("GET", f"/admin/v3/transactions/slowTransactions/{age}") or {}
+
+    def transaction(self, most: int, least: int) -> dict[str, Any]:
+        """One transaction, by the two halves of its id."""
+        found: dict[str, Any] = self._ask("GET", f"/admin/v3/transactions/transactionMetadata/{most}/{least}")
+        return found
+
+    def abort_transaction(self, most: int, least: int) -> None:
+        """Abort it."""
+        self._ask("POST", f"/admin/v3/transactions/abortTransaction/{most}/{least}")
+
     # Events: of a box only
 
     def events(self, **query: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from pulsarbox.config.throttle_settings import ThrottleSettings
 from pulsarbox.config.tls_settings import TlsSettings
 from pulsarbox.config.together import check_together
 from pulsarbox.config.topic_list_settings import TopicListSettings
+from pulsarbox.config.transaction_settings import TransactionSettings
 from pulsarbox.config.web_settings import WebSettings
 
 MIB: Final = 1024 * 1024
@@ -41,6 +42,7 @@ class Settings(
     AuthorizationSettings,
     TlsSettings,
     TopicListSettings,
+    TransactionSettings,
     PluginSettings,
     LoggingSettings,
     ManagedLedgerSettings,

@@ -9,6 +9,7 @@ TABLES: Final = {
     "topics": "Which topics there may be and who may bring them into being",
     "policies": "What holds for topics where neither they nor their namespaces say otherwise",
     "throttling": "How much may be published and dispatched, and how often consumers may subscribe",
+    "transactions": "Messages and acknowledgements that count together or not at all",
     "dispatcher": "How messages go to consumers",
     "plugins": "Plugins: what others have written for routing and hashing",
     "managedLedger": "How a topic's messages are cut into ledgers, and the cache in front of them",

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 LATER: Final = {
     "offload": "offloading to other storage",
-    "transactions": "transactions",
 }
 """What a later version of pulsarbox brings, by its word in the table."""
 
@@ -24,6 +23,7 @@ NEVER: Final = {
     "load-balancing": "one broker has everything: there is no load to balance",
     "metadata-store": "a box has no metadata store beside its data directory",
     "packages": "there are no Pulsar Functions here, and so no packages of them",
+    "transaction-logs": "transactions stand in the log of everything else: they have no logs of their own",
 }
 """What one box can never do, by its word in the table, and why."""
 

@@ -21,7 +21,7 @@ from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.asking import asked, order_of
-from pulsarbox.server.live.choosing import Chosen, choose
+from pulsarbox.server.live.choosing import Chosen, choose, chunk_of
 from pulsarbox.server.live.table import VIEWS
 from pulsarbox.server.live.view import Row, Scope
 from pulsarbox.server.logs import Sparing, and_more
@@ -70,7 +70,7 @@ def gathered(broker: Broker, rows: int, now: Now, before: Views | None = None) -
         if dear and before is not None and name in before:
             views[name] = before[name]
             continue
-        choice = choose(view.things(broker, Scope(), now), None, order, (0, rows), dear=dear)
+        choice = choose(view.things(broker, Scope(), now), None, order, (0, rows), at_once=chunk_of("", dear=dear))
         chosen = Chosen(0, 0, [])
         while True:
             try:
@@ -86,7 +86,8 @@ def gathered(broker: Broker, rows: int, now: Now, before: Views | None = None) -
                 now = yield
             made.append(view.row(thing, now, columns))
         views[name] = (chosen.total, made)
-    return Shown(began, overview.overview(broker, Scope(), now)["totals"], views)
+    totals = yield from overview.overview(broker, Scope(), now)
+    return Shown(began, totals["totals"], views)
 
 
 class Store:

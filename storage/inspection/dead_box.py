@@ -28,7 +28,8 @@ TOPICS_MAX: Final = 100_000
 _PAGE: Final = 500
 _LINE: Final = 200
 """Rows of one line of the child."""
-_FOR_DEAD_LETTERS: Final = ("-DLQ", "-RETRY")
+_RETRY: Final = "-RETRY"
+_FOR_DEAD_LETTERS: Final = ("-DLQ", _RETRY)
 """How topics for dead letters, and for messages to be tried again, are called by clients."""
 _MARK: Final = "deadLetters"
 """In a topic's row: the box has sent dead letters there."""
@@ -256,12 +257,16 @@ def _letters(stored: StoredTopic, name: str, subscriptions: int) -> Row:
     first = next(iter(ledger.ledgers.values()))
     return {
         "topic": name,
+        "kind": "retry" if parse_topic(name).base.local.endswith(_RETRY) else "dead-letter",
         "origin": None,
+        "originSubscription": None,
         "messages": ledger.confirmed_messages - first.messages_before,
         "size": ledger.size,
+        "backlog": sum(cursor.backlog_messages for cursor in stored.cursors.values()),
         "subscriptions": subscriptions,
         "lost": not subscriptions,
         "first": None,
         "last": ledger.last_publish_time or None,
         "rate": 0.0,
+        "loaded": False,
     }

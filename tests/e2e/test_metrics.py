@@ -22,6 +22,7 @@ ROOT: Final = Path(__file__).parents[2]
 BOARDS: Final = ROOT / "tests" / "data" / "grafana-boards.tsv"
 OF_THE_BOX: Final = (
     "pulsar_version_info", "pulsar_broker_publish_latency", "process_", "pulsar_lb_", "pulsar_ml_cache_", "jvm_info",
+    "pulsar_txn_",
 )  # fmt: skip
 """What has no label of a topic."""
 

@@ -300,7 +300,7 @@ class CompactedReading:
         found: dict[At, tuple[int, int]] = {}
         for entry in entries:
             position = entry.ledger_id, entry.entry_id
-            partly = self._cursor.batch_acks.get(position)
+            partly = self._cursor.ack_sets.get(position)
             left = -1 if self._cursor.durable else self._left.get(position, -1)
             if partly is not None or left != -1:
                 unacked = partly[1] if partly is not None else -1

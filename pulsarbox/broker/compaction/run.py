@@ -17,6 +17,7 @@ from pulsarbox.errors import EntryDamaged, PersistenceError, PulsarBoxError
 from pulsarbox.storage.catalog import compacted_key, compacting_key
 from pulsarbox.storage.compacted import Original, View, pack_compacted
 from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.transactions import aborted_of
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
@@ -65,6 +66,24 @@ def segments_of(topic: "PersistentTopic", view: View | None) -> list[Segment]:
         first = behind.entry_id + 1 if info.ledger_id == behind.ledger_id else 0
         if info.ledger_id >= behind.ledger_id and first < info.confirmed:
             found.append(Segment(info.ledger_id, first, info.confirmed, False))
+    return _visible(topic, found) if topic.stored.open or topic.stored.has_aborted else found
+
+
+def _visible(topic: "PersistentTopic", segments: list[Segment]) -> list[Segment]:
+    """Without what stands behind the first open transaction, and without what was aborted."""
+    limit, found = topic.ledger.read_limit, []
+    for segment in segments:
+        ledger_id, first, end, compacted = segment
+        if compacted:
+            found.append(segment)
+            continue
+        end = min(end, limit[1]) if limit[0] == ledger_id else 0 if limit[0] < ledger_id else end
+        for run in aborted_of(topic.core.catalog, topic.stored.topic_id, ledger_id):
+            if first < min(run.first, end):
+                found.append(Segment(ledger_id, first, min(run.first, end), False))
+            first = max(first, run.last + 1)
+        if first < end:
+            found.append(Segment(ledger_id, first, end, False))
     return found
 
 
@@ -130,8 +149,9 @@ class Run:
         ledger, topic = self._topic.ledger, self._topic
         self._rules = Rules(self._core.settings.topicCompactionRetainNullKey, self._core.settings.maxMessageSize)
         self._winners = Winners(self._core.settings.compactionMaxKeysInMemory)
-        self._end = ledger.last_confirmed
-        self._totals = ledger.confirmed_messages, ledger.confirmed_bytes
+        readable = topic.stored.open.readable
+        self._end, *totals = readable or (ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes)
+        self._totals = totals[0], totals[1]
         self._segments = segments_of(topic, self._before)
         self._left = list(self._segments)
         self._step(now)

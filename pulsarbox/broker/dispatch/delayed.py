@@ -139,7 +139,7 @@ class Delayed:
         if not self._delays:
             return position
         for _ in range(STEPS):
-            if position > self._ledger.last_confirmed:
+            if not self._ledger.is_readable(position):
                 return position
             ledger_id, entry_id = position
             number, place = divmod(entry_id, DELAY_CHUNK)
@@ -153,6 +153,9 @@ class Delayed:
             if extent.first > self._mark[0] and extent.count == self._entries(ledger_id, number):
                 self._expect((ledger_id, number), extent.first)
                 end = number * DELAY_CHUNK + extent.count - 1
+                limit = self._ledger.read_limit
+                if limit[0] == ledger_id:
+                    end = min(end, limit[1] - 1)
             else:
                 at = self._delays.chunk(ledger_id, number).due(place)
                 if at is None or (at, ledger_id, entry_id) <= self._mark:

@@ -281,10 +281,10 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if not self._unheld:
             return False
         self._unheld = False
-        is_acked = self._cursor.is_acked
+        is_acked, is_claimed = self._cursor.is_acked, self._cursor.is_claimed
         left: list[Waiting] = []
         for each in chain(*self._queues.values(), *self._parked.values()):
-            if is_acked(*each.at):
+            if is_acked(*each.at) or is_claimed(*each.at):
                 self._waits_no_longer(each)
             else:
                 left.append(each)

@@ -192,7 +192,7 @@ class MultipleConsumersDispatcher:
     def _deliver(self, consumer: Consumer, entries: list[Entry], slots: Iterable[int]) -> None:
         cursor = self._cursor
         messages, size = consumer.messages_out, consumer.bytes_out
-        consumer.deliver(entries, cursor.batch_acks, cursor.redeliveries, consumer.cnx.body_of, slots)
+        consumer.deliver(entries, cursor.ack_sets, cursor.redeliveries, consumer.cnx.body_of, slots)
         if self._throttle.limiters:
             self._throttle.sent(len(entries), consumer.messages_out - messages, consumer.bytes_out - size)
         consumer.sent(self._now)

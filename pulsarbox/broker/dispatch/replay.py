@@ -57,8 +57,9 @@ class Replay:
             self._kept_bytes += len(entry[11])
 
     def is_gone(self, at: At) -> bool:
-        """Whether the entry need not be sent: it is acknowledged, or cannot be read any more."""
-        if self._cursor.is_acked(*at) or any(first <= at <= last for first, last in self._lost):
+        """Whether the entry need not be sent: it is acknowledged (in a transaction too), or cannot be read any more."""
+        cursor = self._cursor
+        if cursor.is_acked(*at) or cursor.is_claimed(*at) or any(first <= at <= last for first, last in self._lost):
             self.take(at)
             return True
         return False

@@ -127,7 +127,7 @@ class SingleActiveDispatcher:
     def _deliver(self, consumer: Consumer, entries: list[Entry], body_of: BodyOf | None) -> None:
         compacted = self._source.compacted
         if compacted is None:
-            consumer.deliver(entries, self._cursor.batch_acks, {}, body_of)
+            consumer.deliver(entries, self._cursor.ack_sets, {}, body_of)
         else:
             consumer.deliver(entries, compacted.ack_sets(entries), {}, body_of)
             compacted.corrected(consumer.held)

@@ -27,21 +27,26 @@ RETRY_SECONDS = 1.0
 
 NO_RUN: Final = ((1 << 64, 0), (1 << 64, 0))
 """Behind the last run of acknowledged entries."""
+NO_TAIL: Final[dict[int, Entry]] = {}
 
 
 class AckedAhead:
-    """Whether entries that are asked about in order are acknowledged. It is good until any other one is."""
+    """Whether entries that are asked about in order are acknowledged, if only in a transaction. It is good until any
+    other one is."""
 
-    __slots__ = ("_cursor", "_run", "_runs")
+    __slots__ = ("_claims", "_cursor", "_run", "_runs", "last")
 
     def __init__(self, cursor: ManagedCursor) -> None:
         self._cursor = cursor
+        self._claims = cursor.claims
+        self.last = NO_RUN[0] if self._claims is not None else cursor.last_acked
+        """No entry behind this one need be asked about."""
         self._runs: Iterator[tuple[tuple[int, int], tuple[int, int]]] | None = None
         self._run = NO_RUN
 
     def has(self, at: tuple[int, int]) -> bool:
         """Whether this entry is; a look at the next run, where ``is_acked`` would search."""
-        if at <= self._cursor.mark_delete:
+        if at <= self._cursor.mark_delete or (self._claims is not None and self._claims.has(at)):
             return True
         if self._runs is None:
             self._runs = self._cursor.ranges.runs_from(*at)
@@ -96,6 +101,8 @@ class EntrySource:
         self.reading = self._starved = False
         if self.delayed is not None:
             self.delayed.clear()
+        if self._cursor.claims is not None:
+            self._cursor.claims.rewound()
 
     def take(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None = None) -> list[Entry]:
         """The next entries: up to ``max_entries`` of them, and no more once ``max_messages``, ``max_bytes`` or the
@@ -142,14 +149,14 @@ class EntrySource:
         taken: list[Entry] = []
         cursor, ahead = self._cursor, self._ahead
         ledger_id, entry_id = self.position
-        tail = self._ledger.tail.get(ledger_id)
+        tail, border = self._tail(ledger_id)
         enough = 0
-        acked, last_acked = AckedAhead(cursor), cursor.last_acked
+        acked = AckedAhead(cursor)
         while len(taken) < max_entries and max_messages > 0:
             if ahead:
                 entry: Entry | None = ahead.popleft()
             else:
-                entry = tail.get(entry_id) if tail is not None else None
+                entry = tail.get(entry_id) if entry_id < border else None
             if entry is None:
                 following = self._missing(ledger_id, entry_id, bool(taken), now)
                 if following is None:
@@ -158,12 +165,12 @@ class EntrySource:
                 if delayed is not None and delayed.tired:
                     self._timers.at(now.monotonic, self._ready)
                     break
-                tail = self._ledger.tail.get(ledger_id)
+                tail, border = self._tail(ledger_id)
                 acked = AckedAhead(cursor)
                 continue
             at = entry[0], entry[1]
             ledger_id, entry_id = entry[0], entry[1] + 1
-            if at <= last_acked and acked.has(at):
+            if at <= acked.last and acked.has(at):
                 continue
             if entry[9] and delayed is not None and delayed.is_early(entry, now):
                 continue
@@ -179,6 +186,12 @@ class EntrySource:
         if not self.reading and len(ahead) < self._bounds.read_entries // 2:
             self._read_ahead()
         return taken
+
+    def _tail(self, ledger_id: int) -> tuple[dict[int, Entry], int]:
+        """What is in memory of a ledger, and up to which entry it may be taken."""
+        ledger, limit = self._ledger, self._ledger.read_limit
+        border = NO_RUN[0][0] if ledger_id < limit[0] else limit[1] if ledger_id == limit[0] else 0
+        return ledger.tail.get(ledger_id, NO_TAIL), border
 
     def dropped(self) -> None:
         """Ledgers are no more: nothing in them is wanted."""
@@ -213,7 +226,8 @@ class EntrySource:
         if self.compacted is not None and self.compacted.inside:
             return False
         ledger_id, entry_id = self.position
-        return self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1)) > self._ledger.last_confirmed
+        following = self._cursor.next_unacked(self._ledger.next(ledger_id, entry_id - 1))
+        return not self._ledger.is_readable(following)
 
     def _missing(self, ledger_id: int, entry_id: int, some: bool, now: Now) -> Position | None:
         """The entry is not in memory: where to go on, None where there is nothing to go on with."""
@@ -223,7 +237,7 @@ class EntrySource:
             following = self.delayed.pass_by(following, now)
         if following != (ledger_id, entry_id):
             return following
-        if following <= self._ledger.last_confirmed and not some:
+        if self._ledger.is_readable(following) and not some:
             self._starved = True
             if not self.reading:
                 self._read(following)
@@ -233,7 +247,7 @@ class EntrySource:
         """Have the next entries of the backlog at hand before they are asked for."""
         last = self._ahead[-1] if self._ahead else None
         following = self._ledger.next(last.ledger_id, last.entry_id) if last is not None else self.position
-        if following <= self._ledger.last_confirmed:
+        if self._ledger.is_readable(following):
             tail = self._ledger.tail.get(following.ledger_id)
             if tail is None or following.entry_id not in tail:
                 following = self._cursor.next_unacked(following)
@@ -243,11 +257,14 @@ class EntrySource:
 
     def _read(self, first: Position) -> None:
         info = self._ledger.ledgers.get(first.ledger_id)
-        if info is None or first.entry_id >= info.confirmed:
+        if info is None or first.entry_id >= info.confirmed or first >= self._ledger.read_limit:
             return
         self.reading = True
         left_out: list[tuple[int, int]] = []
         last = min(info.confirmed - 1, self._end_of_read(first, left_out))
+        limit = self._ledger.read_limit
+        if limit[0] == first.ledger_id:
+            last = min(last, limit[1] - 1)
         answer = partial(self._answer, self._generation, first)
         self._reads.ask(first.ledger_id, first.entry_id, last, self._bounds.read_bytes, answer, tuple(left_out))
 

@@ -36,6 +36,8 @@ class Reason:
     """Another consumer of a Failover subscription has become the active one, a moment ago."""
     RESETTING: Final = "resetting"
     """The cursor is being moved: consumers are told to come back."""
+    OPEN_TRANSACTION: Final = "open-transaction"
+    """What is left is of a transaction that is open, or behind one of its messages."""
     READING: Final = "reading"
     """Entries are on their way from the disk."""
     END_OF_LOG: Final = "end-of-log"

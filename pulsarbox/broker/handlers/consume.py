@@ -4,6 +4,7 @@ from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.consumer import Consumer
 from pulsarbox.broker.handlers.subscribe import position_of
 from pulsarbox.broker.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
+from pulsarbox.broker.transactions.visible import find_last_visible
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, NotAllowed, PersistenceError, PulsarBoxError
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
@@ -18,6 +19,8 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandSeek,
     CommandUnsubscribe,
 )
+from pulsarbox.storage.record import Position
+from pulsarbox.storage.transactions import TxnId
 
 MAX_UINT64 = 2**64 - 1
 
@@ -39,7 +42,8 @@ def ack(cnx: ServerCnx, command: CommandAck, now: Now) -> None:
     elif consumer.subscription.name == COMPACTION_SUBSCRIPTION:
         refusal = NotAllowed(f"{COMPACTION_SUBSCRIPTION} is what compaction goes by: it alone acknowledges there")
     elif command.HasField("txnid_most_bits") or command.HasField("txnid_least_bits"):
-        refusal = NotAllowed("Transactions are not enabled.")
+        _ack_in_transaction(cnx, consumer, command, now)
+        return
     if consumer is None or refusal is not None:
         if wants_answer and refusal is not None:
             code, text = refusal.server_error, str(refusal)
@@ -62,6 +66,29 @@ def ack(cnx: ServerCnx, command: CommandAck, now: Now) -> None:
         subscription.acknowledge(consumer, command, now, done, failed)
     elif done is not None:
         done(now)
+
+
+def _ack_in_transaction(cnx: ServerCnx, consumer: Consumer, command: CommandAck, now: Now) -> None:
+    """The same in a transaction: answered when it is durable that the transaction has acknowledged."""
+    consumer_id, wants_answer, request_id = command.consumer_id, command.HasField("request_id"), command.request_id
+
+    def done(when: Now) -> None:
+        if wants_answer:
+            cnx.outbox.send(replies.ack_response(consumer_id, request_id))
+
+    def refused(error: PulsarBoxError) -> None:
+        if wants_answer:
+            cnx.outbox.send(replies.ack_response(consumer_id, request_id, error.server_error, str(error)))
+
+    subscription = consumer.subscription
+    try:
+        txn_id = TxnId(command.txnid_most_bits, command.txnid_least_bits)
+        txn = cnx.broker.core.transactions.find(txn_id, cnx)
+        if not isinstance(subscription, Subscription):
+            raise NotAllowed("A non-persistent topic takes no part in transactions")
+        subscription.pending_acks().acknowledge(consumer, command, txn, done, refused, now)
+    except PulsarBoxError as error:
+        refused(error)
 
 
 def redeliver(cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages, now: Now) -> None:
@@ -129,18 +156,23 @@ def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: N
     subscription = consumer.subscription
     if not isinstance(subscription, Subscription):
         raise NotAllowed("A non-persistent topic keeps no messages: it has no last one")
-    ledger, partition = subscription.topic.ledger, subscription.topic.name.partition_index
-    last, mark = ledger.last_confirmed, subscription.cursor.mark_delete
-    view = subscription.topic.compaction.view if consumer.read_compacted else None
-    if view is not None and (last.entry_id < 0 or last <= view.horizon):
-        ledger_id, entry_id, index = view.last
-        last_id = replies.message_id(ledger_id & MAX_UINT64, entry_id & MAX_UINT64, partition, index)
-    elif last.entry_id < 0:
-        last_id = replies.message_id(MAX_UINT64, MAX_UINT64, partition)
-    else:
-        last_id = replies.message_id(last.ledger_id, last.entry_id, partition, max(ledger.last_batch, 0) - 1)
-    mark_id = replies.message_id(mark.ledger_id, mark.entry_id & MAX_UINT64) if mark.ledger_id >= 0 else None
-    cnx.outbox.send(replies.get_last_message_id_response(command.request_id, last_id, mark_id))
+    partition = subscription.topic.name.partition_index
+    request_id, read_compacted = command.request_id, consumer.read_compacted
+
+    def found(last: Position, batch: int, when: Now) -> None:
+        mark = subscription.cursor.mark_delete
+        view = subscription.topic.compaction.view if read_compacted else None
+        if view is not None and (last.entry_id < 0 or last <= view.horizon):
+            ledger_id, entry_id, index = view.last
+            last_id = replies.message_id(ledger_id & MAX_UINT64, entry_id & MAX_UINT64, partition, index)
+        elif last.entry_id < 0:
+            last_id = replies.message_id(MAX_UINT64, MAX_UINT64, partition)
+        else:
+            last_id = replies.message_id(last.ledger_id, last.entry_id, partition, max(batch, 0) - 1)
+        mark_id = replies.message_id(mark.ledger_id, mark.entry_id & MAX_UINT64) if mark.ledger_id >= 0 else None
+        cnx.outbox.send(replies.get_last_message_id_response(request_id, last_id, mark_id))
+
+    find_last_visible(subscription.topic, found, now)
 
 
 def consumer_stats(cnx: ServerCnx, command: CommandConsumerStats, now: Now) -> None:

@@ -6,6 +6,7 @@ from pulsarbox.broker.policies.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.producer import Access, Producer
 from pulsarbox.broker.schemas import is_schema
 from pulsarbox.broker.topic import PersistentTopic, Topic
+from pulsarbox.broker.transactions.coordinator import COORDINATOR
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, PulsarBoxError, ServiceNotReady
 from pulsarbox.names import TopicName, parse_topic
@@ -26,7 +27,9 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
     if command.producer_id in cnx.coming:
         raise ServiceNotReady("Producer is already present on the connection")
     if command.txn_enabled:
-        raise NotAllowed("Transactions are not enabled.")
+        broker.core.transactions.check_coordinator(COORDINATOR)
+        if not name.persistent:
+            raise NotAllowed("A non-persistent topic takes no part in transactions")
     refusal = broker.core.commits.housekeeping.refusal
     if refusal is not None and name.persistent:
         # Told to come back: a client that were let in would send again what was refused, at once and for ever.

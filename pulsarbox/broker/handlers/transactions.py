@@ -1,8 +1,12 @@
-"""Commands of transactions: this version has no coordinator, and says so in each command's own reply."""
+"""Commands of transactions: what clients ask of the coordinator. Each is answered when what it changes is durable."""
+
+from collections.abc import Callable
+from typing import Any
 
 from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, Transaction
 from pulsarbox.clock import Now
-from pulsarbox.errors import NotAllowed
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol import transaction_replies as replies
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandAddPartitionToTxn,
@@ -10,35 +14,76 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandEndTxn,
     CommandNewTxn,
     CommandTcClientConnectRequest,
+    TxnAction,
 )
+from pulsarbox.storage.transactions import TxnId
 
-CODE = NotAllowed.server_error
-TEXT = "Transactions are not enabled."
+Reply = Callable[[int, int, int, int | None, str | None], bytes]
+"""Makes an answer of the request, the two halves of the transaction's id, and why it is refused."""
 
 
 def tc_client_connect(cnx: ServerCnx, command: CommandTcClientConnectRequest, now: Now) -> None:
-    """Refused."""
-    cnx.outbox.send(replies.tc_client_connect_response(command.request_id, CODE, TEXT))
+    """Whether a coordinator is here."""
+    try:
+        cnx.broker.core.transactions.check_coordinator(command.tc_id)
+    except PulsarBoxError as error:
+        cnx.outbox.send(replies.tc_client_connect_response(command.request_id, error.server_error, str(error)))
+        return
+    cnx.outbox.send(replies.tc_client_connect_response(command.request_id))
 
 
 def new_txn(cnx: ServerCnx, command: CommandNewTxn, now: Now) -> None:
-    """Refused."""
-    cnx.outbox.send(replies.new_txn_response(command.request_id, 0, command.tc_id, CODE, TEXT))
+    """Begin a transaction. What the protocol calls seconds are milliseconds: so all clients and Pulsar have it."""
+    coordinator, request_id = cnx.broker.core.transactions, command.request_id
+    try:
+        coordinator.check_coordinator(command.tc_id)
+        txn = coordinator.begin(command.txn_ttl_seconds, cnx.principal, now)
+    except PulsarBoxError as error:
+        cnx.outbox.send(replies.new_txn_response(request_id, 0, command.tc_id, error.server_error, str(error)))
+        return
+    reply = replies.new_txn_response(request_id, txn.id.least, txn.id.most)
+    cnx.broker.core.commits.after_commit(lambda when: cnx.outbox.send(reply))
 
 
 def add_partition_to_txn(cnx: ServerCnx, command: CommandAddPartitionToTxn, now: Now) -> None:
-    """Refused."""
-    least, most = command.txnid_least_bits, command.txnid_most_bits
-    cnx.outbox.send(replies.add_partition_to_txn_response(command.request_id, least, most, CODE, TEXT))
+    """The transaction publishes to these topics."""
+
+    def add(txn: Transaction) -> None:
+        cnx.broker.core.transactions.add_topics(txn, command.partitions)
+
+    _add(cnx, command, add, replies.add_partition_to_txn_response, now)
 
 
 def add_subscription_to_txn(cnx: ServerCnx, command: CommandAddSubscriptionToTxn, now: Now) -> None:
-    """Refused."""
-    least, most = command.txnid_least_bits, command.txnid_most_bits
-    cnx.outbox.send(replies.add_subscription_to_txn_response(command.request_id, least, most, CODE, TEXT))
+    """The transaction acknowledges on these subscriptions."""
+
+    def add(txn: Transaction) -> None:
+        names = [(each.topic, each.subscription) for each in command.subscription]
+        cnx.broker.core.transactions.add_subscriptions(txn, names)
+
+    _add(cnx, command, add, replies.add_subscription_to_txn_response, now)
+
+
+def _add(cnx: ServerCnx, command: Any, add: Callable[[Transaction], None], reply: Reply, now: Now) -> None:
+    request_id, least, most = command.request_id, command.txnid_least_bits, command.txnid_most_bits
+    try:
+        add(cnx.broker.core.transactions.find(TxnId(most, least), cnx))
+    except PulsarBoxError as error:
+        cnx.outbox.send(reply(request_id, least, most, error.server_error, str(error)))
+        return
+    cnx.broker.when_durable(lambda when: cnx.outbox.send(reply(request_id, least, most, None, None)), now)
 
 
 def end_txn(cnx: ServerCnx, command: CommandEndTxn, now: Now) -> None:
-    """Refused."""
-    least, most = command.txnid_least_bits, command.txnid_most_bits
-    cnx.outbox.send(replies.end_txn_response(command.request_id, least, most, CODE, TEXT))
+    """Commit or abort it."""
+    request_id, least, most = command.request_id, command.txnid_least_bits, command.txnid_most_bits
+
+    def answer(error: PulsarBoxError | None, when: Now) -> None:
+        code, text = (None, None) if error is None else (error.server_error, str(error))
+        cnx.outbox.send(replies.end_txn_response(request_id, least, most, code, text))
+
+    outcome = COMMITTED if command.txn_action == TxnAction.COMMIT else ABORTED
+    try:
+        cnx.broker.core.transactions.end(TxnId(most, least), outcome, cnx, answer, now)
+    except PulsarBoxError as error:
+        answer(error, now)

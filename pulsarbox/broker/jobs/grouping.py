@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.broker.jobs.filters import Wanted
 from pulsarbox.broker.jobs.fingerprint import Fingerprint, fingerprint
 from pulsarbox.broker.jobs.messages import Schemas, open_entry
+from pulsarbox.broker.transactions.visible import readable_end
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.format import EntryFlag
@@ -134,7 +135,7 @@ class Grouping:
             self._done(self, now)
             return
         ledger = self._topics[0].ledger
-        self._end = ledger.last_confirmed
+        self._end = readable_end(self._topics[0])
         left, start = self._each, ledger.next(-1, -1)
         for info in reversed(ledger.ledgers.values()):
             if info.confirmed >= left:

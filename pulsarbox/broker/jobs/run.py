@@ -19,6 +19,7 @@ from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.timers import Timer
 from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.transactions.visible import readable_end
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     EntryDamaged,
@@ -238,7 +239,9 @@ class Run:
         at = ledger.next(*progress.at)
         if subscription is not None:
             at = subscription.cursor.next_unacked(at)
-        limit = ledger.last_confirmed if progress.chunks else min(part.end, ledger.last_confirmed)
+        limit = readable_end(topic)
+        if not progress.chunks:
+            limit = min(part.end, limit)
         info = ledger.ledgers.get(at.ledger_id)
         if at > limit or info is None:
             self.job.progress = Progress(progress.part + 1, NOWHERE, progress.counts)

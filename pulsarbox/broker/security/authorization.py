@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.system_topics import COORDINATORS
 from pulsarbox.config import Settings
 from pulsarbox.errors import AuthenticationError, AuthorizationError, NamespaceNotFound
 from pulsarbox.names import TopicName
@@ -88,7 +89,13 @@ class Authorization:
     def require_on_topic(
         self, principal: Principal | None, topic: TopicName, actions: Iterable[str], subscription: str = ""
     ) -> None:
-        """It may do one of the actions with the topic, and with the subscription where one is named."""
+        """It may do one of the actions with the topic, and with the subscription where one is named.
+
+        Whoever has a name may ask where transactions are coordinated: there is no such topic.
+        """
+        if str(topic.base) == COORDINATORS:
+            self.require_name(principal)
+            return
         for role in self._roles(principal):
             if not self._administers(role, topic.tenant):
                 self._check_subscription(role, topic.namespace, subscription)

@@ -9,6 +9,7 @@ from pulsarbox.server.http import (
     compaction,
     compression,
     dead_letters,
+    epochs,
     events,
     faults,
     history,
@@ -33,6 +34,7 @@ from pulsarbox.server.http import (
     termination,
     top,
     topics,
+    transactions,
     unserved,
 )
 from pulsarbox.server.http.policies import levels, of_namespaces, of_topics, quotas, resource_groups
@@ -67,6 +69,7 @@ ROOMS = (
     clock,
     browse,
     dead_letters,
+    epochs,
     events,
     jobs,
     faults,
@@ -75,6 +78,7 @@ ROOMS = (
     history,
     store,
     top,
+    transactions,
     clients,
 )
 """Where the routes are that it serves."""

@@ -38,7 +38,7 @@ def top(call: Call) -> Later:
         return recorded(call)
     if name == overview.NAME:
         scope = scope_of(call.query)
-        return _in_turns(call, ready(call.broker, call.now), lambda _, now: _overview(call, scope, now))
+        return _in_turns(call, _overviewed(call, scope), lambda found, now: _overview(call, scope, found, now))
     view = VIEWS.get(name)
     if view is None:
         raise NotFound(f"There is no view {name!r}; there are {', '.join((overview.NAME, *VIEWS, STORAGE))}")
@@ -78,9 +78,14 @@ def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]
     }
 
 
-def _overview(call: Call, scope: Scope, now: Now) -> dict[str, Any]:
+def _overviewed(call: Call, scope: Scope) -> Generator[None, Now, dict[str, Any]]:
+    now = yield from ready(call.broker, call.now)
+    return (yield from overview.overview(call.broker, scope, now))
+
+
+def _overview(call: Call, scope: Scope, found: dict[str, Any], now: Now) -> dict[str, Any]:
     nothing = {"total": 0, "matching": 0, "offset": 0, "rows": []}
-    return around(call, overview.NAME, scope, now) | nothing | overview.overview(call.broker, scope, now)
+    return around(call, overview.NAME, scope, now) | nothing | found
 
 
 def around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:

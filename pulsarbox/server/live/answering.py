@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
 from pulsarbox.server.live.asking import Asked, order_of, wanted_of
-from pulsarbox.server.live.choosing import Chosen, choose
+from pulsarbox.server.live.choosing import Chosen, choose, chunk_of
 from pulsarbox.server.live.view import Row
 
 TOPICS_AT_ONCE: Final = 1000
@@ -90,7 +90,8 @@ def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Gene
         order, order_is_dear = order_of(question, now)
         things = question.view.things(broker, question.scope, now)
         dear = filter_is_dear or order_is_dear
-        choice = choose(things, wanted, order, (question.offset, question.limit), dear=dear)
+        at_once = chunk_of(question.filter, dear=dear)
+        choice = choose(things, wanted, order, (question.offset, question.limit), at_once=at_once)
         while True:
             try:
                 next(choice)

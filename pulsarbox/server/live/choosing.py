@@ -17,6 +17,8 @@ CHUNK: Final = 2000
 """Things at once that cost next to nothing each."""
 DEAR_CHUNK: Final = 100
 """Things at once of which something has to be made."""
+SHORT_FILTER: Final = 50
+"""Characters of a filter that costs next to nothing; one of twice as many takes twice as long."""
 
 
 class Order(NamedTuple):
@@ -32,6 +34,13 @@ class Chosen(NamedTuple):
     total: int
     matching: int
     things: list[Any]
+
+
+def chunk_of(filter_text: str, *, dear: bool) -> int:
+    """How many things may be looked at in one turn; ``dear``: for the key, or the filter, a value is made of each."""
+    if dear:
+        return DEAR_CHUNK
+    return max(DEAR_CHUNK, CHUNK * SHORT_FILTER // max(len(filter_text), SHORT_FILTER))
 
 
 def ranked(order: Order) -> Key:
@@ -76,12 +85,12 @@ def choose(
     order: Order,
     window: tuple[int, int],
     *,
-    dear: bool = False,
+    at_once: int = CHUNK,
 ) -> Generator[None, None, Chosen]:
     """Of the things that are wanted those of ``window``, a place and how many from there. Things that are equal stay
-    in the order in which they came.
+    in the order in which they came; None among them is a step of somebody who looks for the next.
 
-    ``dear``: the key, or what is wanted, has to be made for each.
+    ``at_once``: how many are looked at between two yields.
     """
     offset, limit = window
     rank = ranked(order)
@@ -90,8 +99,8 @@ def choose(
     runs: list[list[Any]] = []
     few = offset + limit <= FEW
     total = matching = 0
-    at_once = DEAR_CHUNK if dear else CHUNK
     while some := list(islice(left, at_once)):
+        some = [thing for thing in some if thing is not None]
         total += len(some)
         if wanted is not None:
             some = [thing for thing in some if wanted(thing)]

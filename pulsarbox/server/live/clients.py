@@ -54,12 +54,12 @@ def _held(client: Client) -> int:
     return client.cnx.held_bytes if client.consumer is None else 0
 
 
-def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Client]:
+def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Client | None]:
     """All of them; of a tenant the producers and consumers of its topics: a connection may be others' as well."""
     for cnx in list(broker.cnxs):
         for client in on(cnx):
-            if not scope.prefix or (client.topic is not None and scope.holds(client.namespace)):
-                yield client
+            shown = not scope.prefix or (client.topic is not None and scope.holds(client.namespace))
+            yield client if shown else None
 
 
 COLUMNS: Final = {

@@ -35,25 +35,19 @@ class LetterTopic(NamedTuple):
         return parse_topic(self.sample.name).base.local.endswith(RETRY_SUFFIX)
 
 
-def _policies(broker: Broker) -> dict[str, Origin]:
+def things(broker: Broker, scope: Scope, now: Now) -> Iterator[LetterTopic | None]:
+    """All of them, in memory or not."""
+    told: dict[str, Origin] = {}
     """By the topic for dead letters, whose policy names it; of subscriptions in memory."""
-    found = {}
     for sample in list(broker.samples.topics.values()):
-        for each in sample.subscriptions.values():
+        yield None
+        for each in list(sample.subscriptions.values()):
             subscription = each.subscription
             if isinstance(subscription, Subscription) and subscription.dead_letters.policy is not None:
-                found[str(subscription.dead_letters.policy.topic)] = (sample.name, each.name)
-    return found
-
-
-def things(broker: Broker, scope: Scope, now: Now) -> Iterator[LetterTopic]:
-    """All of them, in memory or not."""
-    told = _policies(broker)
+                told[str(subscription.dead_letters.policy.topic)] = (sample.name, each.name)
     for sample in broker.samples.every():
-        if scope.holds(sample.namespace):
-            letters = sample.letters
-            if letters is not None:
-                yield LetterTopic(broker, sample, letters, told.get(sample.name))
+        letters = sample.letters if scope.holds(sample.namespace) else None
+        yield None if letters is None else LetterTopic(broker, sample, letters, told.get(sample.name))
 
 
 def origin(topic: LetterTopic, now: Now) -> Origin | None:

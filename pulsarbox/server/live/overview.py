@@ -1,6 +1,7 @@
 """The live overview: the box in a few numbers, and the series that graphs are drawn of."""
 
 import shutil
+from collections.abc import Generator
 from typing import Any, Final
 
 from pulsarbox import __version__
@@ -14,22 +15,28 @@ from pulsarbox.server.metrics import process
 Values = dict[str, Any]
 
 NAME: Final = "overview"
+TOPICS_AT_ONCE: Final = 500
 
 
-def overview(broker: Broker, scope: Scope, now: Now) -> Values:
-    """The members that the overview adds to an answer. Of a tenant alone there is no series."""
+def overview(broker: Broker, scope: Scope, now: Now) -> Generator[None, Now, Values]:
+    """The members that the overview adds to an answer. Of a tenant alone there is no series.
+
+    Where it yields, others may be served, and it is sent the time.
+    """
     if scope.prefix:
-        totals = _within(broker, scope) | dict.fromkeys(_BOX)
+        totals = (yield from _within(broker, scope)) | dict.fromkeys(_BOX)
         return {"totals": totals, "series": {}, "seriesStep": STEP_SECONDS}
     samples = broker.samples
     totals = _of_topics(samples.totals.plus(samples.stored.totals)) | _of_box(broker, now)
-    return {"totals": totals, "series": broker.samples.series.values(), "seriesStep": STEP_SECONDS}
+    return {"totals": totals, "series": samples.series.values(), "seriesStep": STEP_SECONDS}
 
 
-def _within(broker: Broker, scope: Scope) -> Values:
+def _within(broker: Broker, scope: Scope) -> Generator[None, Now, Values]:
     found = Totals()
     producers = consumers = 0
-    for topic in broker.samples.every():
+    for number, topic in enumerate(broker.samples.every()):
+        if number % TOPICS_AT_ONCE == TOPICS_AT_ONCE - 1:
+            yield
         if scope.holds(topic.namespace):
             found.add(topic)
             producers += topic.producers

@@ -131,19 +131,19 @@ def _of_box(broker: Broker) -> Iterator[Quota]:
         )  # fmt: skip
 
 
-def _of_namespaces(broker: Broker, topics: list[TopicSample]) -> Iterator[Quota]:
+def _of_namespaces(broker: Broker, names: Counter[str]) -> Iterator[Quota]:
+    """``names``: how many topics each namespace has."""
+
     def counted(count: int) -> Callable[[Now], float]:
         return lambda now: count
 
-    names = Counter(each.namespace for each in topics if not is_system(each.name))
     for namespace, count in names.items():
         policies = broker.core.policies.of(parse_topic(f"persistent://{namespace}/any"))
         limit, level = policies.found(MAX_TOPICS)
         if limit > 0:
             yield Quota(
-                broker, "namespace", namespace, "", MAX_TOPICS.name, "topics", str(level), limit,
-                counted(count),
-            )  # fmt: skip
+                broker, "namespace", namespace, "", MAX_TOPICS.name, "topics", str(level), limit, counted(count)
+            )
 
 
 def _of_topic(broker: Broker, sample: TopicSample, topic: Topic) -> Iterator[Quota]:
@@ -236,15 +236,20 @@ def _unacked(broker: Broker, name: str, topic: PersistentTopic | Topic, subscrip
             )  # fmt: skip
 
 
-def things(broker: Broker, part: Part, now: Now) -> Iterator[Quota]:
+def things(broker: Broker, part: Part, now: Now) -> Iterator[Quota | None]:
     """All limits."""
     if not part.prefix:
         yield from _of_box(broker)
-    topics = [topic for topic in broker.samples.every() if part.holds(topic.namespace)]
-    yield from _of_namespaces(broker, topics)
-    for sample in topics:
+    names: Counter[str] = Counter()
+    for sample in broker.samples.every():
+        yield None
+        if not part.holds(sample.namespace):
+            continue
+        if not is_system(sample.name):
+            names[sample.namespace] += 1
         if sample.topic is not None:
             yield from _of_topic(broker, sample, sample.topic)
+    yield from _of_namespaces(broker, names)
 
 
 def _change(quota: Quota, now: Now) -> dict[str, Any] | None:

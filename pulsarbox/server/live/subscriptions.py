@@ -95,10 +95,12 @@ COLUMNS: Final = {
 }
 
 
-def _things(broker: Broker, scope: Scope, now: Now) -> Iterator[SubscriptionSample]:
+def _things(broker: Broker, scope: Scope, now: Now) -> Iterator[SubscriptionSample | None]:
     for topic in broker.samples.every():
         if scope.holds(topic.namespace):
             yield from list(topic.subscriptions.values())
+        else:
+            yield None
 
 
 SUBSCRIPTIONS: Final = View(

@@ -34,9 +34,9 @@ def quota(sample: TopicSample, now: Now) -> float | None:
     return max(shares, default=None)
 
 
-def things(broker: Broker, scope: Scope, now: Now) -> Iterator[TopicSample]:
+def things(broker: Broker, scope: Scope, now: Now) -> Iterator[TopicSample | None]:
     """All topics."""
-    return (topic for topic in broker.samples.every() if scope.holds(topic.namespace))
+    return (topic if scope.holds(topic.namespace) else None for topic in broker.samples.every())
 
 
 COLUMNS: Final = {

@@ -52,7 +52,7 @@ class View(NamedTuple):
     name: str
     columns: Mapping[str, Column]
     things: Callable[[Broker, Scope, Now], Iterable[Any]]
-    """What there is to be shown; an iterator that is cheap to go on with."""
+    """What there is to be shown; an iterator that is cheap to go on with, so that None comes for what is left out."""
     sort: str
     """The column by which rows are ordered unless something else is asked for, the highest first."""
     searched: Callable[[Any], Iterable[str]]

@@ -10,6 +10,7 @@ from typing import Final
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.commit_times import FINE_MS, LATENCY_MS, CommitTimes, Latencies
+from pulsarbox.broker.transactions.coordinator import OPEN_MS
 from pulsarbox.clock import Now
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
 from pulsarbox.server.metrics import process
@@ -145,6 +146,28 @@ def authentication(broker: Broker, cluster: str) -> Iterator[Told]:
     yield Metric("pulsar_authentication_failures_total", "Proofs that were none", itself, "counter"), of
     expired = broker.authentication.expired
     yield _one("pulsar_expired_token_total", "Tokens that came and had expired", cluster, expired, "counter")
+
+
+def transactions(broker: Broker, cluster: str) -> Iterator[Told]:
+    """Of the transaction coordinator; nothing where there are no transactions."""
+    known = broker.core.transactions
+    if not known.enabled:
+        return
+    of = f'{cluster},coordinator_id="0"'
+    yield _one("pulsar_txn_active_count", "Transactions that are open", of, len(known.open))
+    counters = (
+        ("committed", "Transactions that were committed", known.committed),
+        ("aborted", "Transactions that were aborted", known.aborted),
+        ("created", "Transactions that were begun", known.created),
+        ("timeout", "Transactions that nobody ended in time", known.timed_out),
+        ("append_log", "Rows of transactions that were written", known.appended),
+    )
+    for name, meaning, value in counters:
+        yield _one(f"pulsar_txn_{name}_total", meaning, of, value, "counter")
+        yield _one(f"pulsar_txn_{name}_count", f"{meaning}, as boards call it", of, value)
+    for suffix, count in zip((*map(str, OPEN_MS), "overflow"), known.latencies, strict=True):
+        name = f"pulsar_txn_execution_latency_le_{suffix}"
+        yield _one(name, f"Transactions by ms until their end, bucket {suffix}", of, count)
 
 
 def process_of(broker: Broker, cluster: str) -> Iterator[Told]:

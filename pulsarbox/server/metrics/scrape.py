@@ -129,6 +129,7 @@ class _Scrape:
         yield from box.store(self._broker, self._cluster)
         yield from box.around(self._broker, self._cluster)
         yield from box.authentication(self._broker, self._cluster)
+        yield from box.transactions(self._broker, self._cluster)
         yield from box.process_of(self._broker, self._cluster)
         yield from plugins.costs(self._broker.core.plugins, self._cluster)
         yield from compression.compressed(self._broker.core.compressed(), self._cluster)

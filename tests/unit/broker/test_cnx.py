@@ -103,10 +103,3 @@ def test_a_message_without_metadata_closes_the_connection() -> None:
     send = CommandSend(producer_id=1, sequence_id=7)
     client.raw(encode_payload_frame(BaseCommand(type=BaseCommand.SEND, send=send), b"\x00"))
     assert client.closed
-
-
-def test_transactions_are_refused_in_their_own_replies() -> None:
-    client = Box().client()
-    assert client.request("tcClientConnectRequest", tc_id=0).error == 22
-    assert "not enabled" in client.request("newTxn").message
-    assert client.request("endTxn").error == 22

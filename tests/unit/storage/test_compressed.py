@@ -157,19 +157,19 @@ def test_what_stands_compressed_is_packed_again_as_it_stands(store: DiskStore) -
 
 def test_a_dictionary_is_trained_where_bodies_look_alike(tmp_path: Path) -> None:
     store = Telemetry(tmp_path / "data")
-    store.publish(1, telemetry(6000))
+    store.publish(1, telemetry(3500))
     store.seal()
     reclaim_all(store.engine, compress_with("zstd"))
     ((key, (entries, came, stands)),) = [one for one in store.usage().items() if one[0][1] == b"zstd" and one[0][2]]
     assert key[0] == 1
-    assert entries > 5000
+    assert entries > 2500
     assert came / stands > 2
     assert store.dictionaries() == [key[2]]
     store.check()
     store.reopen()
     store.check()
     # The topic's next volume goes by the same one.
-    store.publish(2, telemetry(6000, 2))
+    store.publish(2, telemetry(3500, 2))
     store.seal()
     reclaim_all(store.engine, compress_with("zstd"))
     assert {number for _, tag, number in store.usage() if tag == b"zstd"} == {key[2]}
@@ -179,11 +179,11 @@ def test_a_dictionary_is_trained_where_bodies_look_alike(tmp_path: Path) -> None
 
 def test_a_dictionary_that_does_not_pay_any_more_has_a_successor_and_goes_with_its_entries(tmp_path: Path) -> None:
     store = Telemetry(tmp_path / "data")
-    store.publish(1, telemetry(4000))
+    store.publish(1, telemetry(2800))
     store.seal()
     reclaim_all(store.engine, compress_with("zstd"))
     (first,) = store.dictionaries()
-    others = [bytes(reversed(body)).upper() for body in telemetry(4000, 2)]
+    others = [bytes(reversed(body)).upper() for body in telemetry(2800, 2)]
     store.publish(2, others)
     store.seal()
     reclaim_all(store.engine, compress_with("zstd"))
@@ -200,7 +200,7 @@ def test_a_dictionary_that_does_not_pay_any_more_has_a_successor_and_goes_with_i
     reclaim_all(store.engine, compress_with("zstd"))
     assert store.dictionaries() == []
     # Numbers are never given again: a reader may remember them.
-    store.publish(3, telemetry(4000))
+    store.publish(3, telemetry(2800))
     store.seal()
     reclaim_all(store.engine, compress_with("zstd"))
     assert store.dictionaries() == [second + 1]
@@ -225,10 +225,10 @@ def test_what_gains_nothing_stays_as_it_came(tmp_path: Path) -> None:
 
 
 def test_large_volumes_are_packed_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repacking, "STEP_BYTES", 300_000)
-    store = Telemetry(tmp_path / "data", 4 << 20)
+    monkeypatch.setattr(repacking, "STEP_BYTES", 150_000)
+    store = Telemetry(tmp_path / "data", 2 << 20)
     for ledger_id in (1, 2):
-        store.publish(ledger_id, telemetry(5000, ledger_id))
+        store.publish(ledger_id, telemetry(2500, ledger_id))
     store.seal()
     assert store.engine.reclaim(compress_with("zstd")) is not None  # sealed
     steps = 0
@@ -237,7 +237,7 @@ def test_large_volumes_are_packed_in_steps(tmp_path: Path, monkeypatch: pytest.M
         store.check()
         with store.engine._volumes.metas.using(0) as meta:
             stretches = meta.stretches_of([1, 2], frozenset(meta.contents()))
-            assert sum(one.entries for one in stretches) == 10_000
+            assert sum(one.entries for one in stretches) == 5_000
             contents = meta.contents().values()
             assert sum(one.bytes for one in stretches) == sum(one.bytes for one in contents)
     assert steps > 4

@@ -100,7 +100,7 @@ class PluginStore(DiskStore):
 def plugged(tmp_path: Path) -> PluginStore:
     store = PluginStore(tmp_path / "data")
     store.open()
-    store.commit(60)
+    store.commit(30)
     rows = {
         owner_key(ledger).encode(): json.dumps(f"persistent://public/default/t-{ledger}").encode() for ledger in LEDGERS
     }

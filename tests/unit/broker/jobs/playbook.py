@@ -112,3 +112,9 @@ def _ack_set(data: bytes) -> int | None:
 
 def properties(metadata: MessageMetadata) -> dict[str, str]:
     return key_values(metadata.properties)
+
+
+def counted(job: Job) -> tuple[int, int, int, int]:
+    """Messages seen, done, left out, refused."""
+    counts = job.progress.counts
+    return counts.seen, counts.done, counts.skipped, counts.failed

@@ -67,9 +67,9 @@ def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PUT", "/admin/v2/clusters/c", 501, "createCluster is not supported: a box is the only cluster there is"),
         (
             "GET",
-            "/admin/v3/transactions/coordinators",
+            "/admin/v2/namespaces/public/default/offloadPolicies",
             501,
-            "listCoordinators is not supported by this version of pulsarbox: transactions will be",
+            "getOffloadPolicies is not supported by this version of pulsarbox: offloading to other storage will be",
         ),
         ("POST", "/admin/v2/tenants", 405, "/admin/v2/tenants is there for GET, not for POST"),
         ("POST", "/admin/v2/brokers/health", 405, "/admin/v2/brokers/health is there for GET, not for POST"),

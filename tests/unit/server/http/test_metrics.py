@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.transactions.coordinator import OPEN_MS
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http import metrics
@@ -22,11 +23,21 @@ from tests.unit.server.http.harness import Box, with_box
 DATA: Final = Path(__file__).parents[3] / "data"
 T = "persistent://public/default/t"
 EVERYTHING: Final = Settings(exposeConsumerLevelMetricsInPrometheus=True, exposeProducerLevelMetricsInPrometheus=True)
+TXN: Final = (
+    "active_count",
+    *(
+        f"{what}_{end}"
+        for what in ("aborted", "append_log", "committed", "created", "timeout")
+        for end in ("count", "total")
+    ),
+    *(f"execution_latency_le_{bound}" for bound in (*OPEN_MS, "overflow")),
+)
 OURS_BY_NAME: Final = frozenset(
     (
         "pulsar_delayed_message_index_size_bytes",  # in the sources of Pulsar, and not in what was recorded
         "pulsar_entry_size_overflow",  # what boards call pulsar_entry_size_le_overflow
         *(f"pulsar_replication_{what}" for what in ("rate_in", "rate_out", "throughput_in", "throughput_out")),
+        *(f"pulsar_txn_{what}" for what in TXN),  # what was recorded was of a Pulsar without transactions
         "pulsar_replication_backlog",  # a Pulsar that does not replicate has none of these five
     )
 )

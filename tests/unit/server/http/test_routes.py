@@ -12,6 +12,8 @@ from pulsarbox.server.http.routes import Permission, Route, Routes, split_path
 from pulsarbox.server.http.table import ROOMS, all_routes
 
 SUB = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription}"
+TXN = "{mostSigBits}/{leastSigBits}"
+TXN_TOPIC = "{tenant}/{namespace}/{topic}"
 PERMISSIONS = {
     "GET /admin/v2/broker-stats/destinations": "SUPERUSER",
     "GET /admin/v2/broker-stats/load-report": "SUPERUSER",
@@ -172,6 +174,22 @@ PERMISSIONS = {
     "POST /admin/v2/namespaces/{tenant}/{namespace}/replication": "TENANT_ADMIN",
     "GET /admin/v2/namespaces/{tenant}/{namespace}/allowedClusters": "TENANT_ADMIN",
     "POST /admin/v2/namespaces/{tenant}/{namespace}/allowedClusters": "TENANT_ADMIN",
+    "GET /admin/v3/transactions/coordinators": "SUPERUSER",
+    "GET /admin/v3/transactions/coordinatorStats": "SUPERUSER",
+    f"GET /admin/v3/transactions/transactionMetadata/{TXN}": "NAMED",
+    "GET /admin/v3/transactions/slowTransactions/{timeout}": "SUPERUSER",
+    f"POST /admin/v3/transactions/abortTransaction/{TXN}": "SUPERUSER",
+    "POST /admin/v3/transactions/transactionCoordinator/replicas": "SUPERUSER",
+    f"GET /admin/v3/transactions/transactionInBufferStats/{TXN_TOPIC}/{TXN}": "TENANT_ADMIN",
+    f"GET /admin/v3/transactions/transactionInPendingAckStats/{TXN_TOPIC}/{{subscription}}/{TXN}": "TENANT_ADMIN",
+    f"GET /admin/v3/transactions/transactionBufferStats/{TXN_TOPIC}": "TENANT_ADMIN",
+    f"GET /admin/v3/transactions/pendingAckStats/{TXN_TOPIC}/{{subscription}}": "TENANT_ADMIN",
+    f"GET /admin/v3/transactions/positionStatsInPendingAck/{TXN_TOPIC}/{{subscription}}/{{ledgerId}}/{{entryId}}": (
+        "TENANT_ADMIN"
+    ),
+    "GET /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}": "NAMESPACE_USER",
+    "POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}": "NAMESPACE_USER",
+    "DELETE /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}": "NAMESPACE_USER",
 }
 
 POLICIES = {

@@ -1,10 +1,15 @@
 """The live views over HTTP: which rows come, in which order, and what is refused."""
 
+import json
 from typing import Any
 
 import pytest
 
+from pulsarbox.broker.security.principal import Principal
+from pulsarbox.server.http.call import Answer, Call
+from pulsarbox.server.http.top import top as handler
 from pulsarbox.server.live.table import VIEWS
+from tests.unit.broker.roles import guarded_box
 from tests.unit.server.http.harness import ADMIN, START, Box, with_box
 
 TOP = "/pulsarbox/v1/top"
@@ -157,3 +162,25 @@ def test_who_is_let_go_has_to_be_there() -> None:
             assert (await box.ask("POST", f"/pulsarbox/v1/clients/{client}/kick")).status == status
 
     with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("role", "view", "query", "read_only"),
+    [
+        ("root", "subscriptions", {}, False),
+        ("root", "clients", {"tenant": "shop"}, False),
+        ("viewer", "subscriptions", {}, True),
+        ("viewer", "overview", {"tenant": "shop"}, True),
+        ("admin", "subscriptions", {"tenant": "shop"}, False),
+        ("admin", "overview", {"namespace": "shop/eu"}, False),
+        ("admin", "clients", {"tenant": "shop"}, True),
+    ],
+)
+def test_it_says_who_may_change_what_is_shown(role: str, view: str, query: dict[str, str], read_only: bool) -> None:
+    box = guarded_box()
+    call = Call(box.broker, box.now, {"view": view}, query, b"", "", principal=Principal(role, "token"))
+    given: list[Answer] = []
+    handler(call).when_given(given.append)
+    while not given:
+        box.broker.on_timer(box.now)
+    assert json.loads(given[0].body)["readOnly"] is read_only

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.server.live import choosing
-from pulsarbox.server.live.choosing import CHUNK, DEAR_CHUNK, Chosen, Order, choose
+from pulsarbox.server.live.choosing import CHUNK, DEAR_CHUNK, SHORT_FILTER, Chosen, Order, choose, chunk_of
 
 
 def run(choice: Generator[None, None, Chosen]) -> tuple[Chosen, int]:
@@ -45,11 +45,12 @@ def test_it_is_a_window_of_all_that_is_sorted(
 ) -> None:
     before, choosing.FEW = choosing.FEW, few  # type: ignore[misc]
     try:
-        chosen, _ = run(choose(values, None, Order(itself, descending), (offset, limit)))
+        things = [(value,) for value in values]
+        chosen, _ = run(choose(things, None, Order(lambda each: each[0], descending), (offset, limit)))
     finally:
         choosing.FEW = before  # type: ignore[misc]
     expected = sorted(values, key=lambda value: place(value, descending))
-    assert chosen == Chosen(len(values), len(values), expected[offset : offset + limit])
+    assert chosen == Chosen(len(values), len(values), [(value,) for value in expected[offset : offset + limit]])
 
 
 def test_what_is_not_wanted_is_counted_and_left_out() -> None:
@@ -63,15 +64,15 @@ def test_equals_stay_in_their_order() -> None:
     assert [name for _, name in chosen.things] == ["b", "d", "a", "c"]
 
 
-@pytest.mark.parametrize(("dear", "at_once"), [(False, CHUNK), (True, DEAR_CHUNK)])
-def test_others_are_served_in_between(dear: bool, at_once: int) -> None:
+@pytest.mark.parametrize("at_once", [CHUNK, DEAR_CHUNK])
+def test_others_are_served_in_between(at_once: int) -> None:
     seen: list[int] = []
 
     def saw(each: int) -> bool:
         seen.append(each)
         return True
 
-    choice = choose(range(10_000), saw, Order(itself), (0, 10), dear=dear)
+    choice = choose(range(10_000), saw, Order(itself), (0, 10), at_once=at_once)
     next(choice)
     assert len(seen) == at_once
     assert run(choice)[1] == 10_000 // at_once - 1
@@ -81,3 +82,17 @@ def test_who_leafs_far_into_a_long_list_is_answered_in_turns_too() -> None:
     chosen, turns = run(choose(range(20_000), None, Order(itself, descending=False), (15_000, 50)))
     assert chosen.things == list(range(15_000, 15_050))
     assert turns > 20_000 // CHUNK
+
+
+def test_who_looks_for_the_next_takes_turns_as_well() -> None:
+    chosen, turns = run(
+        choose((each if each % 1000 == 0 else None for each in range(10_000)), None, Order(itself), (0, 3))
+    )
+    assert chosen == Chosen(10, 10, [9000, 8000, 7000])
+    assert turns == 10_000 // CHUNK
+
+
+def test_a_long_filter_looks_at_fewer_in_a_turn() -> None:
+    assert chunk_of("", dear=False) == chunk_of("a" * SHORT_FILTER, dear=False) == CHUNK
+    assert chunk_of("a" * SHORT_FILTER * 4, dear=False) == CHUNK // 4
+    assert chunk_of("a" * 100_000, dear=False) == chunk_of("", dear=True) == DEAR_CHUNK

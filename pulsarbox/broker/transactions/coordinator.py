@@ -1,0 +1,323 @@
+"""The transaction coordinator: which transactions are open, and how they end.
+
+A transaction ends with one batch: what becomes of its entries and of its acknowledgements, on all topics, and its own
+row. So it has ended everywhere or nowhere, and there is nothing to be repeated. Consumers see it when that batch is
+durable. An entry that is still on its way to the disk is waited for before.
+
+Sources: TransactionMetadataStoreService and MLTransactionMetadataStore of Pulsar 4.2.
+"""
+
+import json
+import logging
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from weakref import ref
+
+from pulsarbox.broker.transactions import applying
+from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, Transaction
+from pulsarbox.clock import Now
+from pulsarbox.errors import (
+    AuthorizationError,
+    InvalidTxnStatus,
+    NotAllowed,
+    PulsarBoxError,
+    TooManyRequests,
+    TransactionCoordinatorNotFound,
+    TransactionNotFound,
+)
+from pulsarbox.names import parse_topic
+from pulsarbox.storage.catalog import PENDING, TXNS, Row, pending_key, txn_key
+from pulsarbox.storage.transactions import TxnId
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.core import Core
+    from pulsarbox.broker.producer import Producer
+    from pulsarbox.broker.security.principal import Principal
+    from pulsarbox.broker.subscription import Subscription
+    from pulsarbox.broker.topic import PersistentTopic
+
+log = logging.getLogger(__name__)
+
+COORDINATOR: Final = 0
+"""The number of the one coordinator there is: the more significant half of every transaction's id."""
+OPEN_MS: Final = (10, 20, 50, 100, 500, 1000, 5000, 15_000, 30_000, 60_000, 300_000, 1_500_000, 3_000_000)
+"""The buckets by how long transactions are open, as Pulsar has them."""
+KEPT: Final = 1000
+"""So many transactions that have ended are remembered, for clients that lost the answer and ask again."""
+
+
+class Who(Protocol):
+    """Whoever asks: a connection."""
+
+    @property
+    def principal(self) -> "Principal | None":
+        """Who that is; None where nobody is anybody."""
+
+
+class Ended(NamedTuple):
+    """How a transaction has ended."""
+
+    state: str
+    told_to: "ref[Who] | None" = None
+
+    @property
+    def told(self) -> "Who | None":
+        """The connection on which that was answered."""
+        return None if self.told_to is None else self.told_to()
+
+
+class Coordinator:
+    """All transactions of the box."""
+
+    def __init__(self, core: "Core") -> None:
+        self._core = core
+        self.topic_of: Callable[[str, Now], PersistentTopic | None] = _none
+        """Brings a topic into memory; whoever has the topics sets it."""
+        self.open: dict[TxnId, Transaction] = {}
+        self.ended: OrderedDict[TxnId, Ended] = OrderedDict()
+        """The last ones that ended."""
+        self.created = self.committed = self.aborted = self.timed_out = 0
+        """Since the start."""
+        self.last_id = 0
+        """The last one that was begun, as far as that is known."""
+        self.appended = 0
+        """Rows of transactions that were written since the start."""
+        self.latencies = [0] * (len(OPEN_MS) + 1)
+        """Transactions that ended since the start, by how long they were open."""
+        self._restore()
+
+    @property
+    def enabled(self) -> bool:
+        """Whether there are transactions."""
+        return self._core.settings.transactionCoordinatorEnabled
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return iter(list(self.open.values()))
+
+    def _restore(self) -> None:
+        catalog, ended = self._core.catalog, []
+        for key, value in catalog.items(TXNS):
+            row, txn_id = json.loads(value), _id_of(key)
+            self.last_id = max(self.last_id, txn_id.least)
+            if row["state"] == OPEN:
+                self.open[txn_id] = txn = Transaction.of_row(txn_id, row)
+                self._watch(txn)
+            else:
+                ended.append((row["ended"], txn_id, row["state"]))
+        self.ended.update((txn_id, Ended(state)) for _, txn_id, state in sorted(ended))
+        for key, value in catalog.items(PENDING):
+            _, most, least, topic_id, cursor_id, _ = key.split("/")
+            owner = self.open.get(TxnId(int(most, 16), int(least, 16)))
+            if owner is not None:
+                owner.acks.setdefault((int(topic_id, 16), int(cursor_id, 16)), []).append(json.loads(value))
+
+    def recent(self, txn_id: TxnId) -> Transaction | None:
+        """One of the last that ended; None where it is not known any more."""
+        row = self._core.catalog.get(txn_key(*txn_id)) if txn_id in self.ended else None
+        return None if row is None else Transaction.of_row(txn_id, row)
+
+    def acks_on(self, topic_id: int, cursor_id: int) -> list[tuple[Transaction, list[Row]]]:
+        """What open transactions have acknowledged with a cursor."""
+        key = (topic_id, cursor_id)
+        return [(txn, txn.acks[key]) for txn in self.open.values() if key in txn.acks and not txn.settled]
+
+    # Beginning, and taking part
+
+    def check_coordinator(self, number: int) -> None:
+        """Raises NotAllowed where there are no transactions, TransactionCoordinatorNotFound for another number."""
+        if not self.enabled:
+            raise NotAllowed("Transactions are not enabled.")
+        if number != COORDINATOR:
+            raise TransactionCoordinatorNotFound(f"There is no transaction coordinator {number}: the box has one, 0")
+
+    def begin(self, timeout: int, principal: "Principal | None", now: Now) -> Transaction:
+        """A new transaction, durable with the next commit; ``timeout`` in milliseconds, 0 for the longest there is.
+
+        Raises TooManyRequests, NotAllowed.
+        """
+        settings = self._core.settings
+        most, longest = settings.maxActiveTransactionsPerCoordinator, settings.transactionMaxTimeoutSeconds * 1000
+        if most and len(self.open) >= most:
+            raise TooManyRequests(f"{most} transactions are open, maxActiveTransactionsPerCoordinator allows no more")
+        if timeout > longest:
+            raise NotAllowed(
+                f"A transaction may be open for {longest} ms (transactionMaxTimeoutSeconds), not for {timeout}"
+            )
+        txn_id = TxnId(COORDINATOR, self._core.commits.new_id())
+        txn = Transaction(txn_id, now.wall, timeout or longest, owner_of(principal))
+        self.open[txn_id] = txn
+        self.created += 1
+        self.last_id = txn_id.least
+        self._write(txn)
+        self._watch(txn)
+        return txn
+
+    def find(self, txn_id: TxnId, who: Who) -> Transaction:
+        """A transaction that takes something in. Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError."""
+        self.check_coordinator(txn_id.most)
+        txn = self.open.get(txn_id)
+        if txn is None:
+            ended = self.ended.get(txn_id)
+            if ended is not None and ended.told is not who:
+                raise InvalidTxnStatus(f"Transaction {txn_id} is {ended.state}: it takes nothing more in")
+            raise TransactionNotFound(f"There is no transaction {txn_id}: it has ended, or was never begun")
+        self.check_owner(txn, who.principal)
+        if txn.ending is not None:
+            raise InvalidTxnStatus(f"Transaction {txn_id} is {txn.state}: it takes nothing more in")
+        return txn
+
+    def check_owner(self, txn: Transaction, principal: "Principal | None", what: str = "add to it or end it") -> None:
+        """Raises AuthorizationError for one who neither has begun the transaction nor is a superuser."""
+        if principal is None or owner_of(principal) == txn.owner:
+            return
+        try:
+            self._core.authorization.require_superuser(principal)
+        except PulsarBoxError:
+            raise AuthorizationError(
+                f"Transaction {txn.id} is not that of {principal}: only who began it may {what}"
+            ) from None
+
+    def add_topics(self, txn: Transaction, names: Iterable[str]) -> None:
+        """The transaction publishes to these as well. Raises InvalidTopicName."""
+        self._add(txn, {str(parse_topic(name)): name for name in names}, {})
+
+    def add_subscriptions(self, txn: Transaction, names: Iterable[tuple[str, str]]) -> None:
+        """The transaction acknowledges on these (topic, subscription) as well. Raises InvalidTopicName."""
+        self._add(txn, {}, {(str(parse_topic(topic)), name): topic for topic, name in names})
+
+    def _add(self, txn: Transaction, topics: dict[str, str], subscriptions: dict[tuple[str, str], str]) -> None:
+        if topics.keys() <= txn.topics.keys() and subscriptions.keys() <= txn.subscriptions.keys():
+            return
+        txn.topics = topics | txn.topics
+        txn.subscriptions = subscriptions | txn.subscriptions
+        self._write(txn)
+
+    def of_send(self, txn_id: TxnId, producer: "Producer") -> Transaction:
+        """The transaction of a message. Raises NotAllowed: clients give up a message for that, and nothing else."""
+        try:
+            txn = self.find(txn_id, producer.cnx)
+        except PulsarBoxError as error:
+            raise NotAllowed(str(error)) from None
+        name = str(producer.topic.name)
+        if name not in txn.topics:
+            self.add_topics(txn, [name])
+        return txn
+
+    def acknowledged(self, txn: Transaction, subscription: "Subscription", row: Row) -> None:
+        """The transaction has acknowledged what ``row`` says; durable with the next commit."""
+        self.add_subscriptions(txn, [(str(subscription.topic.name), subscription.name)])
+        key = (subscription.topic.stored.topic_id, subscription.cursor.cursor_id)
+        rows = txn.acks.setdefault(key, [])
+        rows.append(row)
+        self._core.commits.put_row(pending_key(*txn.id, *key, len(rows)), row)
+
+    def _write(self, txn: Transaction, state: str = OPEN, ended: int = 0) -> None:
+        self.appended += 1
+        self._core.commits.put_row(txn_key(*txn.id), txn.row(state, ended))
+
+    # Ending
+
+    def _watch(self, txn: Transaction) -> None:
+        txn.timer = self._core.timers.at_wall(txn.ends_at, partial(self._time_out, txn))
+
+    def _time_out(self, txn: Transaction, now: Now) -> None:
+        if txn.ending is None:
+            log.info("transaction %s is aborted: nobody has ended it within %d ms", txn.id, txn.timeout)
+            txn.timed_out = True
+            self._begin_end(txn, ABORTED, now)
+
+    def end(self, txn_id: TxnId, outcome: str, who: Who, answer: Answer, now: Now) -> None:
+        """Commit or abort; ``answer`` is told when that is durable. Who may not have heard of it, because the
+        connection was lost over it, may ask for the same again; others are told as by Pulsar, which forgets what has
+        ended.
+
+        Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError.
+        """
+        self.check_coordinator(txn_id.most)
+        ended = self.ended.get(txn_id)
+        if ended is not None and ended.state == outcome and ended.told is not who:
+            answer(None, now)
+            return
+        txn = self.open.get(txn_id)
+        if txn is not None and txn.ending == outcome:
+            self.check_owner(txn, who.principal)
+        else:
+            txn = self.find(txn_id, who)
+        txn.waiting[who] = answer
+        if txn.ending is None:
+            self._begin_end(txn, outcome, now)
+
+    def end_together(self, txns: list[Transaction], outcome: str, settled: Callable[[Now], None], now: Now) -> None:
+        """End transactions with one batch; ``settled`` adds to it what goes with them."""
+        on_its_way = False
+        for txn in txns:
+            txn.ending = outcome
+            if txn.timer is not None:
+                txn.timer.cancel()
+            on_its_way |= any(applying.is_on_its_way(topic, txn) for topic in self._touched(txn, now))
+
+        def end(when: Now) -> None:
+            for each in txns:
+                self._settled(each, when)
+            settled(when)
+
+        if on_its_way:
+            self._core.commits.after_commit(end)
+        else:
+            end(now)
+
+    def _begin_end(self, txn: Transaction, outcome: str, now: Now) -> None:
+        self.end_together([txn], outcome, _nothing, now)
+
+    def _touched(self, txn: Transaction, now: Now) -> "Iterator[PersistentTopic]":
+        """The topics that it has published to or acknowledged on, as far as they are there."""
+        for name in dict.fromkeys((*txn.topics, *(topic for topic, _ in txn.subscriptions))):
+            topic = self.topic_of(name, now)
+            if topic is not None:
+                yield topic
+
+    def _settled(self, txn: Transaction, now: Now) -> None:
+        """What it has published is stored, or given up: end it, everywhere at once."""
+        assert txn.ending is not None
+        txn.settled = True
+        commits, topics = self._core.commits, list(self._touched(txn, now))
+        for topic in topics:
+            applying.end(topic, txn, now)
+        self._core.catalog.delete_all(pending_key(*txn.id))
+        self._write(txn, txn.ending, now.wall)
+        self.ended[txn.id] = Ended(txn.ending, next(map(ref, txn.waiting), None))
+        while len(self.ended) > KEPT:
+            commits.put_row(txn_key(*self.ended.popitem(last=False)[0]), None)
+        commits.after_commit(partial(self._has_ended, txn, topics))
+
+    def _has_ended(self, txn: Transaction, topics: "list[PersistentTopic]", now: Now) -> None:
+        del self.open[txn.id]
+        self.latencies[bisect_left(OPEN_MS, now.wall - txn.opened)] += 1
+        self.committed += txn.ending == COMMITTED
+        self.aborted += txn.ending == ABORTED
+        self.timed_out += txn.timed_out
+        for topic in topics:
+            applying.has_ended(topic, txn, now)
+        for answer in txn.waiting.values():
+            answer(None, now)
+
+
+def owner_of(principal: "Principal | None") -> str | None:
+    """Whose transaction it is: that of the client itself, not of a proxy before it."""
+    return None if principal is None else principal.original or principal.role
+
+
+def _nothing(now: Now) -> None:
+    pass
+
+
+def _none(name: str, now: Now) -> None:
+    raise AssertionError("there are no topics yet")
+
+
+def _id_of(key: str) -> TxnId:
+    _, most, least = key.split("/")
+    return TxnId(int(most, 16), int(least, 16))

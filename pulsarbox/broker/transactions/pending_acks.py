@@ -1,0 +1,305 @@
+"""Acknowledgements in transactions, of one subscription: claimed at once, applied with the commit, released by
+an abort.
+
+What is claimed goes to nobody else, and cannot be acknowledged in another transaction. Source: PendingAckHandleImpl of
+Pulsar 4.2. Unlike there, who acknowledges the same in the same transaction once more is told that it is done: clients
+that lost the answer do that.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.transactions.transaction import Transaction
+from pulsarbox.clock import Now
+from pulsarbox.errors import InvalidTxnStatus, NotAllowed, PersistenceError, PulsarBoxError, TransactionConflict
+from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
+from pulsarbox.storage.catalog import Row
+from pulsarbox.storage.claims import Claim, Claimed, Claims
+from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.transactions import TxnId
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.dispatch.dispatcher import Dispatcher
+    from pulsarbox.broker.subscription import Subscription
+
+Done = Callable[[Now], None]
+Refused = Callable[[PulsarBoxError], None]
+SIDE_BY_SIDE = frozenset({CommandSubscribe.Shared, CommandSubscribe.Key_Shared})
+
+
+class Wanted(NamedTuple):
+    """One entry that an ACK names: what is known of it, and a bit for each message that it acknowledges."""
+
+    at: Position
+    entry: Claimed
+    bits: int
+
+
+class PendingAcks:
+    """Of one durable subscription."""
+
+    def __init__(self, subscription: "Subscription") -> None:
+        self._subscription = subscription
+        self._topic = subscription.topic
+        self._cursor = subscription.cursor
+        self.claims = Claims(self._cursor.batch_acks.get)
+
+    # Acknowledging
+
+    def acknowledge(
+        self, consumer: Consumer, ack: CommandAck, txn: Transaction, done: Done, refused: Refused, now: Now
+    ) -> None:
+        """All that the command names, or nothing: ``done`` when it is durable, ``refused`` with TransactionConflict,
+        InvalidTxnStatus, PersistenceError. Raises NotAllowed.
+        """
+        subscription = self._subscription
+        if not subscription.durable:
+            raise NotAllowed("A subscription that is not durable cannot acknowledge in a transaction")
+        if subscription.source.compacted is not None:
+            raise NotAllowed("A consumer of the compacted view cannot acknowledge in a transaction")
+        cumulative = ack.ack_type == CommandAck.Cumulative
+        if cumulative and subscription.type in SIDE_BY_SIDE:
+            raise NotAllowed("Consumers of a Shared subscription cannot acknowledge cumulatively")
+        wanted: dict[Position, int] = {}
+        for each in ack.message_id:
+            left = ack_set_bits(list(each.ack_set))
+            if left and not self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled:
+                continue  # only whole entries are acknowledged
+            at = Position(each.ledgerId, each.entryId)
+            wanted[at] = wanted.get(at, -1) & left  # what is still unacknowledged after all of them
+        self._look_up(consumer, wanted, partial(self._claim, consumer, txn, cumulative, done, refused), refused, now)
+
+    def _look_up(
+        self,
+        consumer: Consumer,
+        wanted: dict[Position, int],
+        found_all: Callable[[list[Wanted], Now], None],
+        refused: Refused,
+        now: Now,
+    ) -> None:
+        """What is known of each; an entry that nobody holds is read."""
+        known: list[Wanted] = []
+        left, is_refused = len(wanted), False
+
+        def found(at: Position, held: Held | None, when: Now) -> None:
+            nonlocal left, is_refused
+            left -= 1
+            if is_refused:
+                return
+            if held is None:
+                is_refused = True
+                refused(TransactionConflict(f"Entry {at.ledger_id}:{at.entry_id} is acknowledged, or not there"))
+                return
+            entry = Claimed(held.size, held.total_messages, held.total_bytes, held.batch_size)
+            known.append(Wanted(at, entry, ((1 << held.batch_size) - 1) & ~wanted[at]))
+            if not left:
+                found_all(sorted(known), when)
+
+        def unread(error: Exception) -> None:
+            nonlocal is_refused
+            if not is_refused:
+                is_refused = True
+                refused(PersistenceError(f"Not acknowledged: {error}"))
+
+        if not wanted:
+            found_all([], now)
+        for at in wanted:
+            holder = self._holder(consumer, at)
+            if holder is not None:
+                found(at, holder.held[at], now)
+            else:
+                self._topic.look_up(at, partial(found, at), unread, now)
+
+    def _holder(self, consumer: Consumer, at: tuple[int, int]) -> Consumer | None:
+        return next((each for each in (consumer, *self._subscription.consumers) if at in each.held), None)
+
+    def _claim(
+        self,
+        consumer: Consumer,
+        txn: Transaction,
+        cumulative: bool,
+        done: Done,
+        refused: Refused,
+        wanted: list[Wanted],
+        now: Now,
+    ) -> None:
+        subscription = self._subscription
+        if txn.ending is not None:
+            refused(InvalidTxnStatus(f"Transaction {txn.id} is {txn.state}: it takes nothing more in"))
+            return
+        try:
+            if cumulative:
+                self._check_through(txn.id, wanted[-1].at if wanted else Position(-1, -1))
+            else:
+                for each in wanted:
+                    self._check(txn.id, each)
+        except TransactionConflict as error:
+            refused(error)
+            return
+        row = self._row(wanted, cumulative)
+        holders = self._put(txn.id, row)
+        self._topic.core.transactions.acknowledged(txn, subscription, row)
+        self._topic.core.commits.after_commit(done)
+        consumer.last_acked = now.wall
+        for holder in dict.fromkeys((consumer, *holders)):
+            subscription.dispatcher.acknowledged(holder, now)
+
+    def _check(self, txn: TxnId, wanted: Wanted) -> None:
+        at, claims = wanted.at, self.claims
+        partly = self._cursor.batch_acks.get(at)
+        unacked = (1 << wanted.entry.batch_size) - 1 if partly is None else partly[1]
+        if self._cursor.is_acked(*at) or (wanted.bits and not wanted.bits & unacked):
+            raise TransactionConflict(f"Transaction {txn} acknowledges {at.ledger_id}:{at.entry_id}, as was done")
+        claim = claims.entries.get(at)
+        others = 0 if claim is None else claim.bits & ~claim.by.get(txn, 0)
+        through = claims.through
+        if others & wanted.bits or (through is not None and through[0] != txn and at <= through[1]):
+            raise TransactionConflict(
+                f"Transaction {txn} acknowledges {at.ledger_id}:{at.entry_id}, which another open transaction has"
+                " acknowledged"
+            )
+
+    def _check_through(self, txn: TxnId, at: Position) -> None:
+        through, mark = self.claims.through, self._cursor.mark_delete
+        if at <= mark:
+            raise TransactionConflict(f"Transaction {txn} acknowledges up to {at.ledger_id}:{at.entry_id}, as was done")
+        of_others = any(set(claim.by) - {txn} for claim in self.claims.entries.values())
+        if of_others or (through is not None and through[0] != txn):
+            raise TransactionConflict(
+                f"Transaction {txn} acknowledges up to {at.ledger_id}:{at.entry_id} while another open transaction has"
+                " acknowledged on the subscription"
+            )
+
+    @staticmethod
+    def _row(wanted: list[Wanted], cumulative: bool) -> Row:
+        """What is acknowledged, as it is stored; of a cumulative one "through", the last whole entry and its totals."""
+        if not cumulative:
+            return {"acks": [[*each.at, *each.entry, f"{each.bits:x}"] for each in wanted]}
+        at, entry, bits = wanted[-1]
+        if bits == (1 << entry.batch_size) - 1:
+            return {"acks": [], "through": [*at, entry.total_messages, entry.total_bytes]}
+        before = [
+            at.ledger_id,
+            at.entry_id - 1,
+            entry.total_messages - entry.batch_size,
+            entry.total_bytes - entry.size,
+        ]
+        return {"acks": [[*at, *entry, f"{bits:x}"]] if bits else [], "through": before}
+
+    def _put(self, txn: TxnId, row: Row) -> list[Consumer]:
+        """Claim what a row says; who held something of it."""
+        claims = self._cursor.claims = self.claims
+        holders = []
+        for ledger_id, entry_id, size, messages, total, batch_size, bits in row["acks"]:
+            at = (ledger_id, entry_id)
+            claim = claims.entries.get(at)
+            if claim is None:
+                claim = claims.entries[at] = Claim(Claimed(size, messages, total, batch_size))
+            claim.add(txn, int(bits, 16))
+            holder = self._hold_less(at, claim)
+            if holder is not None:
+                holders.append(holder)
+        if "through" in row:
+            at = Position(*row["through"][:2])
+            claims.through = (txn, max(at, claims.through[1]) if claims.through is not None else at)
+        return holders
+
+    def _hold_less(self, at: tuple[int, int], claim: Claim) -> Consumer | None:
+        """Nobody holds what is claimed; of a batch only the rest is held."""
+        left = self.claims.left(at, claim.entry.batch_size)
+        holder = next((each for each in self._subscription.consumers if at in each.held), None)
+        if holder is None:
+            if not left:
+                self._subscription.dispatcher.acknowledged_unheld(at)
+        elif not left:
+            holder.release(at)
+            claim.passed = True
+        else:
+            held = holder.held[at]
+            holder.unacked -= held.messages - left.bit_count()
+            holder.held[at] = held._replace(messages=left.bit_count())
+        return holder
+
+    def restore(self, txn: Transaction, rows: list[Row]) -> None:
+        """Claim what an open transaction had acknowledged before the topic came into memory."""
+        for row in rows:
+            self._put(txn.id, row)
+
+    # The end
+
+    def commit(self, txn: Transaction, now: Now) -> None:
+        """What the transaction has acknowledged is acknowledged, with the batch that gathers."""
+        rows = txn.acks.get((self._topic.stored.topic_id, self._cursor.cursor_id))
+        if not rows:
+            return
+        cursor, done = self._cursor, []
+        for at, claim in [each for each in self.claims.entries.items() if txn.id in each[1].by]:
+            self._acknowledge(at, claim, claim.drop(txn.id))
+            done.append(Position(*at))
+        through = [row["through"] for row in rows if "through" in row]
+        if through:
+            ledger_id, entry_id, messages, size = max(through)
+            cursor.acknowledge_through(Position(ledger_id, entry_id), messages, size)
+            done.append(Position(ledger_id, entry_id))
+            for consumer in self._subscription.consumers:
+                for at in [each for each in consumer.held if each <= (ledger_id, entry_id)]:
+                    consumer.release(at)
+        self._forget(txn.id)
+        self._subscription.acknowledged_in_transaction(done, now)
+
+    def _acknowledge(self, at: tuple[int, int], claim: Claim, bits: int) -> None:
+        cursor, entry = self._cursor, claim.entry
+        if cursor.is_acked(*at):
+            return
+        partly = cursor.batch_acks.get(at)
+        unacked = (1 << entry.batch_size) - 1 if partly is None else partly[1]
+        if cursor.acknowledge_batch(Position(*at), entry.batch_size, unacked & ~bits):
+            cursor.acknowledge(*at, entry.batch_size, entry.size, entry.total_messages, entry.total_bytes)
+
+    def _forget(self, txn: TxnId) -> None:
+        claims = self.claims
+        for at in [at for at, claim in claims.entries.items() if not claim.by]:
+            del claims.entries[at]
+        if claims.through is not None and claims.through[0] == txn:
+            claims.through = None
+        if not claims:
+            self._cursor.claims = None
+
+    def abort(self, txn: Transaction, now: Now) -> None:
+        """What the transaction has acknowledged is to be sent again, but for what the dispatcher finds itself."""
+        again: list[Position] = []
+        claims, subscription = self.claims, self._subscription
+        through = claims.through is not None and claims.through[0] == txn.id
+        for at, claim in [each for each in claims.entries.items() if txn.id in each[1].by]:
+            claim.drop(txn.id)
+            holder = next((each for each in subscription.consumers if at in each.held), None)
+            if holder is not None:
+                holder.release(at)
+                subscription.dispatcher.acknowledged(holder, now)
+            if (holder is not None or claim.passed) and not self._cursor.is_acked(*at):
+                claim.passed = False
+                again.append(Position(*at))
+        self._forget(txn.id)
+        if not again and not through:
+            return
+        for each in again:
+            self._cursor.redelivered(each)
+        self._topic.core.commits.cursor_changed(self._cursor, now)
+        active = subscription.active_consumer
+        if subscription.type not in SIDE_BY_SIDE:
+            if active is not None:
+                subscription.dispatcher.redeliver(active, None, now)
+            return
+        for each in again:
+            self._send_again(each, subscription.dispatcher, subscription.life, now)
+
+    def _send_again(self, at: Position, dispatcher: "Dispatcher", life: object, now: Now) -> None:
+        subscription = self._subscription
+
+        def found(entry: Entry, when: Now) -> None:
+            if subscription.dispatcher is dispatcher and subscription.life is life:  # else it is found anyway
+                subscription.send_again([entry], when)
+
+        self._topic.read_entry(at, found, lambda error: None, now)

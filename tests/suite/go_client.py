@@ -1,0 +1,85 @@
+"""The official Go client's own tests of transactions, as they are, against a box: ``make go-transactions``.
+
+The client's sources come out of Go's module cache, at the version of tests/e2e/go. The ports are constants of its
+tests, and so are the size of messages and the certificates, which it brings along.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.suite.box import check_ports
+from tests.suite.running import SuiteError
+from tests.tools.box import Box
+from tests.tools.go import BUILT, ROOT, find_go
+
+MODULE: Final = "github.com/apache/pulsar-client-go"
+USED_BY: Final = ROOT / "tests" / "e2e" / "go"
+SECONDS: Final = 1800
+SETTINGS: Final = {"maxMessageSize": "1048576"}
+
+
+def sources(go: str, to: Path) -> Path:
+    """A copy of the client's sources that can be built. Raises SuiteError."""
+    found = subprocess.run(
+        [go, "list", "-m", "-f", "{{.Dir}}", MODULE], cwd=USED_BY, capture_output=True, text=True, check=False
+    )
+    cached = Path(found.stdout.strip())
+    if found.returncode or not found.stdout.strip():
+        raise SuiteError(f"{MODULE} is not in Go's module cache: run `make test ARGS=tests/e2e/test_go.py` once")
+    if not to.exists():
+        shutil.copytree(cached, to, copy_function=shutil.copyfile)
+        for folder in (to, *(each for each in to.rglob("*") if each.is_dir())):
+            folder.chmod(0o755)
+    return to
+
+
+def box_of(client: Path, scratch: Path) -> Box:
+    """The box that the tests insist on."""
+    certificates = client / "integration-tests" / "certs"
+    words = ["start", "--data-dir", "{data}", "--tls-port", "6651", "--web-tls-port", "8443"]
+    words += ["--tls-cert", str(certificates / "broker-cert.pem"), "--tls-key", str(certificates / "broker-key.pem")]
+    environ = [f"PULSARBOX_{name}={value}" for name, value in SETTINGS.items()]
+    shutil.rmtree(scratch / "data", ignore_errors=True)
+    command = ["env", *environ, sys.executable, "-m", "pulsarbox", *words]
+    return Box(scratch / "data", command, scratch / "box.log", ports=(6650, 8080))
+
+
+def main() -> int:
+    """Run them; 0 where all pass, 1 where one fails, 2 where they cannot be run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", default="TestTxn", help="which tests, as `go test -run` has it")
+    wanted = parser.parse_args().run
+    try:
+        go = find_go()
+        if go is None:
+            raise SuiteError("Go is not installed")
+        check_ports()
+        scratch = ROOT / ".make" / "go-client"
+        scratch.mkdir(parents=True, exist_ok=True)
+        client = sources(go, BUILT / "pulsar-client-go")
+    except SuiteError as error:
+        print(f"go-transactions: {error}", file=sys.stderr)
+        return 2
+    box = box_of(client, scratch)
+    box.start()
+    try:
+        command = [go, "test", "-count=1", "-v", "-run", wanted, "./pulsar"]
+        done = subprocess.run(command, cwd=client, capture_output=True, text=True, timeout=SECONDS, check=False)
+    finally:
+        box.kill()
+    (scratch / "go-test.log").write_text(done.stdout + done.stderr)
+    ended = re.findall(r"^--- (PASS|FAIL|SKIP): (\S+)", done.stdout, re.MULTILINE)
+    for outcome, name in ended:
+        print(outcome, name)
+    passed = sum(outcome == "PASS" for outcome, _ in ended)
+    print(f"passed {passed} of {len(ended)}; the log is in {scratch / 'go-test.log'}")
+    return 0 if done.returncode == 0 and ended else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

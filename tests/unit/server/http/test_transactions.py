@@ -1,0 +1,115 @@
+"""Transactions over HTTP: what Pulsar's tools are shown, and the abort that they may ask for."""
+
+from typing import Any
+
+from pulsarbox.protocol.commands import encode_payload_frame
+from pulsarbox.protocol.metadata import encode_entry
+from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSend, MessageMetadata, Subscription
+from tests.unit.server.http.clients import Client
+from tests.unit.server.http.harness import Box, with_box
+
+V3 = "/admin/v3/transactions"
+T = "persistent://public/default/t"
+PATH = "public/default/t"
+
+
+def open_one(box: Box) -> tuple[Client, int, tuple[int, int]]:
+    """A transaction with a message and an acknowledgement; its id, and where what it acknowledged stands."""
+    client = Client(box)
+    at = client.publish(T, 1)[0]
+    consumer = client.subscribe(T, "s", 10)
+    producer = client.producer(T)
+    client.ask("newTxn", request_id=70, txn_ttl_seconds=60_000, tc_id=0)
+    least = box.broker.core.transactions.last_id
+    bits: dict[str, Any] = {"txnid_least_bits": least, "txnid_most_bits": 0}
+    client.ask("addPartitionToTxn", request_id=71, partitions=["t"], **bits)
+    on = [Subscription(topic="t", subscription="s")]
+    client.ask("addSubscriptionToTxn", request_id=72, subscription=on, **bits)
+    send = CommandSend(producer_id=producer, sequence_id=1, num_messages=1, **bits)
+    payload = encode_entry(MessageMetadata(producer_name="p", sequence_id=1, publish_time=1), b"x")
+    client._raw(encode_payload_frame(BaseCommand(type=BaseCommand.SEND, send=send), payload))
+    which = [{"ledgerId": at[0], "entryId": at[1]}]
+    client.ask("ack", consumer_id=consumer, request_id=73, ack_type=0, message_id=which, **bits)
+    return client, least, at
+
+
+async def get(box: Box, path: str) -> Any:
+    got = await box.ask("GET", f"{V3}{path}")
+    assert got.status == 200, got
+    return got.value
+
+
+def test_what_is_open_is_shown() -> None:
+    async def scenario(box: Box) -> None:
+        _, least, at = open_one(box)
+        assert await get(box, "/coordinators") == [{"id": 0, "brokerServiceUrl": "pulsar://box:6650"}]
+        stats = await get(box, "/coordinatorStats")
+        assert (stats["0"]["state"], stats["0"]["ongoingTxnSize"], stats["0"]["leastSigBits"]) == ("Ready", 1, least)
+        assert await get(box, "/coordinatorStats?coordinatorId=0") == stats["0"]
+        found = await get(box, f"/transactionMetadata/0/{least}")
+        assert (found["txnId"], found["status"], found["timeoutAt"]) == (f"(0,{least})", "OPEN", 60_000)
+        first = f"{at[0]}:{at[1] + 1}"
+        assert found["producedPartitions"] == {"t": {"startPosition": first, "aborted": False}}
+        assert found["ackedPartitions"] == {"t": {"s": {"cumulativeAckPosition": None}}}
+        assert await get(box, "/slowTransactions/0") == {f"(0,{least})": found}
+        assert await get(box, "/slowTransactions/1000") == {}
+        assert (await get(box, f"/transactionInBufferStats/{PATH}/0/{least}"))["startPosition"] == first
+        assert await get(box, f"/transactionInPendingAckStats/{PATH}/s/0/{least}") == {"cumulativeAckPosition": None}
+        buffer = await get(box, f"/transactionBufferStats/{PATH}")
+        assert (buffer["ongoingTxnSize"], buffer["maxReadPosition"]) == (1, f"{at[0]}:{at[1]}")
+        assert (await get(box, f"/pendingAckStats/{PATH}/s"))["ongoingTxnSize"] == 1
+        where = f"/positionStatsInPendingAck/{PATH}/s/{at[0]}"
+        assert await get(box, f"{where}/{at[1]}") == {"state": "PendingAck"}
+        assert await get(box, f"{where}/{at[1] + 1}") == {"state": "NotInPendingAck"}
+        assert await get(box, f"{where}/99") == {"state": "InvalidPosition"}
+
+    with_box(scenario)
+
+
+def test_an_abort() -> None:
+    async def scenario(box: Box) -> None:
+        _, least, _ = open_one(box)
+        assert (await box.ask("POST", f"{V3}/abortTransaction/0/{least}")).status == 204
+        assert (await get(box, f"/transactionMetadata/0/{least}"))["status"] == "ABORTED"
+        assert await get(box, "/slowTransactions/0") == {}
+        assert (await get(box, f"/transactionBufferStats/{PATH}"))["totalAbortedTransactions"] == 1
+        assert (await get(box, f"/pendingAckStats/{PATH}/s"))["state"] == "None"
+
+    with_box(scenario)
+
+
+def test_what_is_not_there() -> None:
+    async def scenario(box: Box) -> None:
+        open_one(box)
+        for path in ("/transactionMetadata/0/99999", "/transactionMetadata/1/1", "/coordinatorStats?coordinatorId=1"):
+            assert (await box.ask("GET", f"{V3}{path}")).status == 404, path
+        assert (await box.ask("GET", f"{V3}/pendingAckStats/{PATH}/other")).status == 404
+        assert (await box.ask("POST", f"{V3}/abortTransaction/0/99999")).status == 404
+        assert (await box.ask("POST", f"{V3}/transactionCoordinator/replicas", 1)).status == 204
+        assert (await box.ask("POST", f"{V3}/transactionCoordinator/replicas", 2)).status == 405
+        assert (await box.ask("POST", f"{V3}/transactionCoordinator/replicas", "x")).status == 400
+
+    with_box(scenario)
+
+
+def test_an_epoch_is_committed_once() -> None:
+    async def scenario(box: Box) -> None:
+        _, least, _ = open_one(box)
+        path, body = "/pulsarbox/v1/epochs/public/default/sales", {"transactions": [f"0:{least}"]}
+        assert (await box.ask("GET", path)).status == 404
+        got = await box.ask("POST", f"{path}/7", body)
+        assert (got.status, got.value) == (200, {"sink": "public/default/sales", "epoch": 7, "committed": True})
+        again = await box.ask("POST", f"{path}/7", body)
+        assert (again.status, again.value["committed"]) == (200, False)
+        assert (await get(box, f"/transactionMetadata/0/{least}"))["status"] == "COMMITTED"
+        assert (await box.ask("GET", path)).value["epoch"] == 7
+        behind = await box.ask("POST", f"{path}/6", {"transactions": []})
+        assert (behind.status, "its last one is 7" in behind.text) == (409, True)
+        assert (await box.ask("POST", f"{path}/8", {"transactions": ["0:99999"]})).status == 404
+        for wrong in ({}, {"transactions": "0:1"}, {"transactions": ["1"]}, {"transactions": [1]}):
+            assert (await box.ask("POST", f"{path}/8", wrong)).status == 400, wrong
+        assert (await box.ask("GET", path.replace("default", "missing"))).status == 404
+        assert (await box.ask("DELETE", path)).status == 204
+        assert (await box.ask("GET", path)).status == 404
+
+    with_box(scenario)
