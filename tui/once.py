@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -108,6 +109,11 @@ def _total(name: str, value: Any) -> str:
     return figures.count(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
+def self_contained(svg: str) -> str:
+    """The picture without the fonts that it would fetch from elsewhere: who opens it calls nobody."""
+    return re.sub(r"@font-face\s*\{[^}]*\}", "", svg).replace("Fira Code", "DejaVu Sans Mono, Fira Code")
+
+
 def picture(app: Top, width: int, height: int) -> str:
     """The screen as SVG, once the box has answered. Raises Trouble."""
 
@@ -125,6 +131,6 @@ def picture(app: Top, width: int, height: int) -> str:
             if isinstance(trouble, Trouble):
                 raise trouble
             await pilot.pause()
-            return app.export_screenshot(title="pulsarbox top")
+            return self_contained(app.export_screenshot(title="pulsarbox top"))
 
     return asyncio.run(drawn())

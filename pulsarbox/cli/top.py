@@ -9,6 +9,7 @@ import click
 
 from pulsarbox.cli.exits import Failed, Misused, Unreachable, ending_of_status, run
 from pulsarbox.cli.target import Target, late_admin_options
+from pulsarbox.cli.text import say
 from pulsarbox.cli.times import MOMENT
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
     except Trouble as trouble:
         if trouble.is_gone:
             raise Unreachable(f"{feed.label} cannot be reached: {trouble}; see `pulsarbox status`") from None
+        if trouble.status in (400, 406, 422):
+            raise Misused(str(trouble)) from None
         raise ending_of_status(trouble.status, str(trouble)) from None
 
 
@@ -169,9 +172,7 @@ def _serve(port: int) -> None:
     if "--serve-port" in words:
         at = words.index("--serve-port")
         del words[at : at + 2]
-    click.echo(
-        f"pulsarbox: http://127.0.0.1:{port} until Ctrl-C; from elsewhere: ssh -L {port}:127.0.0.1:{port}", err=True
-    )
+    say(f"http://127.0.0.1:{port} until Ctrl-C; from elsewhere: ssh -L {port}:127.0.0.1:{port}")
     Server(
         shlex.join([sys.executable, "-m", "pulsarbox", *words]), host="127.0.0.1", port=port, title="pulsarbox"
     ).serve()

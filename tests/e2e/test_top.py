@@ -120,7 +120,9 @@ def test_a_dead_letter_is_found_edited_and_put_back(box: Running, client: Any, t
         terminal.until("CONTENT", '"amount": -1', "properties")
         terminal.keys("E")
         terminal.until("before it is put back")
-        terminal.keys("End", "BSpace", "BSpace", "BSpace")
+        for key in ("End", "BSpace", "BSpace", "BSpace"):
+            terminal.keys(key)
+        terminal.until("before it is put back", gone="-1}")
         terminal.type("5}")
         terminal.keys("C-s")
         terminal.until("Put dead letters back", "--payload")

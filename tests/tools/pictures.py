@@ -12,6 +12,7 @@ from typing import Any
 
 from pulsarbox.tui.app import Top
 from pulsarbox.tui.feed import Feed, web_exchange
+from pulsarbox.tui.once import self_contained
 from tests.tools.box import Box
 from tests.tools.demo_box import Load
 
@@ -51,7 +52,7 @@ async def drawn(feed: Feed, size: tuple[int, int], place: str, keys: tuple[str, 
             await pilot.press(key)
             await _answered(app, pilot)
         await pilot.pause(0.3)
-        return app.export_screenshot(title=f"pulsarbox top: {place}")
+        return self_contained(app.export_screenshot(title=f"pulsarbox top: {place}"))
 
 
 async def _answered(app: Top, pilot: Any) -> None:
