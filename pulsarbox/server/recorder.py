@@ -86,8 +86,7 @@ def gathered(broker: Broker, rows: int, now: Now, before: Views | None = None) -
                 now = yield
             made.append(view.row(thing, now, columns))
         views[name] = (chosen.total, made)
-    totals = yield from overview.overview(broker, Scope(), now)
-    return Shown(began, totals["totals"], views)
+    return Shown(began, overview.overview(broker, Scope(), now)["totals"], views)
 
 
 class Store:
