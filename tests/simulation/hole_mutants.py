@@ -28,8 +28,8 @@ def acknowledgements_of_ledgers_that_went_stay(patch: pytest.MonkeyPatch) -> Non
 def ledgers_go_from_the_front_alone(patch: pytest.MonkeyPatch) -> None:
     original = ledgers.trimmable
 
-    def trimmable(ledger: Any, *arguments: Any) -> Any:
-        trim = original(ledger, *arguments)
+    def trimmable(ledger: Any, *arguments: Any, **options: Any) -> Any:
+        trim = original(ledger, *arguments, **options)
         front = [each for each, first in zip(trim.ledgers, ledger.ledgers, strict=False) if each == first]
         return trim._replace(ledgers=tuple(front))
 

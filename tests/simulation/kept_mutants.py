@@ -42,7 +42,7 @@ def retention_asks_the_fastest_subscription(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("disk")
 def retention_keeps_what_it_need_not(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ledgers, "trimmable", lambda *arguments: ledgers.Trim((), 0))
+    patch.setattr(ledgers, "trimmable", lambda *arguments, **options: ledgers.Trim((), 0))
 
 
 @mutant("disk")

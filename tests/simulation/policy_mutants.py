@@ -73,8 +73,8 @@ def what_a_namespace_says_is_remembered_for_ever(patch: pytest.MonkeyPatch) -> N
 def what_is_acknowledged_goes_at_once(patch: pytest.MonkeyPatch) -> None:
     original = ledgers.trimmable
 
-    def trimmable(ledger: Any, slowest: Any, retention: Retention, now_ms: int) -> ledgers.Trim:
-        return original(ledger, slowest, DISABLED, now_ms)
+    def trimmable(ledger: Any, slowest: Any, retention: Retention, now_ms: int, **options: Any) -> ledgers.Trim:
+        return original(ledger, slowest, DISABLED, now_ms, **options)
 
     patch.setattr(ledgers, "trimmable", trimmable)
 

@@ -66,8 +66,8 @@ def trimming_takes_redelivered_entries_for_acknowledged(patch: pytest.MonkeyPatc
 def the_ledger_that_grows_is_trimmed(patch: pytest.MonkeyPatch) -> None:
     original = ledgers.trimmable
 
-    def trimmable(ledger: Any, cursors: Any, *arguments: Any) -> Any:
-        trim = original(ledger, cursors, *arguments)
+    def trimmable(ledger: Any, cursors: Any, *arguments: Any, **options: Any) -> Any:
+        trim = original(ledger, cursors, *arguments, **options)
         done = ledger.current.entries and all(cursor.mark_delete >= ledger.last_confirmed for cursor in cursors)
         return trim._replace(ledgers=(*trim.ledgers, ledger.current.ledger_id)) if done else trim
 
@@ -76,7 +76,7 @@ def the_ledger_that_grows_is_trimmed(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("trimmed")
 def nothing_is_trimmed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ledgers, "trimmable", lambda *arguments: ledgers.Trim((), 0))
+    patch.setattr(ledgers, "trimmable", lambda *arguments, **options: ledgers.Trim((), 0))
 
 
 @mutant("recovered", "reloaded", "acked-stays", "backlog", "redelivery-counts")
