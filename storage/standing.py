@@ -13,6 +13,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.directory import DATA_FILE
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.meta import Content
+from pulsarbox.storage.unpacked import UnpackedUse
 from pulsarbox.storage.volume import disk_bytes
 from pulsarbox.storage.volume_set import VolumeSet
 
@@ -68,7 +69,7 @@ def _readers(text: str, last: int) -> list[dict[str, int]]:
     return found
 
 
-def standing(volumes: VolumeSet, *, reserve_held: bool) -> dict[str, Any]:
+def standing(volumes: VolumeSet, unpacked: UnpackedUse, *, reserve_held: bool) -> dict[str, Any]:
     """Everything, under names that stay. Raises PersistenceError, lmdb.Error, OSError."""
     with volumes.metas.using(0) as meta:
         contents = meta.contents()
@@ -95,6 +96,9 @@ def standing(volumes: VolumeSet, *, reserve_held: bool) -> dict[str, Any]:
         "diskFree": usage.free,
         "diskTotal": usage.total,
         "reserveHeld": reserve_held,
+        "unpackedHits": unpacked.hits,
+        "unpackedMisses": unpacked.misses,
+        "unpackedBytes": unpacked.bytes,
     }
 
 

@@ -45,6 +45,7 @@ def test_volumes_maps_and_disk(tmp_path: Path) -> None:
         assert found["volumeBytes"] == sum(row["diskUsed"] for row in rows) > 59 * 10 * 400
         assert found["meta"]["mapSize"] > found["meta"]["fileSize"] > 0
         assert found["meta"].keys() >= {"freePages", "pageSize", "readers", "oldestReader", "diskUsed"}
+        assert [found[f"unpacked{what}"] for what in ("Hits", "Misses", "Bytes")] == [0, 0, 0]
         assert (found["reserveHeld"], found["diskFree"] > 0) == (True, True)
         engine.checkpoint(Checkpoint(59, {b"a": b"b"}, ()))
         while engine.reclaim() is not None:
