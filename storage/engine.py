@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
+from pulsarbox.storage.unpacked import UnpackedUse, nothing_unpacked
 
 if TYPE_CHECKING:
     from pulsarbox.storage.compressed_topics import CompressedTopic
@@ -60,6 +61,8 @@ class Recovery(NamedTuple):
     """The position of the next batch."""
     compressed: Callable[[], "tuple[CompressedTopic, ...]"] = tuple
     """What compressing has done for each topic, as it was found when disk was given back last."""
+    unpacked: Callable[[], UnpackedUse] = nothing_unpacked
+    """What keeping unpacked entries has been good for."""
 
 
 class Checkpoint(NamedTuple):

@@ -38,6 +38,7 @@ from pulsarbox.storage.record import Entry
 from pulsarbox.storage.repacking import LEARN_FROM, MetaCodecs
 from pulsarbox.storage.reserve import Reserve
 from pulsarbox.storage.standing import standing
+from pulsarbox.storage.unpacked import KEPT_BYTES, Unpacked, UnpackedUse
 from pulsarbox.storage.unpacking import RestUnpacker
 from pulsarbox.storage.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
 from pulsarbox.storage.volume_set import Sizes, Step, VolumeSet
@@ -86,6 +87,7 @@ class LmdbEngine:
         reserve_bytes: int = 0,
         codecs: RestCodecs | None = None,
         learn_from_bytes: int = LEARN_FROM,
+        unpacked_bytes: int = KEPT_BYTES,
         step: Step = _no_step,
     ) -> None:
         """A new volume is begun where the newest has grown beyond ``volume_size``; its map has ``map_size``.
@@ -96,8 +98,8 @@ class LmdbEngine:
         A volume is packed where less than ``pack_live_percent`` of its file is alive, at ``pack_bytes_per_second``,
         0 for as fast as it goes. ``reserve_bytes`` of the disk are kept free of messages. ``codecs`` are those that
         entries may be compressed with, the built-in ones where none are given. A topic of which there are
-        ``learn_from_bytes`` in one step of packing may get a dictionary. ``step`` is called with a name out of STEPS
-        behind each durable step.
+        ``learn_from_bytes`` in one step of packing may get a dictionary. Of what was unpacked ``unpacked_bytes`` are
+        kept for who reads it again. ``step`` is called with a name out of STEPS behind each durable step.
         """
         self._path = Path(path)
         # An index of one-entry rows can outgrow its log, so three times the volume; 16 MiB is the largest batch.
@@ -109,6 +111,7 @@ class LmdbEngine:
         self.codecs = RestCodecs() if codecs is None else codecs
         self._page_cache = PageCacheWindow(page_cache_bytes)
         self._reserve = Reserve(self._path / RESERVE, reserve_bytes)
+        self._unpacked = Unpacked(unpacked_bytes)
         self._next_position = 0
         self._volumes: VolumeSet  # these two from recover on
         self._reclaimer: Reclaimer
@@ -117,6 +120,11 @@ class LmdbEngine:
     def instance(self) -> str:
         """The data directory's own id; there is one after ``recover``."""
         return self._volumes.directory.instance
+
+    @property
+    def unpacked(self) -> UnpackedUse:
+        """What keeping unpacked entries has been good for; asked for in any thread."""
+        return self._unpacked.use
 
     def recover(self) -> Recovery:
         """Open the data directory, and make it where there is none; one of version 1 is brought up to this one.
@@ -174,7 +182,7 @@ class LmdbEngine:
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """See Engine."""
-        answer = Answer(request, self._unpacker)
+        answer = Answer(request, self._unpacker, self._unpacked)
         try:
             while answer.open:
                 if not self._take(answer, request.ledger_id):
@@ -238,7 +246,7 @@ class LmdbEngine:
     def standing(self) -> dict[str, Any]:
         """What the store takes and holds; called in any thread. Raises PersistenceError."""
         try:
-            return standing(self._volumes, reserve_held=self._reserve.held)
+            return standing(self._volumes, self.unpacked, reserve_held=self._reserve.held)
         except (lmdb.Error, OSError) as error:
             raise failure("the store cannot be looked at", error, self._path) from error
 
@@ -279,7 +287,8 @@ class LmdbEngine:
         volumes.keep_until = self._next_position - 1
         self._reclaimer.begin(mark, dropped, contents)
         self._reserve.hold()
-        return Recovery(self._rows, self._batches(parts), self._next_position, lambda: self._reclaimer.compressed)
+        batches, reclaimer = self._batches(parts), self._reclaimer
+        return Recovery(self._rows, batches, self._next_position, lambda: reclaimer.compressed, lambda: self.unpacked)
 
     def _parts_after(
         self, mark: int, sealed: int, contents: dict[int, Content]

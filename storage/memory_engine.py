@@ -17,6 +17,7 @@ from pulsarbox.storage.packing import put_together, take_apart, wall_of
 from pulsarbox.storage.pressing import NewDictionaries, Press, Usage
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import Entry, check_batch
+from pulsarbox.storage.unpacked import Unpacked
 from pulsarbox.storage.unpacking import Dictionary, RestUnpacker
 
 _SEGMENTS_AT_ONCE = 256
@@ -86,13 +87,16 @@ class MemoryEngine:
         self._compressed: tuple[CompressedTopic, ...] = ()
         self._count_again = True
         self._reading = RestUnpacker(self.codecs, NoMore())
+        self._unpacked = Unpacked()
         self._packing = RestUnpacker(self.codecs, NoMore())
 
     def recover(self) -> Recovery:
         """What the disk holds."""
         disk = self.disk
         batches = self._batches(disk.mark + 1, disk.next_position)
-        return Recovery(MemoryRows(disk), batches, disk.next_position, lambda: self._compressed)
+        return Recovery(
+            MemoryRows(disk), batches, disk.next_position, lambda: self._compressed, lambda: self._unpacked.use
+        )
 
     def commit(self, batch: Batch) -> None:
         """Store the value of a batch.
@@ -173,7 +177,7 @@ class MemoryEngine:
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """The entries asked for. Raises PersistenceError where the first one cannot be given."""
-        answer = Answer(request, self._reading)
+        answer = Answer(request, self._reading, self._unpacked)
         while answer.open:
             segments = self.disk.index.find(request.ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
             if segments:

@@ -17,6 +17,7 @@ from pulsarbox.storage.record import (
     stored_entry,
     verify_entry,
 )
+from pulsarbox.storage.unpacked import Unpacked
 
 
 class Answer:
@@ -28,14 +29,19 @@ class Answer:
         "_ledger_id",
         "_left_out",
         "_room",
+        "_unpacked",
         "_unpacker",
         "entries",
         "next_entry",
         "open",
     )
 
-    def __init__(self, request: ReadRequest, unpacker: Unpacker | None = None) -> None:
+    def __init__(
+        self, request: ReadRequest, unpacker: Unpacker | None = None, unpacked: Unpacked | None = None
+    ) -> None:
+        """``unpacked`` has entries that were unpacked before."""
         self._unpacker = unpacker
+        self._unpacked = Unpacked(0) if unpacked is None else unpacked
         self._compressed: dict[int, Compressed] = {}
         """Of the entries so far, by their places, those that are to be unpacked: many at once."""
         self._ledger_id = request.ledger_id
@@ -107,6 +113,9 @@ class Answer:
             raise PersistenceError(f"entry {self._ledger_id}:{self.next_entry} does not exist")
 
     def _take_one(self, value: bytes | memoryview, offset: int) -> bool:
+        kept = self._unpacked.get(self._ledger_id, self.next_entry)
+        if kept is not None:
+            return self._take_kept(kept)
         body_size = RECORD_PREFIX.unpack_from(value, offset)[3]
         if self.entries and body_size > self._room:
             return False
@@ -122,6 +131,15 @@ class Answer:
             self._compressed[len(self.entries)] = compressed
         self.entries.append(entry)
         self._room -= body_size
+        self.next_entry += 1
+        return True
+
+    def _take_kept(self, entry: Entry) -> bool:
+        size = len(entry.body)
+        if self.entries and size > self._room:
+            return False
+        self.entries.append(entry)
+        self._room -= size
         self.next_entry += 1
         return True
 
@@ -142,10 +160,13 @@ class Answer:
         for at in waiting:
             if at >= min(failed, default=len(self.entries)):
                 break
+            entry = self.entries[at]
             try:
-                verify_entry(self.entries[at])
+                verify_entry(entry)
             except EntryDamaged as error:
                 failed[at] = error
+            else:
+                self._unpacked.keep(entry)
         if failed:
             self._end_before(min(failed), failed[min(failed)], waiting[min(failed)].size)
 

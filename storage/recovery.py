@@ -81,6 +81,7 @@ class Store:
     def __init__(self, recovery: Recovery) -> None:
         self.catalog = Catalog(recovery.rows)
         self.compressed = recovery.compressed
+        self.unpacked = recovery.unpacked
         self.topics: dict[int, StoredTopic] = {}
         self.next_position = recovery.next_position
         self.replayed_ledgers: dict[ManagedLedger, None] = {}

@@ -13,6 +13,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.directory import DATA_FILE
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.meta import Content
+from pulsarbox.storage.unpacked import UnpackedUse
 from pulsarbox.storage.volume import disk_bytes
 from pulsarbox.storage.volume_set import VolumeSet
 
@@ -68,7 +69,7 @@ def _readers(text: str, last: int) -> list[dict[str, int]]:
     return found
 
 
-def standing(volumes: VolumeSet, *, reserve_held: bool) -> dict[str, Any]:
+def standing(volumes: VolumeSet, unpacked: UnpackedUse, *, reserve_held: bool) -> dict[str, Any]:
     """Everything, under names that stay. Raises PersistenceError, lmdb.Error, OSError."""
     with volumes.metas.using(0) as meta:
         contents = meta.contents()
@@ -83,10 +84,21 @@ def standing(volumes: VolumeSet, *, reserve_held: bool) -> dict[str, Any]:
         "volumes": len(rows),
         "volumeBytes": sum(row["diskUsed"] for row in rows),
         "liveBytes": sum(row["liveBytes"] or 0 for row in rows),
-        "meta": meta_environment._asdict() | {"disk_used": meta_bytes},
+        "meta": {
+            "mapSize": meta_environment.map_size,
+            "fileSize": meta_environment.file_size,
+            "freePages": meta_environment.free_pages,
+            "pageSize": meta_environment.page_size,
+            "readers": meta_environment.readers,
+            "oldestReader": meta_environment.oldest_reader,
+            "diskUsed": meta_bytes,
+        },
         "diskFree": usage.free,
         "diskTotal": usage.total,
         "reserveHeld": reserve_held,
+        "unpackedHits": unpacked.hits,
+        "unpackedMisses": unpacked.misses,
+        "unpackedBytes": unpacked.bytes,
     }
 
 

@@ -48,6 +48,8 @@ class Core:
         self.store = store
         self.compressed = store.compressed
         """What compressing on the disk has done for each topic."""
+        self.unpacked = store.unpacked
+        """What keeping in memory what was compressed has been good for."""
         self.catalog = store.catalog
         self.timers = Timers()
         self.reads = Reads()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from pulsarbox.server.metrics.exposition import Metric, Rows, labels
 from pulsarbox.storage.compressed_topics import CompressedTopic
+from pulsarbox.storage.unpacked import UnpackedUse
 
 COMPRESSION = (
     Metric(
@@ -13,6 +14,22 @@ COMPRESSION = (
     Metric("pulsarbox_compressed_stored_bytes", "And as they stand on the disk", lambda sums: sums[2]),
     Metric("pulsarbox_compression_dictionaries", "Dictionaries that these entries need", lambda sums: sums[3]),
 )
+
+
+UNPACKED = (
+    Metric(
+        "pulsarbox_unpacked_hits_total", "Compressed entries read that were in memory", lambda use: use.hits, "counter"
+    ),
+    Metric("pulsarbox_unpacked_misses_total", "And those that were unpacked", lambda use: use.misses, "counter"),
+    Metric("pulsarbox_unpacked_bytes", "Memory that unpacked entries take", lambda use: use.bytes),
+)
+
+
+def unpacked(use: UnpackedUse, cluster: str) -> Iterator[tuple[Metric, Rows]]:
+    """Of what was compressed and is kept in memory. Nothing where nothing of the kind was read."""
+    if use.misses:
+        for metric in UNPACKED:
+            yield metric, [(cluster, use)]
 
 
 def compressed(topics: Iterable[CompressedTopic], cluster: str) -> Iterator[tuple[Metric, Rows]]:

@@ -133,3 +133,4 @@ class _Scrape:
         yield from box.process_of(self._broker, self._cluster)
         yield from plugins.costs(self._broker.core.plugins, self._cluster)
         yield from compression.compressed(self._broker.core.compressed(), self._cluster)
+        yield from compression.unpacked(self._broker.core.unpacked(), self._cluster)

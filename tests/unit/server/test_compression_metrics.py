@@ -1,9 +1,10 @@
 """The metrics of compressing on the disk."""
 
-from pulsarbox.server.metrics.compression import compressed
+from pulsarbox.server.metrics.compression import compressed, unpacked
 from pulsarbox.server.metrics.exposition import text_of
 from pulsarbox.storage.compressed_topics import CompressedTopic, topics_of
 from pulsarbox.storage.pressing import Usage
+from pulsarbox.storage.unpacked import UnpackedUse, nothing_unpacked
 
 TOPICS = (
     CompressedTopic("persistent://a/b/c", "zstd", 10, 1000, 250, (1, 2), 900),
@@ -23,6 +24,14 @@ def test_the_sums_of_each_codec() -> None:
 
 def test_a_box_that_compresses_nothing_tells_nothing() -> None:
     assert list(compressed((), 'cluster="x"')) == []
+    assert list(unpacked(nothing_unpacked(), 'cluster="x"')) == []
+
+
+def test_what_is_kept_in_memory() -> None:
+    text = b"".join(text_of(unpacked(UnpackedUse(3, 2, 1000), 'cluster="x"'))).decode()
+    assert 'pulsarbox_unpacked_hits_total{cluster="x"} 3' in text
+    assert 'pulsarbox_unpacked_misses_total{cluster="x"} 2' in text
+    assert 'pulsarbox_unpacked_bytes{cluster="x"} 1000' in text
 
 
 def test_ledgers_of_a_topic_come_together_and_what_is_nobodys_is_left_out() -> None:

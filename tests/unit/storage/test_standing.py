@@ -43,7 +43,9 @@ def test_volumes_maps_and_disk(tmp_path: Path) -> None:
         assert rows[0]["lastPosition"] == 59
         assert all(row["mapSize"] > row["fileSize"] > 0 and row["freePages"] >= 0 for row in rows)
         assert found["volumeBytes"] == sum(row["diskUsed"] for row in rows) > 59 * 10 * 400
-        assert found["meta"]["map_size"] > found["meta"]["file_size"] > 0
+        assert found["meta"]["mapSize"] > found["meta"]["fileSize"] > 0
+        assert found["meta"].keys() >= {"freePages", "pageSize", "readers", "oldestReader", "diskUsed"}
+        assert [found[f"unpacked{what}"] for what in ("Hits", "Misses", "Bytes")] == [0, 0, 0]
         assert (found["reserveHeld"], found["diskFree"] > 0) == (True, True)
         engine.checkpoint(Checkpoint(59, {b"a": b"b"}, ()))
         while engine.reclaim() is not None:
@@ -66,7 +68,7 @@ def test_a_reader_that_holds_pages_is_told_with_its_process(tmp_path: Path) -> N
         assert reader.stdout.readline() == b"reads\n"
         for position in (30, 59):
             engine.checkpoint(Checkpoint(position, {b"a": b"%d" % position}, ()))
-        oldest = engine.standing()["meta"]["oldest_reader"]
+        oldest = engine.standing()["meta"]["oldestReader"]
         assert oldest["pid"] == reader.pid
         assert oldest["behind"] >= 2
     finally:
