@@ -97,6 +97,10 @@ demo: env-dev ## This machine's telemetry through a box and workers that are kil
 pictures: env-dev ## Draw the screens of the dashboard from a box under load (ARGS="80x24 160x50": in these sizes)
 	@$(BIN)/python -m tests.tools.pictures docs/pictures $(ARGS)
 
+.PHONY: screens
+screens: env-dev ## Write anew what a test compares the screens of the dashboard with; git diff shows what is other
+	@$(BIN)/python -m tests.unit.tui.seen
+
 .PHONY: image
 image: ## Build the container image with docker, podman or buildah (TAG=pulsarbox ARGS="--no-cache")
 	@.ci/image $(or $(TAG),pulsarbox) $(ARGS)

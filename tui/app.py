@@ -86,6 +86,7 @@ class Top(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", show=False)]
     CSS = """
     Toast { max-width: 90%; }
+    ToastRack { margin-bottom: 2; }
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Top(App[None]):
         self._given_read_only = read_only
         self._first = place
         self._step = 0
+        self._since = 0
         self._vitals_asked = False
 
     def on_mount(self) -> None:
@@ -240,6 +242,9 @@ class Top(App[None]):
             self.notify("t goes back in time; then the arrows step", timeout=3)
             return
         at = self.at + steps * (self._step or 10_000)
+        if at < self._since:
+            at = self._since
+            self.notify("Nothing was recorded before that", timeout=3)
         self.at = None if at >= now_ms() else at
         self.refreshed()
 
@@ -252,7 +257,7 @@ class Top(App[None]):
         except Trouble as trouble:
             self.notify(f"There is no history: {trouble}", severity="warning", markup=False)
             return
-        self._step = int(told.get("step") or 10_000)
+        self._step, self._since = int(told.get("step") or 10_000), int(told["from"])
         from pulsarbox.tui.figures import instant as written
 
         hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now. Recorded since {written(told['from'])[:16]}"
@@ -260,8 +265,8 @@ class Top(App[None]):
         if found is None:
             return
         at = instant(found) if found.strip() else None
-        if at is not None and at < int(told["from"]):
-            at = int(told["from"])
+        if at is not None and at < self._since:
+            at = self._since
             self.notify("That is before what is recorded: this is its beginning", severity="warning")
         self.at = at
         self.refreshed()

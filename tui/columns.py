@@ -113,6 +113,10 @@ def _flag(value: Any, row: dict[str, Any], width: int) -> Cell:
     return ("● yes", "bad") if value else ("no", "dim")
 
 
+def _yes(value: Any, row: dict[str, Any], width: int) -> Cell:
+    return ("yes", "cool") if value else ("no", "dim")
+
+
 def _held(value: Any, row: dict[str, Any], width: int) -> Cell:
     if not value:
         return figures.NOTHING, "dim"
@@ -168,6 +172,7 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
     "share": _share,
     "trend": _trend,
     "flag": _flag,
+    "yes": _yes,
     "held": _held,
     "unit": _in_unit,
     "state": _state,

@@ -18,6 +18,7 @@ from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.web import Reply, TooSlow, Unanswered, Web
 
 VIEWS: Final = "/pulsarbox/v1/top"
+EVENTS: Final = "/pulsarbox/v1/events"
 SECONDS_MAX: Final = 10.0
 """How long an answer is waited for."""
 
@@ -107,10 +108,16 @@ class Snapshot:
 class Feed:
     """Where answers come from."""
 
-    def __init__(self, exchange: Exchange, label: str = "") -> None:
-        """``label`` names the box."""
+    def __init__(self, exchange: Exchange, label: str = "", scope: Mapping[str, str] | None = None) -> None:
+        """``label`` names the box; ``scope`` has the ``tenant`` or the ``namespace`` that alone is looked at."""
         self._exchange = exchange
         self.label = clean(label)
+        self.scope = dict(scope or {})
+
+    @property
+    def scope_words(self) -> list[str]:
+        """The same, as options of a command."""
+        return [word for name, value in self.scope.items() for word in (f"--{name}", value)]
 
     def view(self, query: Query) -> Snapshot:
         """Rows of a view. Raises Trouble."""
@@ -137,6 +144,8 @@ class Feed:
 
     def ask(self, method: str, target: str, body: object = None) -> Any:
         """The JSON of an answer, as it came. Raises Trouble."""
+        if self.scope and method == "GET" and target.startswith((VIEWS, EVENTS)):
+            target += f"{'&' if '?' in target else '?'}{urlencode(self.scope)}"
         try:
             reply = self._exchange(method, target, None if body is None else json.dumps(body).encode())
         except Unanswered as error:

@@ -18,6 +18,11 @@ def count(value: float | None) -> str:
     return _scaled(value, 1000, "kMGTP")
 
 
+def counted(value: float | None, thing: str) -> str:
+    """A number of things, of which one is one."""
+    return f"{count(value)} {thing if value == 1 else f'{thing}s'}"
+
+
 def rate(value: float | None) -> str:
     """A second: ``0``, ``0.4``, ``87``, ``12.3k``."""
     if value is None:

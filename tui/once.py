@@ -51,7 +51,7 @@ def _listed(feed: Feed, query: Query) -> dict[str, Any]:
     }
 
 
-_LISTS = {"events": ("/pulsarbox/v1/events?limit=5000", "events"), "jobs": ("/pulsarbox/v1/jobs", "jobs")}
+_LISTS = {"events": ("/pulsarbox/v1/events?limit=5000", "events")}
 """Path, and the member that the rows are."""
 
 
@@ -67,7 +67,9 @@ def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
     if known is None:
         totals = shown.get("totals") or {}
         return [
-            f"{name:<16} {_total(name, value)}" for name, value in totals.items() if not isinstance(value, dict | list)
+            f"{_TITLES.get(name, name):<20} {_total(name, value)}"
+            for name, value in totals.items()
+            if not isinstance(value, dict | list)
         ]
     columns = known.columns
     cells = [[_cell(column, row) for column in columns] for row in shown.get("rows") or ()]
@@ -87,8 +89,27 @@ def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
 
 
 def _cell(column: Column, row: dict[str, Any]) -> str:
-    width = _TREND if column.kind == "trend" else 14 if column.kind == "share" else 10_000
+    width = _TREND if column.kind == "trend" else 14 if column.kind in ("share", "progress") else 10_000
     return KINDS[column.kind](row.get(column.key), row, width)[0].strip()
+
+
+_TITLES = {
+    "publishRate": "messages in",
+    "deliverRate": "messages out",
+    "publishBytes": "bytes in",
+    "deliverBytes": "bytes out",
+    "unacked": "not acknowledged",
+    "size": "stored",
+    "deadLetters": "dead letters",
+    "p50": "receipts p50",
+    "p99": "receipts p99",
+    "throttled": "limits that hold",
+    "diskUsed": "disk used",
+    "diskFree": "disk free",
+    "uptime": "up for",
+    "clusterName": "cluster",
+}
+"""What the numbers of the overview are called where their own names say too little."""
 
 
 def _total(name: str, value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.exits import Failed, Misused, Unreachable, ending_of_status, run
+from pulsarbox.cli.scope import scope_options
 from pulsarbox.cli.target import Target, late_admin_options
 from pulsarbox.cli.text import say
 from pulsarbox.cli.times import MOMENT
@@ -22,8 +23,16 @@ PLACES: Final = (
 """The screens, as ``pulsarbox.tui.actions`` has them: naming them here keeps help and completion quick."""
 
 
+class Place(click.Choice[str]):
+    """A screen; ``dlq`` as the commands about dead letters call it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """See click.ParamType."""
+        return super().convert("deadletters" if value == "dlq" else value, param, ctx)
+
+
 @click.command()
-@click.argument("view", type=click.Choice(PLACES), default="overview", metavar="[VIEW]")
+@click.argument("view", type=Place(PLACES), default="overview", metavar="[VIEW]")
 @click.option("--once", is_flag=True, help="One look on stdout, in the form that -o names, and no dashboard.")
 @click.option(
     "-o",
@@ -49,14 +58,16 @@ PLACES: Final = (
 @click.option("--size", metavar="WxH", default="160x50", show_default=True, help="With -o svg: columns and lines.")
 @click.option("--serve", is_flag=True, help="In a browser on this machine, instead of this terminal.")
 @click.option("--serve-port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="With --serve.")
+@scope_options
 @late_admin_options
 def top(admin: Callable[[], Target], **options: Any) -> None:
     """Watch a box, find what is wrong, and put it right: topics, backlogs and their causes, quotas, dead letters.
 
-    VIEW is overview, topics, subscriptions, deadletters, quotas, clients, storage, plugins, events or jobs. In the
-    dashboard ? lists the keys, x what can be done with a row, y copies the command that does the same, q ends it.
+    VIEW is overview, topics, subscriptions, deadletters (or dlq), quotas, clients, storage, plugins, events, jobs. In
+    the dashboard ? lists the keys, x what can be done with a row, y copies the command that does the same, q ends it.
 
-    --data-dir of a box that does not run shows what lies in that directory, read-only.
+    --data-dir of a box that does not run shows what lies in that directory, read-only. Who may not see the whole box,
+    as an admin of a tenant, says --tenant or --namespace.
 
     \b
     Examples:
@@ -65,6 +76,7 @@ def top(admin: Callable[[], Target], **options: Any) -> None:
       pulsarbox top --once -o svg > ticket.svg
       pulsarbox top subscriptions --once -o json | jq '.rows[].cause'
       pulsarbox top --at -8h
+      pulsarbox top --tenant shop
       pulsarbox top --admin-url https://box:8443 --token-file reader.token --read-only
     """
     run(_top, admin, click.get_current_context().params.get("data_dir"), **options)
@@ -76,7 +88,7 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
             raise Misused("--serve and --once: one of them")
         _serve(options["serve_port"])
         return
-    feed, target = _feed(admin, data_dir)
+    feed, target = _feed(admin, data_dir, options["scope"])
     if once:
         _once(feed, target, **options)
         return
@@ -89,7 +101,7 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
     _app(feed, target, Kept(place()), **options).run()
 
 
-def _feed(admin: Callable[[], Target], data_dir: str | None) -> "tuple[Feed, list[str]]":
+def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, str]) -> "tuple[Feed, list[str]]":
     """Where answers come from, and the options by which another command finds the same box."""
     from pulsarbox.tui.feed import Feed, web_exchange
 
@@ -102,9 +114,9 @@ def _feed(admin: Callable[[], Target], data_dir: str | None) -> "tuple[Feed, lis
 
         if find(Path(data_dir)) is not None:  # it runs, and does not serve yet
             raise
-        from pulsarbox.cli.top_offline import offline
+        from pulsarbox.cli.dead_box import dead_exchange
 
-        return offline(Path(data_dir)), ["--data-dir", data_dir]
+        return Feed(dead_exchange(Path(data_dir)), f"{data_dir} (no box runs)", scope), ["--data-dir", data_dir]
     words = ["--data-dir", data_dir] if data_dir is not None else []
     if found.origin == "--admin-url":
         words = ["--admin-url", found.url]
@@ -112,7 +124,7 @@ def _feed(admin: Callable[[], Target], data_dir: str | None) -> "tuple[Feed, lis
     if token:
         words += ["--token-file", token]
     exchange = web_exchange(found.hosts, secure=found.secure, credentials=found.credentials())
-    return Feed(exchange, found.url), words
+    return Feed(exchange, found.url, scope), words
 
 
 def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> Any:

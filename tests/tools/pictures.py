@@ -31,7 +31,7 @@ SHOTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "browser": ("deadletters", ("enter", "enter")),
     "edit": ("deadletters", ("enter", "enter", "E")),
     "cursor-map": ("subscriptions", ("j", "m")),
-    "key-map": ("subscriptions", ("slash", *"per", "enter", "K")),
+    "key-map": ("subscriptions", ("slash", *"per-c", "enter", "K")),
     "clients": ("clients", ()),
     "storage": ("storage", ()),
     "plugins": ("plugins", ()),

@@ -18,6 +18,7 @@ from pulsarbox.tui.actions import REGISTRY, named
 from pulsarbox.tui.bars import Line, Part, hints, tabs, vitals
 from pulsarbox.tui.dialogs import Asked, copy
 from pulsarbox.tui.feed import Snapshot, Trouble, aside
+from pulsarbox.tui.replays import JOBS
 
 if TYPE_CHECKING:
     from pulsarbox.tui.app import Top
@@ -244,7 +245,7 @@ class TopScreen(Screen[None]):
         if top.read_only:
             badges.append((" read-only ", "badge", ""))
         if top.at is not None:
-            badges.append((f" ◀ {figures.instant(top.at)[:-10]} ", "badge", "live"))
+            badges.append((f" ◀ {figures.moment(top.at)} ", "badge", "live"))
         elif top.paused:
             badges.append((" paused ", "badge", "pause"))
         else:
@@ -324,9 +325,10 @@ class TopScreen(Screen[None]):
     async def carry_out(self, title: str, asked: "Sequence[Request]") -> bool:
         """Ask all this of the box, one after the other. The first refusal ends it, and is said."""
         done = 0
+        jobs: list[str] = []
         for request in asked:
             try:
-                await aside(partial(self.top.feed.ask, *request))
+                told = await aside(partial(self.top.feed.ask, *request))
             except Trouble as trouble:
                 before = f" ({done} of {len(asked)} were done)" if len(asked) > 1 else ""
                 self.top.notify(
@@ -334,7 +336,10 @@ class TopScreen(Screen[None]):
                 )
                 return False
             done += 1
-        self.top.notify(f"{title}: done" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
+            if request.target == JOBS and isinstance(told, dict):
+                jobs.append(str(told.get("id")))
+        what = "done" if not jobs else f"job {', '.join(jobs)} has begun; 0 shows how far it is"
+        self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
         self.ask_again()
         return True
 
@@ -382,6 +387,10 @@ class TopScreen(Screen[None]):
     def do_refresh(self) -> None:
         """``r``"""
         self.ask_again()
+
+    def do_time_travel(self) -> None:
+        """``t``"""
+        self.run_worker(self.top.travel(), group="dialog")
 
     def do_copy(self) -> None:
         """``y``"""

@@ -3,7 +3,9 @@
 from typing import ClassVar
 
 from pulsarbox.tui import views
+from pulsarbox.tui.columns import short_topic
 from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.table import Row
 
 
 class Clients(ViewScreen):
@@ -13,9 +15,14 @@ class Clients(ViewScreen):
     place: ClassVar[str] = "clients"
     kind: ClassVar[str] = "client"
 
+    def title_of(self, row: Row) -> str:
+        """What it is, with what, and from where."""
+        told = (row.get("kind"), short_topic(str(row.get("topic") or "")), row.get("subscription"), row.get("address"))
+        return "  ".join(str(each) for each in told if each)
+
     def command_line(self) -> str:
         """All of them."""
-        words = ["client", "list"]
+        words = ["client", "list", *self.top.feed.scope_words]
         if self.filter:
             words += ["--filter", self.filter]
         return self.line(*words)

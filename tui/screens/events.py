@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pulsarbox.tui import figures, views
 from pulsarbox.tui.dialogs import Reading
-from pulsarbox.tui.feed import Snapshot
+from pulsarbox.tui.feed import EVENTS, Snapshot
 from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.listed import ListScreen, told_by
 from pulsarbox.tui.table import Row
@@ -46,7 +46,7 @@ class Events(ListScreen):
         known = self._known
 
         def ask() -> Snapshot:
-            told = told_by(feed, f"/pulsarbox/v1/events?{urlencode(asked)}")
+            told = told_by(feed, f"{EVENTS}?{urlencode(asked)}")
             for event in told.get("events") or ():
                 if at is None or (event.get("time") or 0) <= at:
                     known[event["sequence"]] = event
@@ -69,4 +69,4 @@ class Events(ListScreen):
 
     def command_line(self) -> str:
         """The same, as lines."""
-        return self.line("events", *(["--filter", self.filter] if self.filter else []))
+        return self.line("events", *(["--filter", self.filter] if self.filter else []), *self.top.feed.scope_words)

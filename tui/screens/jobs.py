@@ -7,6 +7,8 @@ from rich.text import Text
 
 from pulsarbox.tui import figures, views
 from pulsarbox.tui.dialogs import Reading
+from pulsarbox.tui.feed import VIEWS
+from pulsarbox.tui.replays import JOBS
 from pulsarbox.tui.screens.listed import ListScreen
 from pulsarbox.tui.table import Row
 
@@ -19,12 +21,12 @@ class Jobs(ListScreen):
     kind: ClassVar[str] = "job"
 
     def path(self) -> str:
-        """All of them."""
-        return "/pulsarbox/v1/jobs"
+        """All of them; of a tenant alone as the live view has them."""
+        return JOBS if not self.top.feed.scope else f"{VIEWS}/jobs?limit=1000"
 
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
         """With the share that is done."""
-        rows = super().rows_in(told.get("jobs") if isinstance(told, dict) else told)
+        rows = super().rows_in(told.get("rows") if isinstance(told, dict) else told)
         return [{**row, "share": _share(row)} for row in rows]
 
     def opened(self, row: Row) -> None:
@@ -33,7 +35,7 @@ class Jobs(ListScreen):
         for name, title in _FACTS:
             value = row.get(name)
             if value not in (None, "", {}, []):
-                shown = figures.instant(value) if name in ("started", "ended") else str(value)
+                shown = figures.instant(value) if name in ("started", "ended") else written(value)
                 text.append(f"{title:<16} {shown}\n")
         for name, title in (("targets", "went to"), ("reasons", "could not")):
             for what, count in (row.get(name) or {}).items():
@@ -60,6 +62,13 @@ _FACTS = (
     ),
     *(("started", "began"), ("ended", "ended"), ("by", "asked for by")),
 )
+
+
+def written(value: Any) -> str:
+    """A fact in words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
 
 
 def _share(row: Mapping[str, Any]) -> float | None:

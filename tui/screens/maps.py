@@ -100,8 +100,8 @@ class CursorMap(TopScreen):
         )
         text.append(f"last          {told.get('lastConfirmed') or '-'}\n", style="not bold")
         text.append(f"entries       {figures.count(told.get('entries'))}", style="not bold")
-        text.append(f"   in {figures.count(told.get('ledgersTotal'))} ledgers\n", style="not bold")
-        text.append(f"backlog       {figures.count(told.get('backlog'))} messages\n\n", style="not bold")
+        text.append(f"   in {figures.counted(told.get('ledgersTotal'), 'ledger')}\n", style="not bold")
+        text.append(f"backlog       {figures.counted(told.get('backlog'), 'message')}\n\n", style="not bold")
         if not buckets:
             text.append("The log is empty.\n", style="not bold")
         for at in range(0, len(buckets), width):

@@ -172,7 +172,7 @@ class Overview(TopScreen):
 
     def command_line(self) -> str:
         """The same, once."""
-        return self.line("top", "--once")
+        return self.line("top", "--once", *self.top.feed.scope_words)
 
 
 _TABLES: Final = (

@@ -57,11 +57,13 @@ def _spaced(name: str) -> str:
 
 def _written(name: str, value: Any) -> str:
     low = name.lower()
-    if value is None or isinstance(value, str | bool):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or isinstance(value, str):
         return figures.NOTHING if value in (None, "") else str(value)
     if low.endswith(("p50", "p99", "millis", "ms")):
         return figures.milliseconds(value)
-    if any(word in low for word in ("bytes", "used", "free", "size", "disk", "memory")) and "pages" not in low:
+    if any(word in low for word in ("bytes", "used", "free", "size", "disk", "memory", "lag")) and "pages" not in low:
         return figures.size(value)
     if low.endswith(("ratio", "share")):
         return f"{value:.2f}"

@@ -105,10 +105,10 @@ class SubscriptionDetails(ViewScreen):
         lines = [
             f"{self._called()}   ({row.get('type') or 'no type yet'})",
             f"cause     {cause}",
-            f"backlog   {figures.count(row.get('backlog'))} messages, {figures.change(row.get('change'))} a second, "
-            f"oldest {figures.seconds(row.get('oldest'))}, drained {figures.drain(dict(row))}",
+            f"backlog   {figures.counted(row.get('backlog'), 'message')}, {figures.change(row.get('change'))} a second"
+            f", oldest {figures.seconds(row.get('oldest'))}, drained {figures.drain(dict(row))}",
             f"sent      {figures.count(row.get('unacked'))} not acknowledged; "
-            f"{figures.count(row.get('delayed'))} not due yet; {figures.count(row.get('consumers'))} consumers",
+            f"{figures.count(row.get('delayed'))} not due yet; {figures.counted(row.get('consumers'), 'consumer')}",
         ]
         return "\n".join(lines)
 

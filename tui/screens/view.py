@@ -305,17 +305,7 @@ class ViewScreen(TopScreen):
             words += ["--sort", sort if descending else f"-{sort}"]
         if self.filter:
             words += ["--filter", self.filter]
-        return self.line(*words)
-
-    # History
-
-    def do_time_travel(self) -> None:
-        """``t``"""
-        self.run_worker(self._travel(), group="dialog")
-
-    async def _travel(self) -> None:
-        await self.top.travel()
-        self.ask_again()
+        return self.line(*words, *self.top.feed.scope_words)
 
     # Export
 

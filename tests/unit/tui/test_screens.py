@@ -10,6 +10,7 @@ from textual.widgets import Input, OptionList, TextArea
 from pulsarbox.tui.actions import PLACES
 from pulsarbox.tui.app import SCREENS
 from pulsarbox.tui.keeping import Kept
+from pulsarbox.tui.places import now_ms
 from pulsarbox.tui.screens.maps import ranges_drawn, state_of
 from pulsarbox.tui.screens.storage import facts
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
@@ -403,3 +404,40 @@ def test_a_job_that_is_done_is_done_whatever_it_counted() -> None:
     assert _share(job(1, state="done", seen=3, total=9)) == 1.0
     assert _share(job(1, seen=3, total=9)) == pytest.approx(1 / 3)
     assert _share(job(1, total=0)) is None
+
+
+@driven
+async def test_history_is_gone_back_in_from_the_overview_and_not_before_its_beginning() -> None:
+    async with dashboard() as driver:
+        driver.box.answers["GET", "/pulsarbox/v1/history"] = {"from": now_ms() - 15_000, "to": now_ms(), "step": 10_000}
+        await driver.press("t")
+        await driver.type("-12s")
+        await driver.press("enter")
+        await driver.until(lambda: driver.app.at is not None)
+        await driver.at("Overview")
+        before = driver.app.at
+        await driver.press("left")
+        await driver.until(lambda: driver.app.at != before)
+        await driver.press("left")
+        await driver.until(lambda: "Nothing was recorded before that" in driver.said)
+        assert driver.app.at is not None and before is not None and 0 < before - driver.app.at < 10_000
+
+
+@driven
+async def test_of_a_tenant_alone_all_that_is_asked_says_so() -> None:
+    box = FakeBox()
+    box.feed.scope = {"tenant": "public"}
+    box.rows["jobs"] = [job(1)]
+    async with dashboard(box, place="subscriptions") as driver:
+        assert driver.table.count == 40
+        await driver.press("9")
+        await driver.at("Events")
+        assert driver.screen.command_line() == "pulsarbox events --tenant public"
+        await driver.press("0")
+        await driver.at("Jobs")
+        assert driver.table.count == 1
+        assert [each for each in targets(box) if "tenant=public" not in each] == []
+
+
+def targets(box: FakeBox) -> list[str]:
+    return [str(target) for _, target, *_ in box.asked]

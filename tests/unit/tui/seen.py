@@ -1,0 +1,113 @@
+"""What every screen looks like on the box of answers, with its clock stopped: text, one file a screen and size.
+
+``make screens`` (``python -m tests.unit.tui.seen``) writes them anew; ``git diff`` then shows what has changed.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Final
+from unittest import mock
+
+from pulsarbox.tui import figures
+from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
+from tests.unit.tui.fake import NOW, FakeBox, subscription
+
+FOLDER: Final = Path(__file__).parent / "seen"
+SIZES: Final = (SMALL, WIDE)
+STEPS: Final = (
+    ("overview", ("1",), "Overview"),
+    ("topics", ("2",), "Topics"),
+    ("subscriptions", ("3",), "Subscriptions"),
+    ("subscription", ("enter",), "SubscriptionDetails"),
+    ("cursor-map", ("m",), "CursorMap"),
+    ("key-map", ("escape", "K"), "KeyMap"),
+    ("browser", ("escape", "b"), "Browser"),
+    ("dead-letters", ("4",), "DeadLetters"),
+    ("groups", ("enter",), "Groups"),
+    ("replay", ("R",), "Asked"),
+    ("quotas", ("escape", "5"), "Quotas"),
+    ("quota-change", ("enter",), "Asked"),
+    ("clients", ("escape", "6"), "Clients"),
+    ("storage", ("7",), "Storage"),
+    ("plugins", ("8",), "Plugins"),
+    ("events", ("9",), "Events"),
+    ("jobs", ("0",), "Jobs"),
+    ("actions", ("x",), "Choice"),
+    ("help", ("escape", "question_mark"), "Reading"),
+)
+"""Name of a file, the keys that lead there from the one before, and the class of the screen."""
+
+
+class _Stopped(datetime):
+    """It is always the same time."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "_Stopped":
+        return cls.fromtimestamp(NOW / 1000, tz)
+
+
+@contextmanager
+def stopped() -> Iterator[None]:
+    """The clock that the screens show stands still, in UTC."""
+    was = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        with mock.patch.object(figures, "datetime", _Stopped):
+            yield
+    finally:
+        if was is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = was
+        time.tzset()
+
+
+def file_of(name: str, size: tuple[int, int]) -> Path:
+    return FOLDER / f"{name}-{size[0]}x{size[1]}.txt"
+
+
+async def walked(size: tuple[int, int]) -> AsyncIterator[tuple[str, Driver]]:
+    """Every screen, one after the other, each once it is there; what it shows may still be under way."""
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(number, type="Key_Shared") for number in range(40)]
+    async with dashboard(box, size) as driver:
+        for name, keys, cls in STEPS:
+            await driver.press(*keys)
+            await driver.at(cls, answered=False)
+            yield name, driver
+
+
+async def written(size: tuple[int, int], settled: float = 1.0) -> None:
+    """Files of one size."""
+    async for name, driver in walked(size):
+        await driver.pilot.pause(settled)
+        file_of(name, size).write_text(driver.text() + "\n", "utf-8")
+
+
+async def compared(size: tuple[int, int], differs: Callable[[str, str, str], None]) -> None:
+    """Wait until each screen is as its file says; ``differs`` is told where one does not become so."""
+
+    async def becomes(driver: Driver, wanted: str) -> bool:
+        try:
+            await driver.until(lambda: driver.text().rstrip("\n") == wanted)
+        except AssertionError:
+            return False
+        return True
+
+    async for name, driver in walked(size):
+        wanted = file_of(name, size).read_text("utf-8").rstrip("\n")
+        if not await becomes(driver, wanted):
+            differs(name, wanted, driver.text().rstrip("\n"))
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    with stopped():
+        for each in SIZES:
+            asyncio.run(written(each))
