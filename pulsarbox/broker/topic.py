@@ -342,6 +342,8 @@ class PersistentTopic(Topic):
         """Entries that nobody could see can be seen, or never will be."""
         self.trim(now)
         self.confirmed(now)
+        if self.expiry.on:
+            self.upkeep.soon(now)  # they may be too old already
         if self.termination.ended:
             for subscription in self.subscriptions.values():
                 subscription.tell_end()
