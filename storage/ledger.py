@@ -93,6 +93,20 @@ class ManagedLedger:
         return position <= self.last_confirmed and position < self.read_limit
 
     @property
+    def read_end(self) -> Position:
+        """The last durable entry that can be read, entry -1 of a ledger for what is before its first: what there is for
+        whoever only looks."""
+        ledger_id, entry_id = self.read_limit
+        return min(self.last_confirmed, Position(ledger_id, entry_id - 1))
+
+    def readable_of(self, info: LedgerInfo) -> int:
+        """How many entries of one of the ledgers can be read: they are its first."""
+        ledger_id, entry_id = self.read_limit
+        if info.ledger_id < ledger_id:
+            return info.confirmed
+        return min(info.confirmed, entry_id) if info.ledger_id == ledger_id else 0
+
+    @property
     def confirmed_entries(self) -> int:
         """Durable entries in all ledgers."""
         return sum(info.confirmed for info in self.ledgers.values())

@@ -31,10 +31,10 @@ class Ages:
         While a newer one is being read, the one before it. None without a backlog too.
         """
         cursor = sample.cursor
-        if cursor is None or cursor.mark_delete >= cursor.ledger.last_confirmed:
+        if cursor is None or cursor.mark_delete >= cursor.ledger.read_end:
             return None
         position = cursor.next_unacked(cursor.mark_delete)
-        if position > cursor.ledger.last_confirmed:
+        if position > cursor.ledger.read_end:
             return None
         known = sample.oldest
         if (known is None or known[0] != position) and not sample.looking:

@@ -300,8 +300,8 @@ class Backlog:
         until = ledger.total_bytes_before(self.not_due + self.size.target)
         slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
         if (
-            self._evicting or slowest.mark_bytes >= until
-        ):  # or the rest is on its way to the disk: then comes ``confirmed``
+            self._evicting or slowest.mark_bytes >= until or ledger.next(*slowest.mark_delete) > ledger.read_end
+        ):  # or the rest is on its way to the disk, or of an open transaction or behind one: then comes ``confirmed``
             return
         self._evicting = True
         topic.core.under_way += 1

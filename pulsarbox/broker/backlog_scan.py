@@ -52,7 +52,7 @@ class BacklogScan:
         self._max_ms = max_ms
         self._done = done
         self._failed = failed
-        self._end = self._ledger.last_confirmed
+        self._end = self._ledger.read_end
         self._deadline = 0.0
         self._from_start = False
         self._counts = Counts()

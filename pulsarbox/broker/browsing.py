@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.broker.jobs.messages import Looked, Opened, Schemas, open_entry
+from pulsarbox.broker.transactions.visible import visible_runs
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.protocol.violations import ProtocolError
@@ -86,7 +87,7 @@ class Page:
 
 
 class Walk:
-    """One walk through the confirmed entries of a topic."""
+    """One walk through the entries of a topic that anybody can see."""
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class Walk:
         self._bounds = bounds
         self._beside = beside
         self._forward = forward
-        self._end = topic.ledger.last_confirmed
+        self._end = topic.ledger.read_end
         self._page = Page()
         self._left = bounds.rows
         self._deadline = 0.0
@@ -223,6 +224,16 @@ class Walk:
         return Place(*self._ledger.next(*at)) if self._forward else self._before(at)
 
     def _open(self, place: Place, entries: list[Entry]) -> None:
+        behind = self._next(entries[-1].position)
+        if self._topic.stored.has_aborted:
+            ids = [entry.entry_id for entry in entries]
+            runs = list(visible_runs(self._topic, place.ledger_id, min(ids), max(ids) + 1))
+            seen = [each for each in entries if any(first <= each.entry_id < end for first, end in runs)]
+            self._page.looked_at += len(entries) - len(seen)
+            if not seen:
+                self._go_on(behind)
+                return
+            entries = seen
         opening = _Opening(self, place, entries)
 
         def opened(result: object, error: Exception | None) -> None:
@@ -236,7 +247,7 @@ class Walk:
             self._opened += opening.opened
             self._shown += opening.shown
             at = opening.stopped_at
-            self._go_on(at if at is not None else self._next(entries[-1].position))
+            self._go_on(at if at is not None else behind)
 
         self._beside("browse", opening.run, opened)
 

@@ -45,7 +45,7 @@ class Walk:
 
     def step(self, ranges: int = RANGES_AT_ONCE) -> bool:
         """Go on over so many ranges; whether the walk is over."""
-        ledger, last = self._cursor.ledger, self._cursor.ledger.last_confirmed
+        ledger, last = self._cursor.ledger, self._cursor.ledger.read_end
         through = self._through = max(self._through, self._cursor.mark_delete)
         runs = self._cursor.ranges.runs_from(*ledger.next(*through))
         first, end = next(runs, _NO_RANGE)
@@ -262,9 +262,12 @@ class Clearing:
         """Acknowledge everything up to ``mark``, whose totals are given, whoever holds it.
 
         Where that passes many ranges it goes on in later turns; a subscription that is deleted or being moved meanwhile
-        is let be.
+        is let be. What is of an open transaction, and what is behind that, stays: it is nobody's yet.
         """
         subscription, cursor = self._subscription, self._cursor
+        readable = subscription.topic.stored.open.readable
+        if readable is not None and mark > readable[0]:
+            mark, messages, size = readable
         part = cursor.ranges.end_of(CHUNKS_AT_ONCE)
         if part is not None and (part.ledger_id, part.last) < mark:
             cursor.acknowledge_through(Position(part.ledger_id, part.last), part.messages_after, part.bytes_after)

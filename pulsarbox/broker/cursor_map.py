@@ -59,18 +59,20 @@ class Span(NamedTuple):
 
 
 def span_of(subscription: "Subscription", *, backlog: bool) -> Span:
-    """The whole log, or what is behind mark-delete."""
+    """The whole log, or what is behind mark-delete, up to the first open transaction."""
+    ledger = subscription.topic.ledger
     ledgers, starts, firsts, entries = [], [], [], 0
     mark = subscription.cursor.mark_delete
-    for ledger_id, info in sorted(subscription.topic.ledger.ledgers.items()):
+    for ledger_id, info in sorted(ledger.ledgers.items()):
         first = 0
         if backlog and ledger_id <= mark.ledger_id:
             first = mark.entry_id + 1 if ledger_id == mark.ledger_id else info.confirmed
-        if first < info.confirmed:
+        end = ledger.readable_of(info)
+        if first < end:
             ledgers.append(ledger_id)
             starts.append(entries)
             firsts.append(first)
-            entries += info.confirmed - first
+            entries += end - first
     return Span(ledgers, starts, firsts, entries)
 
 

@@ -76,7 +76,7 @@ class _Sparing:
             return
         for _ in range(STEPS):
             position = self._subscription.cursor.next_unacked(ledger.clamp(*self._at))
-            if position >= self._end or position > ledger.last_confirmed:
+            if position >= self._end or position > ledger.read_end:
                 self._done(now)
                 return
             if not is_spared(self._delays, position, self._due):
@@ -97,7 +97,8 @@ class _Sparing:
         last = first.entry_id + READ_ENTRIES - 1
         if first.ledger_id == self._end.ledger_id:
             last = min(last, self._end.entry_id - 1)
-        last = min(last, self._topic.ledger.ledgers[first.ledger_id].confirmed - 1)
+        ledger = self._topic.ledger
+        last = min(last, ledger.readable_of(ledger.ledgers[first.ledger_id]) - 1)
 
         def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
             if error is not None or not entries:  # the next time it is tried again

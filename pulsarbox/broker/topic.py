@@ -150,6 +150,9 @@ class PersistentTopic(Topic):
         self.producers: StoredProducers = StoredProducers(core, name)
         self.stored = stored
         stored.in_use = True
+        self.ended_transactions = {True: 0, False: 0}
+        """Of those that have published here, how many were committed (True), and how many aborted, since it came into
+        memory."""
         self.traffic = Traffic(stored.ledger)
         self.upkeep = Upkeep(self)
         self.ledgers = TopicLedgers(core, stored, self.policies, self.upkeep.deadline)
@@ -342,6 +345,8 @@ class PersistentTopic(Topic):
         """Entries that nobody could see can be seen, or never will be."""
         self.trim(now)
         self.confirmed(now)
+        if self.expiry.on:
+            self.upkeep.soon(now)  # they may be too old already
         if self.termination.ended:
             for subscription in self.subscriptions.values():
                 subscription.tell_end()

@@ -19,8 +19,8 @@ def expiring(stored: StoredTopic) -> Iterator[ManagedCursor]:
 def first_unacked(
     ledger: ManagedLedger, cursors: Iterable[ManagedCursor], since: Position = START
 ) -> tuple[Position, str] | None:
-    """The first confirmed entry from a place on that one of the cursors has not acknowledged, and that one's name."""
-    last = ledger.last_confirmed
+    """The first readable entry from a place on that one of the cursors has not acknowledged, and that one's name."""
+    last = ledger.read_end
     behind = [cursor for cursor in cursors if cursor.mark_delete < last]
     places = [(cursor.next_unacked(max(cursor.mark_delete, since)), cursor.name) for cursor in behind]
     return min((place for place in places if place[0] <= last), default=None)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pulsarbox.broker.compaction.copying import Copied, copy
 from pulsarbox.broker.compaction.examining import Examined, Rules, Seen, examine
 from pulsarbox.broker.compaction.winners import Winners
+from pulsarbox.broker.transactions.visible import visible_runs
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged, PersistenceError, PulsarBoxError
 from pulsarbox.storage.catalog import compacted_key, compacting_key
 from pulsarbox.storage.compacted import Original, View, pack_compacted
 from pulsarbox.storage.record import Entry, Position
-from pulsarbox.storage.transactions import aborted_of
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
@@ -71,19 +71,13 @@ def segments_of(topic: "PersistentTopic", view: View | None) -> list[Segment]:
 
 def _visible(topic: "PersistentTopic", segments: list[Segment]) -> list[Segment]:
     """Without what stands behind the first open transaction, and without what was aborted."""
-    limit, found = topic.ledger.read_limit, []
+    found = []
     for segment in segments:
-        ledger_id, first, end, compacted = segment
-        if compacted:
+        if segment.compacted:
             found.append(segment)
-            continue
-        end = min(end, limit[1]) if limit[0] == ledger_id else 0 if limit[0] < ledger_id else end
-        for run in aborted_of(topic.core.catalog, topic.stored.topic_id, ledger_id):
-            if first < min(run.first, end):
-                found.append(Segment(ledger_id, first, min(run.first, end), False))
-            first = max(first, run.last + 1)
-        if first < end:
-            found.append(Segment(ledger_id, first, end, False))
+        else:
+            runs = visible_runs(topic, segment.ledger_id, segment.first, segment.end)
+            found += [segment._replace(first=first, end=end) for first, end in runs]
     return found
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.broker.compaction.run import Run
 from pulsarbox.broker.policies.compaction import COMPACTION_THRESHOLD
 from pulsarbox.broker.system_topics import is_system
-from pulsarbox.broker.transactions.visible import readable_end
 from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
@@ -72,7 +71,7 @@ class TopicCompaction:
             raise Conflict("Compaction already in progress")
         self._subscribe(now)
         ledger, view = self._topic.ledger, self.view
-        if readable_end(self._topic) > (view.horizon if view is not None else ledger.first_position()):
+        if ledger.read_end > (view.horizon if view is not None else ledger.first_position()):
             self._began = now.monotonic
             self.run = Run(self._topic, view, self._switch, self._ended)
             self._core.compactions.enqueue(self.run, now)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.broker.jobs.filters import Wanted
 from pulsarbox.broker.jobs.fingerprint import Fingerprint, fingerprint
 from pulsarbox.broker.jobs.messages import Schemas, open_entry
-from pulsarbox.broker.transactions.visible import readable_end
+from pulsarbox.broker.transactions.visible import visible_runs
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.format import EntryFlag
@@ -135,7 +135,7 @@ class Grouping:
             self._done(self, now)
             return
         ledger = self._topics[0].ledger
-        self._end = readable_end(self._topics[0])
+        self._end = ledger.read_end
         left, start = self._each, ledger.next(-1, -1)
         for info in reversed(ledger.ledgers.values()):
             if info.confirmed >= left:
@@ -166,7 +166,10 @@ class Grouping:
         subscription = topic.subscriptions.get(self._subscription)
         found = range(at.entry_id, last + 1)
         if subscription is None:
-            return dict.fromkeys(found, 0 if self._subscription else -1)
+            counts = dict.fromkeys(found, 0)
+            for first, end in () if self._subscription else visible_runs(topic, at.ledger_id, at.entry_id, last + 1):
+                counts.update(dict.fromkeys(range(first, end), -1))
+            return counts
         cursor = subscription.cursor
         open_ones = [entry_id for entry_id in found if not cursor.is_acked(at.ledger_id, entry_id)]
         partly = {entry_id: cursor.batch_acks.get((at.ledger_id, entry_id)) for entry_id in open_ones}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.jobs.job import SHARE_FROM, Job
 from pulsarbox.broker.jobs.replaying import Returned, count_returned
+from pulsarbox.broker.transactions.visible import next_visible
 from pulsarbox.clock import Now
 from pulsarbox.storage.record import Position
 
@@ -60,10 +61,11 @@ class Returns:
                 continue
             ledger = topic.ledger
             at = ledger.next(*job.watched.get(number, end))
-            info = ledger.ledgers.get(at.ledger_id)
-            if at > ledger.last_confirmed or info is None:
+            visible = next_visible(topic, at)
+            if visible is None:
                 continue
-            last = min(at.entry_id + READ_ENTRIES, info.confirmed) - 1
+            at, behind = visible
+            last = min(at.entry_id + READ_ENTRIES, behind) - 1
             work = partial(count_returned, job.number, name, self._core.settings.maxMessageSize)
             answer = partial(self._answer, number, at, found, reads, told)
             self._core.reads.ask_for_work(at.ledger_id, at.entry_id, last, READ_BYTES, answer, work)

@@ -19,7 +19,7 @@ from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.timers import Timer
 from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.broker.transactions.visible import readable_end
+from pulsarbox.broker.transactions.visible import visible_runs
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     EntryDamaged,
@@ -239,7 +239,7 @@ class Run:
         at = ledger.next(*progress.at)
         if subscription is not None:
             at = subscription.cursor.next_unacked(at)
-        limit = readable_end(topic)
+        limit = ledger.read_end
         if not progress.chunks:
             limit = min(part.end, limit)
         info = ledger.ledgers.get(at.ledger_id)
@@ -250,6 +250,13 @@ class Run:
         last = min(at.entry_id + self.read_entries, info.confirmed) - 1
         if at.ledger_id == limit.ledger_id:
             last = min(last, limit.entry_id)
+        if subscription is None and topic.stored.has_aborted:
+            first, end = next(visible_runs(topic, at.ledger_id, at.entry_id, last + 1), (last + 1, last + 1))
+            if first > at.entry_id:  # so far what was aborted, and nobody is to have
+                self.job.progress.at = Position(at.ledger_id, first - 1)
+                self._again(now.monotonic)
+                return
+            last = end - 1
         unacked: dict[tuple[int, int], int] = {}
         if subscription is not None:
             partly = subscription.cursor.batch_acks

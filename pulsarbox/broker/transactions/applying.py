@@ -48,4 +48,5 @@ def has_ended(topic: "PersistentTopic", txn: Transaction, now: Now) -> None:
         if txn.ending != COMMITTED and subscription.pending is not None:
             subscription.pending.abort(txn, now)
     if runs:
+        topic.ended_transactions[txn.ending == COMMITTED] += 1
         topic.transactions_ended(now)

@@ -1,7 +1,7 @@
-"""The last message that anybody can see: before the first open transaction, and not of an aborted one."""
+"""What anybody can see of a topic: what is before the first open transaction, and not of an aborted one."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.clock import Now
 from pulsarbox.storage.format import EntryFlag
@@ -11,32 +11,47 @@ from pulsarbox.storage.transactions import aborted_of
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
 
+ALL: Final = 1 << 62
+"""Entries of a ledger: more than there ever are."""
 Found = Callable[[Position, int, Now], None]
 """Where it is (entry -1: nowhere), and how many messages its batch has, -1 where it is none."""
 
 
-def readable_end(topic: "PersistentTopic") -> Position:
-    """The last entry before the first open transaction, aborted or not."""
-    readable = topic.stored.open.readable
-    return topic.ledger.last_confirmed if readable is None else readable[0]
+def visible_runs(topic: "PersistentTopic", ledger_id: int, first: int, end: int) -> Iterator[tuple[int, int]]:
+    """Of entries of one ledger those that can be seen, as first and end of each run: before the first open transaction,
+    and not aborted."""
+    info = topic.ledger.ledgers.get(ledger_id)
+    end = min(end, 0 if info is None else topic.ledger.readable_of(info))
+    if topic.stored.has_aborted:
+        for run in aborted_of(topic.core.catalog, topic.stored.topic_id, ledger_id):
+            if run.first >= end:
+                break
+            if first < run.first:
+                yield first, run.first
+            first = max(first, run.last + 1)
+    if first < end:
+        yield first, end
+
+
+def next_visible(topic: "PersistentTopic", at: Position) -> tuple[Position, int] | None:
+    """The first entry from a place on that can be seen, and the end of its run; None where there is none yet."""
+    for ledger_id in topic.ledger.ledgers:
+        if ledger_id >= at.ledger_id:
+            begin = at.entry_id if ledger_id == at.ledger_id else 0
+            for first, end in visible_runs(topic, ledger_id, begin, ALL):
+                return Position(ledger_id, first), end
+    return None
 
 
 def last_visible(topic: "PersistentTopic") -> Position:
     """Where it is; entry -1 of the first ledger where there is none."""
-    ledger, stored = topic.ledger, topic.stored
-    last = readable_end(topic)
-    for info in reversed(ledger.ledgers.values()):
-        if info.ledger_id > last.ledger_id or not info.confirmed:
-            continue
-        at = min(info.confirmed - 1, last.entry_id) if info.ledger_id == last.ledger_id else info.confirmed - 1
-        if stored.has_aborted:
-            runs = list(aborted_of(topic.core.catalog, stored.topic_id, info.ledger_id))
-            for run in reversed(runs):
-                if run.first <= at <= run.last:
-                    at = run.first - 1
-        if at >= 0:
-            return Position(info.ledger_id, at)
-    return ledger.first_position()
+    for ledger_id in reversed(topic.ledger.ledgers):
+        last = -1
+        for _, end in visible_runs(topic, ledger_id, 0, ALL):
+            last = end - 1
+        if last >= 0:
+            return Position(ledger_id, last)
+    return topic.ledger.first_position()
 
 
 def find_last_visible(topic: "PersistentTopic", found: Found, now: Now) -> None:

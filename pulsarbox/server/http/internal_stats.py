@@ -98,7 +98,7 @@ def _ranges_text(subscription: Subscription) -> str:
 
 def _waits(subscription: Subscription) -> bool:
     """Whether consumers are connected and everything is sent."""
-    return bool(subscription.consumers) and subscription.source.position > subscription.topic.ledger.last_confirmed
+    return bool(subscription.consumers) and subscription.source.position > subscription.topic.ledger.read_end
 
 
 def _not_stored(topic: NonPersistentTopic) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.broker.transactions.visible import ALL, find_last_visible, visible_runs
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, NotSupported, PersistenceError, PreconditionFailed
 from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
@@ -17,7 +18,9 @@ from pulsarbox.server.http.message_ids import EARLIEST, shown
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import stored_topic, subscription_of
 from pulsarbox.server.http.topic_stats import timestamp
+from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.transactions import aborted_of
 
 PREFIX: Final = "X-Pulsar-"
 EXPANDED_BYTES_MAX: Final = 64 << 20
@@ -90,28 +93,32 @@ def examine(call: Call) -> Later:
         number = max(int(call.query.get("messagePosition", "1")), 1)
     except ValueError:
         raise PreconditionFailed("messagePosition must be a whole number") from None
-    ledger = topic.ledger
-    total = ledger.confirmed_entries
+    runs = [(each, *run) for each in topic.ledger.ledgers for run in visible_runs(topic, each, 0, ALL)]
+    total = sum(end - first for _, first, end in runs)
     if not total:
         raise PreconditionFailed("Could not examine messages due to the total message is zero")
     index = min(number, total) - 1
     if call.query.get("initialPosition", "latest") != "earliest":
         index = total - 1 - index
-    for info in ledger.ledgers.values():
-        if index < info.confirmed:
-            break
-        index -= info.confirmed
     later = Later()
-    _give(topic, Position(info.ledger_id, index), later, call.now)
+    for ledger_id, first, end in runs:
+        if index < end - first:
+            _give(topic, Position(ledger_id, first + index), later, call.now)
+            break
+        index -= end - first
     return later
 
 
-def last(call: Call) -> Answer:
+def last(call: Call) -> Later:
     """The id of the last message that anybody can see."""
     topic = stored_topic(call, "Get the last message id")
-    ledger = topic.ledger
-    batch = ledger.last_batch - 1 if ledger.last_batch > 0 else -1
-    return answer(shown(ledger.last_confirmed, topic.name.partition_index, batch))
+    later = Later()
+
+    def found(position: Position, batch: int, now: Now) -> None:
+        later.give(answer(shown(position, topic.name.partition_index, batch - 1 if batch > 0 else -1)))
+
+    find_last_visible(topic, found, call.now)
+    return later
 
 
 def by_time(call: Call) -> Later:
@@ -136,7 +143,7 @@ def by_time(call: Call) -> Later:
 def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) -> None:
     def read(entry: Entry, when: Now) -> None:
         try:
-            given = entry_answer(entry)
+            given = entry_answer(entry, _standing(topic, entry))
         except Exception as error:  # whatever a client has put into it, somebody waits for an answer
             later.failed(error)
         else:
@@ -145,15 +152,35 @@ def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) ->
     topic.read_entry(position, read, later.failed, now)
 
 
-def entry_answer(entry: Entry) -> Answer:
+def _standing(topic: PersistentTopic, entry: Entry) -> dict[str, str]:
+    """What is to be said of an entry's transaction, as headers."""
+    if not entry.flags & EntryFlag.TRANSACTION:
+        return {"txn-uncommitted": "false"}
+    ledger_id, entry_id, opened = entry.ledger_id, entry.entry_id, topic.stored.open
+    uncommitted = any(
+        run.ledger_id == ledger_id and run.first <= entry_id <= run.last for txn in opened for run in opened.runs(txn)
+    )
+    aborted = (
+        not uncommitted
+        and topic.stored.has_aborted
+        and any(
+            run.first <= entry_id <= run.last
+            for run in aborted_of(topic.core.catalog, topic.stored.topic_id, ledger_id)
+        )
+    )
+    return {"txn-uncommitted": _text(uncommitted), "txn-aborted": _text(aborted)}
+
+
+def entry_answer(entry: Entry, standing: dict[str, str]) -> Answer:
     """An entry as an answer: the metadata in headers, the payload as the body, unpacked but not taken apart.
 
-    Raises NotSupported for a compression that the box does not know, PersistenceError for a payload that is broken.
+    ``standing``: what is to be said of its transaction. Raises NotSupported for a compression that the box does not
+    know, PersistenceError for a payload that is broken.
     """
     parsed = parse_entry(entry.body)
     metadata, payload = parsed.metadata, entry.body[parsed.body_offset :]
     encrypted = bool(metadata.encryption_keys)
-    headers = {f"{PREFIX}{name}": value for name, value in _headers(entry, metadata, len(payload)).items()}
+    headers = {f"{PREFIX}{name}": value for name, value in (_headers(entry, metadata, len(payload)) | standing).items()}
     body = payload if encrypted else _expanded(payload, metadata)
     return Answer(200, body, headers=MappingProxyType(headers))
 
@@ -164,7 +191,6 @@ def _headers(entry: Entry, metadata: MessageMetadata, size: int) -> dict[str, st
         "Message-ID": f"{entry.ledger_id}:{entry.entry_id}",
         "PROPERTY": json.dumps(key_values(metadata.properties), separators=(",", ":")),
         "Is-Encrypted": _text(bool(metadata.encryption_keys)),
-        "txn-uncommitted": "false",
     }
     headers |= {name: timestamp(getattr(metadata, field)) for name, field in _TIMES.items() if has(field)}
     headers |= {name: _text(getattr(metadata, field)) for name, field in _PLAIN.items() if has(field)}

@@ -163,6 +163,9 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
         **({"deadLettersLost": True} if drops_dead_letters(topic) else {}),
         "delayedMessageIndexSizeInBytes": topic.stored.delays.size,
         "compaction": compaction_stats(topic),
+        "ongoingTxnCount": len(list(topic.stored.open)),
+        "abortedTxnCount": topic.ended_transactions[False],
+        "committedTxnCount": topic.ended_transactions[True],
         "bytesInCounter": ledger.confirmed_bytes,
         "msgInCounter": ledger.confirmed_messages,
         "storageSize": ledger.size,
@@ -401,7 +404,7 @@ _ADDED: Final = frozenset(
         "dispatchThrottledMsgEventsBySubscriptionLimit", "dispatchThrottledBytesEventsBySubscriptionLimit",
         "dispatchThrottledMsgEventsByTopicLimit", "dispatchThrottledBytesEventsByTopicLimit",
         "dispatchThrottledMsgEventsByBrokerLimit", "dispatchThrottledBytesEventsByBrokerLimit", "backlogMessages",
-        "availablePermits",
+        "availablePermits", "ongoingTxnCount", "abortedTxnCount", "committedTxnCount",
     )
 )  # fmt: skip
 _OLDEST: Final = frozenset(

@@ -7,7 +7,6 @@ from typing import Any
 
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.transactions.transaction import ABORTED, Transaction
-from pulsarbox.broker.transactions.visible import readable_end
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PulsarBoxError, TransactionNotFound
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
@@ -108,7 +107,7 @@ def buffer(call: Call) -> Answer:
     stored = topic.stored
     found: dict[str, Any] = {
         "state": "Ready" if stored.open or stored.has_aborted else "NoSnapshot",
-        "maxReadPosition": _text(readable_end(topic)),
+        "maxReadPosition": _text(topic.ledger.read_end),
         "lastSnapshotTimestamps": 0,
         "ongoingTxnSize": len(list(stored.open)),
         "recoverStartTime": call.broker.core.started,

@@ -552,3 +552,18 @@ def test_compaction_stops_at_what_is_open_and_leaves_out_what_was_aborted() -> N
     assert consumer.received() == [behind]
     compact(box)
     assert reader(box, "d", read_compacted=True).received() == [one, two, behind]
+
+
+def test_only_a_send_that_names_one_is_of_a_transaction() -> None:
+    box = Box()
+    client, consumer = publisher(box), reader(box)
+    txn = Txn(client)
+    begun = txn.bits
+    txn.bits = {"txnid_least_bits": 0, "txnid_most_bits": 0}
+    ordinary = txn.send(0)
+    assert consumer.received() == [ordinary]
+    txn.bits = {"txnid_least_bits": 0, "txnid_most_bits": 3}
+    txn.post(1)
+    assert client.take("send_error").error == NOT_ALLOWED, "another's coordinator has begun it, if anybody has"
+    txn.bits = begun
+    txn.commit()

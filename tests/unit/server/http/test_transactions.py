@@ -78,6 +78,24 @@ def test_an_abort() -> None:
     with_box(scenario)
 
 
+def test_the_statistics_of_a_topic_count_them() -> None:
+    async def scenario(box: Box) -> None:
+        async def counts(path: str = "/admin/v2/persistent/public/default/t/stats") -> tuple[int, ...]:
+            stats = (await box.ask("GET", path)).value
+            return tuple(stats[f"{which}TxnCount"] for which in ("ongoing", "aborted", "committed"))
+
+        client, least, _ = open_one(box)
+        assert await counts() == (1, 0, 0)
+        await box.ask("POST", f"{V3}/abortTransaction/0/{least}")
+        assert await counts() == (0, 1, 0)
+        _, least, _ = open_one(box)
+        assert await counts() == (1, 1, 0)
+        client.ask("endTxn", request_id=90, txnid_least_bits=least, txnid_most_bits=0, txn_action=0)
+        assert await counts() == (0, 1, 1)
+
+    with_box(scenario)
+
+
 def test_what_is_not_there() -> None:
     async def scenario(box: Box) -> None:
         open_one(box)
