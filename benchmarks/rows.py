@@ -21,6 +21,7 @@ RAW_KEPT: Final = "benchmarks.raw_kept"
 RAW_TOP: Final = "benchmarks.raw_top"
 RAW_DEDUP: Final = "benchmarks.raw_dedup"
 RAW_PLUGINS: Final = "benchmarks.raw_plugins"
+RAW_COMPRESSING: Final = "benchmarks.raw_compressing"
 
 RAW_COMPACTION: Final = "benchmarks.raw_compaction"
 
@@ -167,6 +168,14 @@ ROWS: Final = (
           ("produce", "produce --route, 4 partitions"), ("http", "POST /topics, 4 partitions"),
           ("shared", "Shared by 4, sharedConsumerSelection"), ("hash", "Key_Shared by 4, keySharedHashing"),
           ("selector", "Key_Shared by 4, keySharedSelector"))),
+    # A store of its own: no box is asked. What is read is bodies.
+    *(Row(f"compressing-{name}", f"compressing on the disk, {kind}, zstd",
+          (Figure("packing", "MB/s packed", more_is_better=True), Figure("bodies", "x smaller", more_is_better=True),
+           *(Figure(f"{key}{suffix}", f"MB/s read {said}", more_is_better=True)
+             for key, what in (("cold", "cold"), ("warm", "warm"), ("kept", "again, kept unpacked"))
+             for suffix, said in (("_plain", f"{what}, plain"), ("", f"{what}, packed")))),
+          {"row": "compressing", "kind": kind, "codec": "zstd", "messages": 10_000}, raw=RAW_COMPRESSING)
+      for name, kind in (("telemetry", "telemetry"), ("orders", "JSON orders"), ("random", "random bytes"))),
     Row("fanout-single", "fan-out to 10 subscriptions, single", (RATE, IN_RATE),
         {"row": "fanout", "messages": 10_000, "subscriptions": 10}),
     Row("fanout", "fan-out to 10 subscriptions, batched", (RATE, IN_RATE),

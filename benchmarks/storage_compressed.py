@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks.storage_engine import LEDGERS, forget_pages, mb, opened, seal
 from benchmarks.storage_table import Line, Options, folder, say
@@ -15,6 +15,7 @@ from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 from pulsarbox.storage.record import Entry, pack_entry
+from pulsarbox.storage.unpacked import ENTRY_BYTES, KEPT_BYTES, Unpacked
 
 BYTES: Final = 48 << 20
 """Of bodies, of each kind."""
@@ -22,6 +23,27 @@ VOLUME_BYTES: Final = 32 << 20
 BATCH_ENTRIES: Final = 100
 READ_BYTES: Final = 1 << 20
 CODECS: Final = ("zstd", "lz4")
+
+
+class Measure(NamedTuple):
+    """What a figure is."""
+
+    said: str
+    unit: str
+
+
+MEASURES: Final = {
+    "packing": Measure("source", "MB/s"),
+    "bodies": Measure("bodies, times smaller", ""),
+    "files": Measure("files, times smaller", ""),
+    "cold_plain": Measure("read cold, plain", "MB/s"),
+    "cold": Measure("read cold, packed", "MB/s"),
+    "warm_plain": Measure("read warm, plain", "MB/s"),
+    "warm": Measure("read warm, packed", "MB/s"),
+    "kept_plain": Measure("read again what is kept unpacked, plain", "MB/s"),
+    "kept": Measure("read again what is kept unpacked, packed", "MB/s"),
+}
+"""By the key of a figure; all that is read is MB of bodies."""
 
 
 def telemetry(dice: random.Random, number: int) -> bytes:
@@ -88,34 +110,35 @@ def _fill(engine: LmdbEngine, make: Callable[[random.Random, int], bytes], size:
 
 def compressing(options: Options) -> Iterator[Line]:
     """Pack what is fully alive only to compress it, with as much of a core as there is; then read it, cold and warm."""
-    for kind, make in KINDS.items():
+    for kind in KINDS:
         for codec in CODECS if kind != "random bytes" else CODECS[:1]:
-            yield from _one(options, kind, make, codec)
+            title = f"compressing, {kind}, {codec}"
+            for key, value in measured(options, kind, codec).items():
+                yield Line(title, MEASURES[key].said, value, MEASURES[key].unit)
 
 
-def _one(options: Options, kind: str, make: Callable[[random.Random, int], bytes], codec: str) -> Iterator[Line]:
+def measured(options: Options, kind: str, codec: str) -> dict[str, float]:
+    """The figures of one kind of bodies by the keys of MEASURES; none where nothing was packed."""
     title = f"compressing, {kind}, {codec}"
     volume_bytes = max(1 << 20, int(VOLUME_BYTES * options.scale))
     with folder(options) as path:
         say(f"{title}: filling")
         with opened(path / "data", volume_bytes) as engine:
-            position, ends = _fill(engine, make, int(BYTES * options.scale))
+            position, ends = _fill(engine, KINDS[kind], int(BYTES * options.scale))
             seal(engine, position)
-            plain = _read_both(engine, path, ends)
+            plain = _reads(engine, path, ends)
             seconds, source, written = _compress(engine, codec)
             with engine._volumes.metas.using(0) as meta:
                 found = list(meta.usage().values())
-            packed = _read_both(engine, path, ends)
+            packed = _reads(engine, path, ends)
     if not seconds:
         say(f"{title}: nothing was packed")
-        return
+        return {}
     came, stands = sum(each.came for each in found), sum(each.stands for each in found)
-    yield Line(title, "source", mb(source) / seconds, "MB/s")
-    yield Line(title, "bodies, times smaller", came / max(stands, 1), "")
-    yield Line(title, "files, times smaller", source / max(written, 1), "")
-    for what, before, after in zip(("read cold", "read warm"), plain, packed, strict=True):
-        yield Line(title, f"{what}, plain", before, "MB/s")
-        yield Line(title, f"{what}, packed", after, "MB/s")
+    figures = {"packing": mb(source) / seconds, "bodies": came / max(stands, 1), "files": source / max(written, 1)}
+    for key in ("cold", "warm", "kept"):
+        figures |= {f"{key}_plain": plain[key], key: packed[key]}
+    return figures
 
 
 def _compress(engine: LmdbEngine, codec: str) -> tuple[float, int, int]:
@@ -144,10 +167,17 @@ def _disk(engine: LmdbEngine) -> int:
         return sum(content.size for content in meta.contents().values())
 
 
-def _read_both(engine: LmdbEngine, path: Path, ends: dict[int, int]) -> tuple[float, float]:
-    """MB of bodies a second, from the disk and from memory."""
+def _reads(engine: LmdbEngine, path: Path, ends: dict[int, int]) -> dict[str, float]:
+    """MB of bodies a second: from the disk; from memory, where all is unpacked again; what is kept unpacked."""
+    engine._unpacked = Unpacked(0)
     forget_pages(path)
-    return _read(engine, ends), _read(engine, ends)
+    found = {"cold": _read(engine, ends), "warm": _read(engine, ends)}
+    engine._unpacked = Unpacked()
+    (one,) = engine.read(ReadRequest(1, 1, 0, 0, READ_BYTES))
+    fit = KEPT_BYTES // 4 // (ENTRY_BYTES + len(one.body)) // len(ends)  # bodies differ: a quarter surely fits
+    few = {ledger_id: min(end, max(fit, 1)) for ledger_id, end in ends.items()}
+    _read(engine, few)
+    return found | {"kept": _read(engine, few)}
 
 
 def _read(engine: LmdbEngine, ends: dict[int, int]) -> float:

@@ -15,7 +15,7 @@ from tests.tools.go import GoError
 
 DRIVEN = ["publish-single", "publish-1000-topics", "roundtrip", "catchup-shared", "catchup-key_shared-4"]
 """Rows of the drivers."""
-RAW = ["many-1", "many-1000", "holes", "join-leave", "scrape", "polled"]
+RAW = ["many-1", "many-1000", "holes", "join-leave", "scrape", "polled", "compressing-orders"]
 """Rows that have drivers of their own."""
 
 
@@ -53,6 +53,7 @@ def test_two_brokers_are_measured_shown_and_written(
 def test_rows_with_a_driver_of_their_own_are_measured(box: Running, tmp_path: Path) -> None:
     (target,) = measured(box, RAW, "python", tmp_path)
     assert sorted(target["values"]["many-1000"]) == ["driver_us", "rate", "share"]
+    assert {"packing", "bodies", "cold", "cold_plain", "kept"} <= target["values"]["compressing-orders"].keys()
 
 
 def test_who_is_better_depends_on_the_figure() -> None:

@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,16 @@ def test_what_is_sealed_is_compressed_and_read_as_it_came(tmp_path: Path) -> Non
     assert json.loads(json.loads(line)["text"])["remark"] == "the usual, to the usual address"
     with PulsarBox(data_dir=tmp_path / "data", **SMALL) as box:
         client = connect(box.service_url)
-        assert take(client.subscribe("orders", "s", initial_position=EARLIEST), len(bodies)) == bodies
+        once, again = (client.subscribe("orders", name, initial_position=EARLIEST) for name in ("s", "again"))
+        assert take(once, len(bodies)) == bodies
+        unpacked = box.admin("GET", "/pulsarbox/v1/top/storage")["totals"]["unpackedMisses"]
+        assert unpacked > 1000
+        assert take(again, len(bodies)) == bodies
+        totals = box.admin("GET", "/pulsarbox/v1/top/storage")["totals"]
+        assert totals["unpackedMisses"] == unpacked  # for all of it there is room
+        assert totals["unpackedHits"] > 1000
+        with urllib.request.urlopen(f"{box.admin_url}/metrics") as answer:
+            assert f'pulsarbox_unpacked_misses_total{{cluster="standalone"}} {unpacked}' in answer.read().decode()
         client.close()
 
 
