@@ -21,6 +21,9 @@ from tests.tools.box import admin
 
 RATES = {"orders": 120, "payments": 60, "clicks": 400, "audit": 15, "emails": 30}
 """Topics, and messages a second."""
+UNWANTED = 9
+"""Of the emails, each so many-th is given up."""
+REASONS = ("TimeoutError: mail-{} has not answered for 30 s", "ValueError: '{}' is no address")
 
 
 class Load:
@@ -83,12 +86,15 @@ class Load:
             for _ in range(max(rate // 10, 1)):
                 number += 1
                 event = {"id": number, "customer": dice.randrange(40), "amount": round(dice.uniform(1, 500), 2)}
+                properties = {"source": "shop", "attempt": str(number % 3)}
+                if topic == "emails" and number % UNWANTED == 0:  # as a worker that gives up tells why
+                    properties["exception"] = REASONS[number % 4 == 0].format(number)
                 later = 3_600_000 if topic == "emails" and number % 7 == 0 else None
                 producer.send_async(
                     json.dumps(event).encode(),
                     callback=None,
                     partition_key=f"customer-{event['customer']}",
-                    properties={"source": "shop", "attempt": str(number % 3)},
+                    properties=properties,
                     deliver_at=int(time.time() * 1000) + later if later else None,
                 )
 
@@ -126,7 +132,7 @@ class Load:
                 message = consumer.receive(500)
             except pulsar.Timeout:
                 continue
-            if json.loads(message.data())["id"] % 9 == 0:
+            if json.loads(message.data())["id"] % UNWANTED == 0:
                 consumer.negative_acknowledge(message)
             else:
                 consumer.acknowledge(message)
