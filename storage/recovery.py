@@ -67,6 +67,17 @@ class StoredTopic:
     def _limited(self, at: tuple[int, int]) -> None:
         self.ledger.read_limit = at
 
+    def visible_messages(self) -> int:
+        """Messages that anybody can see: before the first open transaction, and not of an aborted one."""
+        first, readable = next(iter(self.ledger.ledgers.values()), None), self.open.readable
+        if first is None:
+            return 0
+        confirmed = self.ledger.confirmed_messages
+        end = confirmed if readable is None else min(readable[1], confirmed)
+        runs = aborted_of(self._catalog, self.topic_id) if self.has_aborted else ()
+        aborted = sum(run.messages_after - run.messages_before for run in runs if run.messages_after <= end)
+        return max(end - first.messages_before, 0) - aborted
+
     def skip_aborted(self, cursor: ManagedCursor) -> None:
         """The cursor was set to where it is: what was aborted behind that counts as acknowledged."""
         if self.has_aborted:

@@ -292,6 +292,6 @@ def letters_of(stored: "StoredTopic") -> Letters:
     """What a topic for dead letters holds."""
     ledger = stored.ledger
     first = next(iter(ledger.ledgers.values()), None)
-    messages = ledger.confirmed_messages - (first.messages_before if first is not None else 0)
+    messages = stored.visible_messages()
     kept = any(True for _ in expiring(stored))
     return Letters(messages, first.created if messages and first else 0, ledger.last_publish_time, kept)

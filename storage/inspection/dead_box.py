@@ -254,13 +254,12 @@ def _subscription(stored: StoredTopic, name: str, cursor_id: int, now: int) -> R
 
 def _letters(stored: StoredTopic, name: str, subscriptions: int) -> Row:
     ledger = stored.ledger
-    first = next(iter(ledger.ledgers.values()))
     return {
         "topic": name,
         "kind": "retry" if parse_topic(name).base.local.endswith(_RETRY) else "dead-letter",
         "origin": None,
         "originSubscription": None,
-        "messages": ledger.confirmed_messages - first.messages_before,
+        "messages": stored.visible_messages(),
         "size": ledger.size,
         "backlog": sum(cursor.backlog_messages for cursor in stored.cursors.values()),
         "subscriptions": subscriptions,

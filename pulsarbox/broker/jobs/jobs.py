@@ -282,5 +282,4 @@ def _chosen(spec: Spec, topic: PersistentTopic) -> str:
 
 
 def _stored(topic: PersistentTopic) -> int:
-    first = next(iter(topic.ledger.ledgers.values()))
-    return topic.ledger.confirmed_messages - first.messages_before
+    return topic.stored.visible_messages()

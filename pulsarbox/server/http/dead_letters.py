@@ -104,11 +104,10 @@ def _names(call: Call) -> Iterator[list[str]]:
 
 def _row(topic: PersistentTopic) -> dict[str, Any]:
     ledger = topic.ledger
-    first = next(iter(ledger.ledgers.values()))
     durable = {each.name: each.cursor.backlog_messages for each in topic.subscriptions.values() if each.durable}
     return {
         "topic": str(topic.name),
-        "messages": ledger.confirmed_messages - first.messages_before,
+        "messages": topic.stored.visible_messages(),
         "size": ledger.size,
         "backlogs": durable,
         "lost": drops_dead_letters(topic),

@@ -6,6 +6,7 @@ import pytest
 
 from pulsarbox.broker.jobs.grouping import Grouping
 from pulsarbox.broker.jobs.job import Job
+from pulsarbox.broker.topic_samples import letters_of
 from tests.unit.broker.jobs.playbook import (
     SUB,
     backlog,
@@ -61,6 +62,16 @@ def test_a_replay_stops_at_an_open_transaction() -> None:
     again = run(box)
     assert (again.state, counted(again)[:2]) == ("done", (2, 2))
     assert bodies(box) == [b"0", b"3", b"t4", b"5"]
+
+
+def test_a_topic_for_dead_letters_holds_what_can_be_seen_of_it() -> None:
+    box = Box(**LONG)
+    _, txn = staged(box)
+    assert letters_of(topic_of(box).stored).messages == 2
+    restarted = box.restart()
+    assert letters_of(topic_of(restarted).stored).messages == 2
+    txn.of(restarted.client()).commit()
+    assert letters_of(topic_of(restarted).stored).messages == 4
 
 
 def test_after_an_abort_a_replay_goes_on_with_what_is_behind_it() -> None:
