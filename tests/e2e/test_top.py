@@ -127,7 +127,7 @@ def test_a_dead_letter_is_found_edited_and_put_back(box: Running, client: Any, t
         terminal.keys("C-s")
         terminal.until("Put dead letters back", "--payload")
         terminal.keys("C-s")
-        terminal.until("Put dead letters back where they came from: job", "has begun")
+        terminal.until("where they came from: job")
         message = receive(back)
         assert json.loads(message.data()) == {"amount": 5}
         terminal.keys("0")
