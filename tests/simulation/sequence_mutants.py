@@ -92,7 +92,7 @@ def receipts_of_duplicates_overtake(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Producer, "published", published)
 
 
-@mutant("once", seeds=(22,))
+@mutant("once", seeds=(1062,))
 def chunks_are_not_recognised(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Deduplication, "_has_chunk", lambda *_: (False, False))
 
@@ -117,7 +117,7 @@ def a_failed_commit_keeps_its_chunks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SequenceIds, "roll_back", roll_back)
 
 
-@mutant("once")
+@mutant("once", seeds=(2,))
 def the_first_chunk_stands_for_all(patch: pytest.MonkeyPatch) -> None:
     original = SequenceIds.push_chunk
 
