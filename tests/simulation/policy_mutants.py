@@ -144,7 +144,7 @@ def limits_of_unacknowledged_messages_change_for_nobody(patch: pytest.MonkeyPatc
     patch.setattr(Subscription, "limit_unacked", lambda self, now: None)
 
 
-@mutant("unacked-limits", seeds=(1156,))
+@mutant("unacked-limits", seeds=(710,))
 def another_limit_lets_those_go_who_have_reached_one(patch: pytest.MonkeyPatch) -> None:
     original = Unacked.limit
 
