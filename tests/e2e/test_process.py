@@ -100,14 +100,6 @@ def test_status_for_the_eye(place: Place) -> None:
     assert "UTC" in lines["since"] and "B" in lines["memory"] and lines["health"] == "ok"
 
 
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    """What is started gets SIGINT even where these tests were started in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("ctrl_c")
 def test_status_is_watched_until_ctrl_c(place: Place) -> None:
     command = place.command("status", "-o", "json", "--watch", "0.1")
