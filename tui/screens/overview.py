@@ -44,6 +44,8 @@ class Overview(TopScreen):
     Overview #quotas { width: 3fr; }
     Overview #deadletters { width: 2fr; margin-left: 1; }
     """
+    DEFAULT_CLASSES: ClassVar[str] = "-narrow"
+    """As most are: else all is styled twice."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012 # as Textual declares it
     place: ClassVar[str] = "overview"
     hinted: ClassVar[Sequence[str]] = ("subscriptions", "deadletters", "quotas", "time travel", "pause", "help", "quit")
