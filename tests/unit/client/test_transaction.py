@@ -1,6 +1,6 @@
 """Transactions of the client, against a peer that says what is written down for it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -175,7 +175,8 @@ def test_one_that_has_ended_takes_nothing_in(broker: Broker) -> None:
             one.enter(txn)
             one.send(Outgoing(b"a"))
         assert txn.ended == "committed"
-        takers = [partial(one.send, Outgoing(b"b")), partial(one.send_plain, [b"b"]), txn.commit, txn.abort]
+        sends = [partial(one.send, Outgoing(b"b")), partial(one.send_plain, [b"b"])]
+        takers: list[Callable[[], None]] = [*sends, txn.commit, txn.abort]
         for take in takers:
             with pytest.raises(InvalidTxnStatus, match="0:17 is committed"):
                 take()
