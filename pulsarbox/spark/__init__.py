@@ -1,0 +1,1 @@
+"""Spark reads and writes topics through the Python Data Source API. Only this room imports pyspark."""
