@@ -23,8 +23,8 @@ BEGINNING: Final = Place(-1, -1)
 class Segment(NamedTuple):
     """Entries ``first`` to ``last`` of one ledger, both included, that a reader sees right now; it can be pickled.
 
-    ``messages`` and ``bytes`` are what is in them as they came, an estimate where somebody cut a segment. What stands in
-    ``hidden`` is of aborted transactions: runs of entries, first and last included.
+    ``messages`` and ``bytes`` are what is in them as they came, an estimate where somebody cut a segment. What stands
+    in ``hidden`` is of aborted transactions: runs of entries, first and last included.
     """
 
     topic: str
