@@ -158,12 +158,12 @@ class MetaEnvironment:
             stretch = Stretch(found, first, *STRETCH.unpack(cursor.value()))
         return stretch if found == ledger_id and entry < stretch.end else None
 
-    def stretches_of(self, ledger_ids: Iterable[int], volumes: frozenset[int]) -> list[Stretch]:
-        """Of some ledgers, the stretches that are in some volumes; sorted where the ledgers are."""
+    def stretches_of(self, ledger_ids: Iterable[int], volumes: frozenset[int] | None = None) -> list[Stretch]:
+        """Of some ledgers, the stretches that are in some volumes, or in any; sorted where the ledgers are."""
         found: list[Stretch] = []
         with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
             for ledger_id in ledger_ids:
-                found += [one for one in _stretches(cursor, ledger_id) if one.volume in volumes]
+                found += [one for one in _stretches(cursor, ledger_id) if volumes is None or one.volume in volumes]
         return found
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:

@@ -23,7 +23,8 @@ INDEX_ROOM = 256 << 20
 """Bytes of the map kept for the pages that the next flush of the index copies."""
 
 _TABLES_MAX = 16
-_READERS_MAX = 256
+_READERS_MAX = 1024
+"""Others may read beside the box: a slot for each environment that each of their threads reads."""
 _SEGMENTS_AT_ONCE = 256
 _PAGE = 4096
 _FREE_MIN = 1 << 20
