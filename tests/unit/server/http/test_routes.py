@@ -191,6 +191,7 @@ PERMISSIONS = {
     ),
     "GET /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}": "NAMESPACE_USER",
     "POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}": "NAMESPACE_USER",
+    "POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}/stages": "NAMESPACE_USER",
     "DELETE /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}": "NAMESPACE_USER",
 }
 
