@@ -13,9 +13,10 @@ from textual.screen import Screen
 
 from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY
 from pulsarbox.tui.dialogs import Question, Reading
-from pulsarbox.tui.feed import Feed, Query, Snapshot, Trouble, aside
+from pulsarbox.tui.feed import Feed, Snapshot, Trouble, aside
 from pulsarbox.tui.keeping import Kept
 from pulsarbox.tui.places import instant, now_ms
+from pulsarbox.tui.questions import of_vitals
 from pulsarbox.tui.themes import DARK, OURS
 
 INTERVAL: Final = 0.5
@@ -166,7 +167,7 @@ class Top(App[None]):
 
     async def _learn_vitals(self) -> None:
         try:
-            self.learn(await aside(lambda: self.feed.view(Query("overview", limit=1))))
+            self.learn(await aside(lambda: self.feed.view(of_vitals())))
         except Trouble:  # the screen says so itself
             pass
         finally:
