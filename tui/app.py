@@ -1,5 +1,6 @@
 """The application: which screens there are, what all of them share, and where one goes from where."""
 
+import gc
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -12,7 +13,6 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
 
 from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY
-from pulsarbox.tui.dialogs import Question, Reading
 from pulsarbox.tui.feed import Feed, Snapshot, Trouble, aside
 from pulsarbox.tui.keeping import Kept
 from pulsarbox.tui.places import instant, now_ms
@@ -22,6 +22,8 @@ from pulsarbox.tui.themes import DARK, OURS
 INTERVAL: Final = 0.5
 """Seconds between two questions: twice a second is as fast as eyes are."""
 _VITALS_SECONDS: Final = 2.0
+_COLLECTED_SECONDS: Final = 1.0
+"""How long garbage is left alone where it is until the first screen is seen."""
 INTERVAL_MIN: Final = 0.1
 INTERVAL_MAX: Final = 60.0
 
@@ -38,6 +40,12 @@ SCREENS: Final[dict[str, str]] = {
     "jobs": "jobs:Jobs",
 }
 """Module and class of each, below ``pulsarbox.tui.screens``; imported when it is first gone to."""
+
+
+def _collect() -> None:
+    """From now on, and without looking again and again at all that was there from the beginning."""
+    gc.freeze()
+    gc.enable()
 
 
 def made(name: str, *args: Any) -> Screen[Any]:
@@ -141,6 +149,8 @@ class Top(App[None]):
         if isinstance(keys, dict):
             self.set_keymap({str(name).replace(" ", "-"): str(key) for name, key in keys.items()})
         self.set_interval(_VITALS_SECONDS, self._ask_vitals)
+        if not gc.isenabled():
+            self.set_timer(_COLLECTED_SECONDS, _collect)
         if self.kept.problem:
             self.notify(self.kept.problem, severity="warning", markup=False)
 
@@ -219,6 +229,8 @@ class Top(App[None]):
 
     def do_help(self) -> None:
         """``?``"""
+        from pulsarbox.tui.dialogs import Reading
+
         screen: Any = self.screen
         self.push_screen(
             Reading("Help", help_text(getattr(screen, "kind", ""), getattr(screen, "meanings", lambda: "")()))
@@ -269,6 +281,7 @@ class Top(App[None]):
             self.notify(f"There is no history: {trouble}", severity="warning", markup=False)
             return
         self._step, self._since = int(told.get("step") or 10_000), int(told["from"])
+        from pulsarbox.tui.dialogs import Question
         from pulsarbox.tui.figures import instant as written
 
         hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now. Recorded since {written(told['from'])[:16]}"

@@ -17,13 +17,11 @@ from pulsarbox.tui.actions import for_row
 from pulsarbox.tui.bars import Line
 from pulsarbox.tui.columns import Column
 from pulsarbox.tui.deed import default_of
-from pulsarbox.tui.dialogs import Choice, Question
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
 from pulsarbox.tui.lists import language_of, passing_of
 from pulsarbox.tui.places import now_ms
 from pulsarbox.tui.questions import chosen_columns, chosen_order, of_view
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.screens.columns import Columns
 from pulsarbox.tui.table import Row as TableRow
 from pulsarbox.tui.table import Table
 from pulsarbox.tui.views import View
@@ -188,6 +186,8 @@ class ViewScreen(TopScreen):
         self.run_worker(self._choose_sort(), group="dialog")
 
     async def _choose_sort(self) -> None:
+        from pulsarbox.tui.dialogs import Choice
+
         known = {column.key: column for column in self.table.columns if column.sorted_by is not None}
         options = [(key, f"{column.title:<14} {column.meaning}", "") for key, column in known.items()]
         found = await self.app.push_screen_wait(Choice("Sort by", options, self.table.sorted_by[0] or ""))
@@ -207,6 +207,8 @@ class ViewScreen(TopScreen):
         self.run_worker(self._choose_columns(), group="dialog")
 
     async def _choose_columns(self) -> None:
+        from pulsarbox.tui.screens.columns import Columns
+
         found = await self.app.push_screen_wait(Columns(self.view.columns, self.table.columns))
         if found is not None:
             keys = [column.key for column in found]
@@ -225,6 +227,8 @@ class ViewScreen(TopScreen):
         self.run_worker(self._menu(), group="dialog")
 
     async def _menu(self) -> None:
+        from pulsarbox.tui.dialogs import Choice
+
         rows = list(self.rows_chosen())
         if not rows:
             self.top.notify("There is no row to do something with", severity="warning")
@@ -314,6 +318,8 @@ class ViewScreen(TopScreen):
         self.run_worker(self._export("csv"), group="dialog")
 
     async def _export(self, form: str) -> None:
+        from pulsarbox.tui.dialogs import Question
+
         stamp = time.strftime("%Y%m%d-%H%M%S")
         name = f"pulsarbox-{self.view.name}-{stamp}.{form}"
         path = await self.app.push_screen_wait(
