@@ -1,5 +1,6 @@
 """The application: which screens there are, what all of them share, and where one goes from where."""
 
+import gc
 import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,15 +14,17 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
 
 from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY
-from pulsarbox.tui.dialogs import Question, Reading
-from pulsarbox.tui.feed import Feed, Query, Snapshot, Trouble, aside
+from pulsarbox.tui.feed import Feed, Snapshot, Trouble, aside
 from pulsarbox.tui.keeping import Kept
 from pulsarbox.tui.places import instant, now_ms
+from pulsarbox.tui.questions import of_vitals
 from pulsarbox.tui.themes import DARK, OURS
 
 INTERVAL: Final = 0.5
 """Seconds between two questions: twice a second is as fast as eyes are."""
 _VITALS_SECONDS: Final = 2.0
+_COLLECTED_SECONDS: Final = 1.0
+"""How long garbage is left alone where it is until the first screen is seen."""
 INTERVAL_MIN: Final = 0.1
 INTERVAL_MAX: Final = 60.0
 
@@ -38,6 +41,12 @@ SCREENS: Final[dict[str, str]] = {
     "jobs": "jobs:Jobs",
 }
 """Module and class of each, below ``pulsarbox.tui.screens``; imported when it is first gone to."""
+
+
+def _collect() -> None:
+    """From now on, and without looking again and again at all that was there from the beginning."""
+    gc.freeze()
+    gc.enable()
 
 
 def made(name: str, *args: Any) -> Screen[Any]:
@@ -145,6 +154,8 @@ class Top(App[None]):
         self.set_interval(_VITALS_SECONDS, self._ask_vitals)
         if self.parent_pid is not None:
             self.set_interval(1.0, self._end_with_parent)
+        if not gc.isenabled():
+            self.set_timer(_COLLECTED_SECONDS, _collect)
         if self.kept.problem:
             self.notify(self.kept.problem, severity="warning", markup=False)
 
@@ -175,7 +186,7 @@ class Top(App[None]):
 
     async def _learn_vitals(self) -> None:
         try:
-            self.learn(await aside(lambda: self.feed.view(Query("overview", limit=1))))
+            self.learn(await aside(lambda: self.feed.view(of_vitals())))
         except Trouble:  # the screen says so itself
             pass
         finally:
@@ -227,6 +238,8 @@ class Top(App[None]):
 
     def do_help(self) -> None:
         """``?``"""
+        from pulsarbox.tui.dialogs import Reading
+
         screen: Any = self.screen
         self.push_screen(
             Reading("Help", help_text(getattr(screen, "kind", ""), getattr(screen, "meanings", lambda: "")()))
@@ -277,6 +290,7 @@ class Top(App[None]):
             self.notify(f"There is no history: {trouble}", severity="warning", markup=False)
             return
         self._step, self._since = int(told.get("step") or 10_000), int(told["from"])
+        from pulsarbox.tui.dialogs import Question
         from pulsarbox.tui.figures import instant as written
 
         hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now. Recorded since {written(told['from'])[:16]}"

@@ -16,6 +16,7 @@ from pulsarbox.cli.times import MOMENT
 
 if TYPE_CHECKING:
     from pulsarbox.tui.feed import Feed
+    from pulsarbox.tui.keeping import Kept
 
 PLACES: Final = (
     *("overview", "topics", "subscriptions", "deadletters", "quotas"),
@@ -101,12 +102,31 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
     served = os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")  # by --serve: a page is the terminal
     if not served and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Misused("this is no terminal: `pulsarbox top --once` takes one look")
+    _run(feed, target, served, **options)
+
+
+def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
+    """The dashboard. What its first screen shows is asked for while the libraries that draw are loaded."""
+    import gc
+    import shutil
+
+    from pulsarbox.tui import questions
     from pulsarbox.tui.keeping import Kept, place
 
-    app = _app(feed, target, Kept(place()), **options)
+    gc.disable()  # until something is seen: there is no garbage yet, and looking for it takes a tenth of the time
+    kept = Kept(place())
+    _order(kept, options["view"], options["sort"])
+    size = shutil.get_terminal_size()
+    feed.foresee(questions.first(options["view"], kept, size, options["passing"], options["at"]))
+    app = _app(feed, target, kept, **options)
     if served:
         app.parent_pid = os.getppid()
     app.run()
+
+
+def _order(kept: "Kept", view: str, sort: str | None) -> None:
+    if sort:
+        kept.given(f"sort.{view}", [sort.removeprefix("-"), not sort.startswith("-")])
 
 
 def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, str]) -> "tuple[Feed, list[str]]":
@@ -148,10 +168,7 @@ def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> A
         place=options["view"],
         target=target,
     )
-    if options["sort"]:
-        app.kept.given(
-            f"sort.{options['view']}", [options["sort"].removeprefix("-"), not options["sort"].startswith("-")]
-        )
+    _order(app.kept, options["view"], options["sort"])
     return app
 
 
