@@ -34,7 +34,7 @@ def read(segments: list[Segment], reach: Reach) -> list[Row]:
     return [row for segment in segments for some in messages(segment, COLUMNS, reach) for row in rows_of(some)]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [4, 8, 11])
 def test_all_ways_to_read_give_the_same(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     data = tmp_path / "data"
