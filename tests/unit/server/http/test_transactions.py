@@ -131,3 +131,40 @@ def test_an_epoch_is_committed_once() -> None:
         assert (await box.ask("GET", path)).status == 404
 
     with_box(scenario)
+
+
+def test_parts_of_an_epoch_are_begun_and_committed_for_a_writer() -> None:
+    async def scenario(box: Box) -> None:
+        path = "/pulsarbox/v1/epochs/public/default/sales"
+        who = {"writer": "query", "run": "first"}
+        begun = await box.ask("POST", f"{path}/0/stages", who | {"timeoutMs": 60_000})
+        assert (begun.status, begun.value["committed"]) == (200, False)
+        assert (await box.ask("GET", path)).status == 404, "nothing is committed yet"
+        least = begun.value["transaction"].split(":")[1]
+        assert (await get(box, f"/transactionMetadata/0/{least}"))["timeoutAt"] == 60_000
+        body = {"transactions": [begun.value["transaction"]]}
+        assert (await box.ask("POST", f"{path}/0", body | who)).value["committed"] is True
+        told = await box.ask("POST", f"{path}/0/stages", who)
+        assert told.value == {"transaction": None, "committed": True}
+        assert {"writer": "query", "run": "first"}.items() <= (await box.ask("GET", path)).value.items()
+        other = {"writer": "other", "run": "second"}
+        refused = await box.ask("POST", f"{path}/1/stages", other)
+        assert (refused.status, "is that of writer query" in refused.text) == (409, True)
+        assert (await box.ask("POST", f"{path}/1", {"transactions": []} | other)).status == 409
+        assert (await box.ask("POST", f"{path}/0/stages", other | {"takeOver": True})).value["committed"] is False
+        assert (await box.ask("POST", f"{path}/-1/stages", {})).status == 400
+        assert (await box.ask("POST", f"{path}/x/stages", {})).status == 404
+        for wrong in (
+            {"writer": "query"},
+            {"run": "first"},
+            {"writer": 1, "run": "first"},
+            {"writer": "w" * 257, "run": "first"},
+            {"takeOver": True},
+            {"takeOver": "yes"} | who,
+            {"timeoutMs": -1},
+            {"timeoutMs": True},
+            {"timeoutMs": "1m"},
+        ):
+            assert (await box.ask("POST", f"{path}/1/stages", wrong)).status == 400, wrong
+
+    with_box(scenario)
