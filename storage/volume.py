@@ -76,9 +76,7 @@ def publish_environment(new: Path, path: Path) -> None:
     sync_directory(path.parent)
 
 
-def open_environment(
-    path: Path, map_size: int, *, sealed: bool = False, beside: bool = False
-) -> lmdb.Environment:
+def open_environment(path: Path, map_size: int, *, sealed: bool = False, beside: bool = False) -> lmdb.Environment:
     """Open an environment after a look at its file. Raises PersistenceError, lmdb.Error.
 
     One that is ``sealed`` is never written again: it is opened without its locks. ``beside``: it is only read, while
