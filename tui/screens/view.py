@@ -18,7 +18,6 @@ from pulsarbox.tui.bars import Line
 from pulsarbox.tui.columns import Column
 from pulsarbox.tui.deed import default_of
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
-from pulsarbox.tui.lists import language_of, passing_of
 from pulsarbox.tui.places import now_ms
 from pulsarbox.tui.questions import chosen_columns, chosen_order, of_view
 from pulsarbox.tui.screens.base import TopScreen
@@ -140,6 +139,8 @@ class ViewScreen(TopScreen):
 
     def filtered(self, text: str) -> None:
         """Ask for rows that pass; what cannot be read is said at once."""
+        from pulsarbox.tui.lists import language_of
+
         if text and _WORD.fullmatch(text):
             text = f"/{text}"
         try:
@@ -156,6 +157,8 @@ class ViewScreen(TopScreen):
 
     def passes(self) -> Callable[[Any], bool]:
         """The filter, for rows that are here."""
+        from pulsarbox.tui.lists import passing_of
+
         return passing_of(self.view, self.filter)
 
     def do_back(self) -> None:
