@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.client.attached import Comeback
 from pulsarbox.client.connection import Address, Connection, connect, wire_of
@@ -25,6 +25,10 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     Schema,
 )
+
+if TYPE_CHECKING:
+    from pulsarbox.client.coordinators import Coordinators
+    from pulsarbox.client.transaction import Transaction
 
 _REDIRECTS_MAX: Final = 20
 _CLOSE_SECONDS: Final = 2.0
@@ -58,6 +62,7 @@ class Client:
         self._is_away = False
         self._hosts = list(hosts)
         self._connections: dict[tuple[Address, str], Connection] = {}
+        self._coordinators: Coordinators | None = None
 
     def turn(self, seconds: float = 0.0) -> bool:
         """Wait up to so long for something to happen; whether something did. Lost connections are made again here.
@@ -173,6 +178,21 @@ class Client:
         if answer.HasField("error_code"):
             raise told(answer.error_code, answer.error_message)
         return answer.schema
+
+    # Transactions ----------------------------------------------------------------------------------------------------
+
+    def transaction(self, timeout: float) -> Transaction:
+        """Begin a transaction. After so many seconds the broker aborts it, if nobody has ended it.
+
+        Raises NotAllowed where there are none, or none so long; what the coordinator tells; NotConnected, NoAnswer.
+        """
+        from pulsarbox.client.coordinators import Coordinators  # few of our commands need them
+        from pulsarbox.client.transaction import Transaction
+
+        if self._coordinators is None:
+            self._coordinators = Coordinators(self)
+        most, least = self._coordinators.begin(timeout)
+        return Transaction(self, self._coordinators, most, least)
 
     # Ending ----------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from textual.widgets import Input, Static
 from pulsarbox.tui import figures, lines
 from pulsarbox.tui.actions import REGISTRY, named
 from pulsarbox.tui.bars import Line, Part, hints, tabs, vitals
-from pulsarbox.tui.dialogs import Asked, copy
 from pulsarbox.tui.feed import Snapshot, Trouble, aside
 from pulsarbox.tui.replays import JOBS
 
@@ -318,6 +317,8 @@ class TopScreen(Screen[None]):
         self.run_worker(self._deed(deed, rows), group="deed")
 
     async def _deed(self, deed: "Deed", rows: "Sequence[Row]") -> None:
+        from pulsarbox.tui.dialogs import Asked
+
         asked = await self.app.push_screen_wait(Asked(deed, rows, self.top.target))
         if asked:
             await self.carry_out(deed.title, asked)
@@ -394,6 +395,8 @@ class TopScreen(Screen[None]):
 
     def do_copy(self) -> None:
         """``y``"""
+        from pulsarbox.tui.dialogs import copy
+
         line = self.command_line()
         if line:
             copy(self, line)

@@ -8,6 +8,7 @@ import pytest
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.server.http.call import Answer, Call
 from pulsarbox.server.http.top import top as handler
+from pulsarbox.server.live import overview
 from pulsarbox.server.live.table import VIEWS
 from tests.unit.broker.roles import guarded_box
 from tests.unit.server.http.harness import ADMIN, START, Box, with_box
@@ -116,6 +117,21 @@ def test_the_overview_of_a_box() -> None:
         assert {name: values[-1] for name, values in series.items()} == {
             "publishRate": 0.0, "deliverRate": 0.0, "backlog": 0.0, "p99": None,
         }  # fmt: skip
+
+    with_box(scenario)
+
+
+def test_of_the_overview_what_is_named() -> None:
+    async def scenario(box: Box) -> None:
+        await subscriptions(box, a=2, b=1)
+        every = await top(box, "overview")
+        assert set(overview.COLUMNS) == {*every["totals"], "series"}
+        found = await top(box, "overview", "columns=topics,uptime,p99")
+        assert found["totals"] == {"topics": 2, "uptime": 0, "p99": None}
+        assert "series" not in found
+        assert list((await top(box, "overview", "columns=series"))["series"]) == list(every["series"])
+        refused = await box.ask("GET", f"{TOP}/overview?columns=topic")
+        assert (refused.status, "did you mean topics?" in refused.text) == (400, True), refused.text
 
     with_box(scenario)
 
