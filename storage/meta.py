@@ -82,18 +82,21 @@ class Move(NamedTuple):
 class MetaEnvironment:
     """The tables of ``meta/``. Every call is one transaction. All raise lmdb.Error; then nothing has changed."""
 
-    def __init__(self, path: Path, *, readonly: bool = False) -> None:
+    def __init__(self, path: Path, *, readonly: bool = False, beside: bool = False) -> None:
         """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError.
 
         ``readonly``: without its locks, for who knows that nobody writes it; what is compressed is not asked of it.
+        ``beside``: it is only read, while another process serves it.
         """
-        if not readonly and not path.exists():
+        if not readonly and not beside and not path.exists():
             create_environment(path, TABLES)
-        self._env = open_environment(path, MAP_SIZE, sealed=readonly)
+        self._env = open_environment(path, MAP_SIZE, sealed=readonly, beside=beside)
         try:
             tables = [self._env.open_db(name, create=False) for name in TABLES]
             # An older box has not made these.
-            more = [tables[0] if readonly else self._env.open_db(name) for name in COMPRESSION_TABLES]
+            more = [
+                tables[0] if readonly else self._env.open_db(name, create=not beside) for name in COMPRESSION_TABLES
+            ]
         except BaseException:
             self._env.close()
             raise

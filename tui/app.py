@@ -1,6 +1,7 @@
 """The application: which screens there are, what all of them share, and where one goes from where."""
 
 import importlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -102,6 +103,7 @@ class Top(App[None]):
         target: Sequence[str] = (),
     ) -> None:
         """``target``: the options that name the box on a command line. ``passing``: a filter for the first screen."""
+        self.__dict__["DEFAULT_MODE"] = place  # so that no other screen is made first
         super().__init__()
         self.feed = feed
         self.kept = kept or Kept(None)
@@ -110,26 +112,39 @@ class Top(App[None]):
         self.at = at
         self.filter = passing
         self.target = tuple(target)
+        self.parent_pid: int | None = None
+        """The process that shows this to somebody, if any: nobody looks any more when that has ended."""
         self.paused = False
         self.vitals: dict[str, Any] = {}
         self._given_read_only = read_only
-        self._first = place
         self._step = 0
         self._since = 0
         self._vitals_asked = False
+        self._is_dressed = False
+        self._dress()
 
-    def on_mount(self) -> None:
-        """Themes, keys and the first screen."""
+    def _dress(self) -> None:
+        """The theme, before anything is drawn: to change it later is to read all styles again."""
         for theme in OURS:
             self.register_theme(theme)
         wanted = self.kept.get("theme")
-        self.theme = wanted if wanted in self.available_themes else DARK.name
+        self.set_reactive(App.theme, wanted if wanted in self.available_themes else DARK.name)
+        self.stylesheet.set_variables(self.get_css_variables())
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """See textual.app.App. Nothing is seen yet while the first screen is made: all of it is styled then."""
+        if self._is_dressed:
+            super().refresh_css(animate)
+
+    def on_mount(self) -> None:
+        """Keys, and what is asked from time to time."""
+        self._is_dressed = True
         keys = self.kept.get("keys")
         if isinstance(keys, dict):
             self.set_keymap({str(name).replace(" ", "-"): str(key) for name, key in keys.items()})
-        if self._first != self.current_mode:
-            self.switch_mode(self._first)
         self.set_interval(_VITALS_SECONDS, self._ask_vitals)
+        if self.parent_pid is not None:
+            self.set_interval(1.0, self._end_with_parent)
         if self.kept.problem:
             self.notify(self.kept.problem, severity="warning", markup=False)
 
@@ -145,6 +160,10 @@ class Top(App[None]):
         self.vitals.update(told)
         self.vitals["virtualClock"] = snapshot.virtual_clock
         self.read_only = self._given_read_only or snapshot.read_only
+
+    def _end_with_parent(self) -> None:
+        if os.getppid() != self.parent_pid:
+            os._exit(0)  # there is no terminal to be left as it was, and nobody to be told
 
     def _ask_vitals(self) -> None:
         """The line at the top goes on while other screens than the overview are seen."""

@@ -1,7 +1,7 @@
 """The lines at the edges of a screen: where one is, how the box is, what is wrong, and what the keys do."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -13,17 +13,15 @@ from textual.widget import Widget
 
 from pulsarbox.tui import figures
 from pulsarbox.tui.actions import BY_NAME, PLACES
+from pulsarbox.tui.looks import Looks
 
 Part = tuple[str, str, str]
 """A text, what it looks like (a component class behind the dashes), and the action of a click; empty for none."""
 
 
-class Line(Widget):
+class Line(Looks, Widget):
     """Texts beside each other, some of which can be clicked."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"line--{look}" for look in ("plain", "dim", "key", "name", "here", "good", "warn", "bad", "badge")
-    }
     DEFAULT_CSS = """
     Line { height: 1; width: 1fr; background: $panel; }
     Line .line--plain { color: $foreground; }
@@ -71,8 +69,8 @@ class Line(Widget):
                 if room > 8 and length > 20:
                     out.append((text[: room - 1] + "…", look, action))
                     room = 0
-                elif out and out[-1][1] == "key":  # a key without its word says nothing
-                    room += cell_len(out.pop()[0])
+                elif out and (out[-1][1] == "key" or (out[-1][1] == "dim" and look not in ("dim", "key"))):
+                    room += cell_len(out.pop()[0])  # a key without its word, or a word without its number, says nothing
                 break
             out.append((text, look, action))
             room -= length

@@ -20,22 +20,18 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from pulsarbox.tui.columns import KINDS, TO_THE_RIGHT, Column, laid_out
+from pulsarbox.tui.looks import Looks
 
 Row = Mapping[str, Any]
 Identity = tuple[str, ...]
 
 AROUND: Final = 10
 """Rows asked for above and below those in view, so that one step shows no gap."""
-_LOOKS: Final = ("dim", "good", "warn", "bad", "cool", "trend")
 
 
-class Table(ScrollView, can_focus=True):
+class Table(Looks, ScrollView, can_focus=True):
     """Rows under a heading that stays. It asks for what it shows by ``Wanted``, and says what is pointed at."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *("table--heading", "table--sorted", "table--cursor", "table--marked", "table--plain", "table--blurred"),
-        *(f"table--{look}" for look in _LOOKS),
-    }
     DEFAULT_CSS = """
     Table { height: 1fr; scrollbar-gutter: stable; scrollbar-size-vertical: 1; overflow-x: hidden; }
     Table .table--heading { color: $text-muted; background: $panel; text-style: bold; }

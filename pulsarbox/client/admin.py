@@ -137,6 +137,10 @@ class Admin:
         path = path_of(of) if isinstance(of, TopicName) else f"/{quoted(*of.split('/'))}"
         return self._ask(method, f"/pulsarbox/v1/policies{path}/{word}", value)
 
+    def own(self, path: str) -> Any:
+        """What a box answers to GET below /pulsarbox/v1; ``path`` is what follows that, with its query, quoted."""
+        return self._ask("GET", f"/pulsarbox/v1{path}")
+
     # Dead letters: of a box only
 
     def dead_letter_policy(

@@ -1,10 +1,11 @@
-"""What a topic has between two places: the stretches of its ledgers that readers see. Pure; nothing of pyspark."""
+"""What a topic has between two places: the stretches of its ledgers that readers see. Nothing of pyspark."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pulsarbox.client.credentials import NOBODY, Credentials
+from pulsarbox.errors import PulsarBoxError
 
 
 class Place(NamedTuple):
@@ -45,12 +46,29 @@ class Segment(NamedTuple):
     """The volumes in which they stood when that was asked for, as ``volumes/00000003``: for who puts together what lies
     together. Workers look again."""
     compacted: int = 0
-    """Of a compacted view: the ledger in which its entries stand; ``first`` and ``last`` are of that one."""
+    """Of a compacted view: the ledger in which its entries stand; ``ledger``, ``first`` and ``last`` are of that one.
+    Of Apache Pulsar, which does not tell: -1."""
+    start: Place = BEGINNING
+    """Where not entries of one ledger are meant, but whatever was published under ids from here ..."""
+    end: Place | None = None
+    """... to here, not included: of a compacted view, and where nobody tells of ledgers. None: entries are meant."""
+
+    @property
+    def visible(self) -> list[tuple[int, int]]:
+        """Runs of entries that are not hidden: first and last."""
+        runs, first = [], self.first
+        for low, high in self.hidden:
+            if first < low:
+                runs.append((first, low - 1))
+            first = high + 1
+        if first <= self.last:
+            runs.append((first, self.last))
+        return runs
 
     def parts(self, bytes_max: int) -> Iterator["Segment"]:
-        """The same in pieces of about so many bytes, cut between entries."""
+        """The same in pieces of about so many bytes, cut between entries; a compacted view stays whole."""
         entries = self.last - self.first + 1
-        count = min(entries, -(-self.bytes // bytes_max)) if bytes_max > 0 else 1
+        count = min(entries, -(-self.bytes // bytes_max)) if bytes_max > 0 and self.end is None else 1
         if count <= 1:
             yield self
             return
@@ -70,17 +88,53 @@ class Segment(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Entries that were wanted and are not there any more, or cannot be read: first and last included."""
+    """Entries that were wanted and are not there any more, or cannot be read: from ``start`` to ``end``, which does not
+    belong to them."""
 
     topic: str
-    ledger: int
-    first: int
-    last: int
+    start: Place
+    end: Place
     reason: str
 
     def __str__(self) -> str:
         """The range and the reason."""
-        return f"{self.topic}: entries {self.ledger}:{self.first} to {self.ledger}:{self.last} {self.reason}"
+        (ledger, entry, _), (to_ledger, to_entry, _) = self.start, self.end
+        return f"{self.topic}: entries from {ledger}:{entry} up to {to_ledger}:{to_entry} (not included) {self.reason}"
+
+
+class DataLost(PulsarBoxError):
+    """What was asked for is not there any more, or damaged. ``lost`` has the exact range."""
+
+    def __init__(self, lost: Lost) -> None:
+        super().__init__(f"{lost}. With failOnDataLoss=false it is skipped")
+        self.lost = lost
+
+    def __reduce__(self) -> tuple[type["DataLost"], tuple[Lost]]:
+        """Errors of workers are pickled on their way to the driver."""
+        return type(self), (self.lost,)
+
+
+def part_of(text: str) -> Place:
+    """A place as a box tells it: ``ledger:entry``, or ``ledger:entry:index``."""
+    return Place(*(int(part) for part in text.split(":")))
+
+
+def hosts_of(url: str, default_port: int) -> tuple[tuple[tuple[str, int], ...], bool]:
+    """Hosts and ports of a service or admin URL, and whether it is one of TLS. Raises ValueError."""
+    scheme, found, rest = url.partition("://")
+    if not found or scheme not in ("pulsar", "pulsar+ssl", "http", "https"):
+        raise ValueError(
+            f"{url!r} is no URL of a broker: it looks like pulsar://localhost:6650 or http://localhost:8080"
+        )
+    hosts = []
+    for each in rest.partition("/")[0].split(","):
+        host, colon, port = each.rpartition(":") if not each.endswith("]") else (each, "", "")
+        if not colon:
+            host, port = each, str(default_port)
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError(f"{url!r}: {each!r} is no host and port")
+        hosts.append((host.strip("[]"), int(port)))
+    return tuple(hosts), scheme in ("pulsar+ssl", "https")
 
 
 @dataclass(frozen=True, slots=True)

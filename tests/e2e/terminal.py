@@ -34,10 +34,9 @@ class RawTerminal:
         self.seen = b""
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
             own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
             os.execvpe(command[0], command, {**own, **ENVIRONMENT, "XDG_CONFIG_HOME": str(home)})
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        os.kill(self.pid, signal.SIGWINCH)
 
     def until(self, holds: Callable[[bytes], bool]) -> bytes:
         """Read until it holds of all that was sent."""

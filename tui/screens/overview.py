@@ -44,6 +44,8 @@ class Overview(TopScreen):
     Overview #quotas { width: 3fr; }
     Overview #deadletters { width: 2fr; margin-left: 1; }
     """
+    DEFAULT_CLASSES: ClassVar[str] = "-narrow"
+    """As most are: else all is styled twice."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012 # as Textual declares it
     place: ClassVar[str] = "overview"
     hinted: ClassVar[Sequence[str]] = ("subscriptions", "deadletters", "quotas", "time travel", "pause", "help", "quit")
@@ -206,6 +208,7 @@ def _numbers(totals: Any) -> list[Part]:
     if dead:
         parts.append((f"● {figures.count(dead)} dead letters  ", "bad", "deadletters"))
     if totals.get("diskUsed") is not None:
-        free = f" ({figures.size(totals['diskFree'])} free)" if totals.get("diskFree") is not None else ""
-        parts += [("disk ", "dim", "storage"), (f"{figures.size(totals['diskUsed'])}{free}", "plain", "storage")]
+        parts += [("disk ", "dim", "storage"), (figures.size(totals["diskUsed"]), "plain", "storage")]
+        if totals.get("diskFree") is not None:
+            parts.append((f" ({figures.size(totals['diskFree'])} free)", "plain", "storage"))
     return parts

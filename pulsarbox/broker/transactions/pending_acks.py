@@ -6,14 +6,23 @@ Pulsar 4.2. Unlike there, who acknowledges the same in the same transaction once
 that lost the answer do that.
 """
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.dispatch.source import RETRY_SECONDS
 from pulsarbox.broker.transactions.transaction import Transaction
 from pulsarbox.clock import Now
-from pulsarbox.errors import InvalidTxnStatus, NotAllowed, PersistenceError, PulsarBoxError, TransactionConflict
+from pulsarbox.errors import (
+    EntryDamaged,
+    InvalidTxnStatus,
+    NotAllowed,
+    PersistenceError,
+    PulsarBoxError,
+    TransactionConflict,
+)
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.claims import Claim, Claimed, Claims
@@ -23,6 +32,8 @@ from pulsarbox.storage.transactions import TxnId
 if TYPE_CHECKING:
     from pulsarbox.broker.dispatch.dispatcher import Dispatcher
     from pulsarbox.broker.subscription import Subscription
+
+log = logging.getLogger(__name__)
 
 Done = Callable[[Now], None]
 Refused = Callable[[PulsarBoxError], None]
@@ -302,4 +313,13 @@ class PendingAcks:
             if subscription.dispatcher is dispatcher and subscription.life is life:  # else it is found anyway
                 subscription.send_again([entry], when)
 
-        self._topic.read_entry(at, found, lambda error: None, now)
+        def unread(error: Exception) -> None:
+            if isinstance(error, EntryDamaged):
+                subscription.source.set_aside(error, now)
+            elif at.ledger_id in self._topic.ledger.ledgers:  # else trimmed, so acknowledged
+                log.error("subscription %s cannot read entry %s: %s", subscription.name, at, error)
+                again = partial(self._send_again, at, dispatcher, life)
+                self._topic.core.timers.at(now.monotonic + RETRY_SECONDS, again)
+
+        if subscription.dispatcher is dispatcher and subscription.life is life:
+            self._topic.read_entry(at, found, unread, now)

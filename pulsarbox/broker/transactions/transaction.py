@@ -64,8 +64,8 @@ class Transaction:
         self.settled = False
         """Its end is on the way to the disk."""
         self.timed_out = False
-        self.waiting: dict[Who, Answer] = {}
-        """Who is to hear that it has ended."""
+        self.waiting: list[tuple[Who, Answer]] = []
+        """Who is to hear that it has ended, once for each time that they asked."""
         self.timer: Timer | None = None
 
     @property

@@ -41,7 +41,9 @@ def segments(call: Call) -> Later:
     found = Segments(topic, start, end)
 
     def finish(now: Now, later: Later) -> None:
-        _with_volumes(call, [each.ledger_id for each in found.found], later, lambda where: _told(topic, found, where))
+        view = topic.compaction.view
+        ledgers = [each.ledger_id for each in found.found] + ([view.ledger_id] if view is not None else [])
+        _with_volumes(call, ledgers, later, lambda where: _told(topic, found, where))
 
     return in_turns(call, found.steps(), lambda step, now: None, finish, AT_ONCE)
 
@@ -71,6 +73,8 @@ def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> Answer
             "entries": view.entries,
             "bytes": view.size,
             "horizon": _shown(view.horizon),
+            "last": _shown(Position(*view.last[:2])),
+            "volumes": where.of(view.ledger_id, 0, view.entries),
         }
     return answer(
         {

@@ -97,7 +97,7 @@ PERMISSIONS = {
     "POST /pulsarbox/v1/jobs/{id}/cancel": "JOB",
     "GET /pulsarbox/v1/dlq/{tenant}/{namespace}/{topic}/groups": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/clock": "NAMED",
-    "GET /pulsarbox/v1/plugins": "SUPERUSER",
+    "GET /pulsarbox/v1/plugins": "WATCHER",
     "GET /pulsarbox/v1/events": "WATCHER",
     "GET /pulsarbox/v1/maps/cursor/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/maps/keys/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
