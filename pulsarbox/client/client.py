@@ -194,7 +194,7 @@ class Client:
         return answer.schema, answer.schema_version
 
     def register_schema(self, topic: str, schema: Schema) -> bytes:
-        """The version of a schema of a topic, which is given to it where it has none such. Raises what the broker tells."""
+        """The version of a schema of a topic, given to it where it has none such. Raises what the broker tells."""
         request_id = next(self.numbers)
         question = CommandGetOrCreateSchema(request_id=request_id, topic=topic, schema=schema)
         command = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA, getOrCreateSchema=question)

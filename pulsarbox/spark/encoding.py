@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from io import BytesIO
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.client.client import Client
@@ -24,12 +25,7 @@ if TYPE_CHECKING:
 RECORD: Final = "Row"
 """The name of the record that is made from a frame's columns."""
 _FORMATS: Final = {"json": Schema.Json, "avro": Schema.Avro}
-_NUMBERS: Final = {
-    Schema.Int8: (1, int),
-    Schema.Int16: (2, int),
-    Schema.Int32: (4, int),
-    Schema.Int64: (8, int),
-}
+_SIZES: Final[Mapping[int, int]] = {Schema.Int8: 1, Schema.Int16: 2, Schema.Int32: 4, Schema.Int64: 8}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SIMPLE: Final = {
     "string": "string",
@@ -76,13 +72,12 @@ def _without_schema(client: Client, topic: str, sinking: "Sinking") -> Encoding:
     return Encoding(_encode(schema, topic, sinking), client.register_schema(topic, schema))
 
 
-def _record(sinking: "Sinking") -> dict[str, Any]:
+def _record(sinking: "Sinking") -> Any:
     """The type of the record that is written, as Spark has it in JSON."""
     fields = {each["name"]: each for each in json.loads(sinking.fields)["fields"]}
     chosen = [fields[name] for name in sinking.shape.values]
     if len(chosen) == 1 and sinking.shape.value_type != "struct":
-        kind: dict[str, Any] = chosen[0]["type"]
-        return kind
+        return chosen[0]["type"]
     return {"type": "struct", "fields": chosen}
 
 
@@ -150,18 +145,15 @@ def _may_be_null(kind: Any) -> bool:
 
 def _primitive(kind: int) -> Encode | None:
     """Pulsar's primitive schemas: big-endian numbers, text, one byte for true and false."""
-    import struct
-
-    if kind in (Schema.String, Schema.Type.Value("None"), Schema.Bytes if hasattr(Schema, "Bytes") else -1):
+    if kind in (Schema.String, Schema.Type.Value("None")):
         return raw
-    if kind in _NUMBERS:
-        size = _NUMBERS[kind][0]
+    size = _SIZES.get(kind, 0)
+    if size:
         return lambda value: _whole(value).to_bytes(size, "big", signed=True)
     if kind == Schema.Bool:
         return lambda value: b"\x01" if value else b"\x00"
     if kind in (Schema.Float, Schema.Double):
-        pack = struct.Struct(">f" if kind == Schema.Float else ">d").pack
-        return lambda value: pack(value)
+        return Struct(">f" if kind == Schema.Float else ">d").pack
     return None
 
 
@@ -189,7 +181,7 @@ class _Forms:
         if isinstance(kind, list):
             return self._union(kind)
         if isinstance(kind, str):
-            return self._named.get(kind) or _checked(kind)
+            return self._named[kind] if kind in self._named else _checked(kind)
         logical = kind.get("logicalType")
         if logical in _LOGICAL:
             return _LOGICAL[logical]
@@ -221,7 +213,9 @@ class _Forms:
             return {name: form(value[name]) if name in value else default for name, form, default in fields}
 
         self._named[kind["name"]] = record
-        fields += [(each["name"], _named(self.of(each["type"]), each["name"]), each.get("default")) for each in kind["fields"]]
+        fields += [
+            (each["name"], _named(self.of(each["type"]), each["name"]), each.get("default")) for each in kind["fields"]
+        ]
         return record
 
 
@@ -270,18 +264,18 @@ def _micros(value: datetime) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
+def _no_decimal(value: Any) -> Any:
+    raise ValueError("a decimal has no form in JSON that all clients read: cast it to double or string")
+
+
 _LOGICAL: Final[Mapping[str, Form]] = {
     "date": lambda value: (value - date(1970, 1, 1)).days,
     "timestamp-millis": lambda value: _micros(value) // 1000,
     "timestamp-micros": _micros,
     "local-timestamp-millis": lambda value: _micros(value) // 1000,
     "local-timestamp-micros": _micros,
-    "decimal": lambda value: _no_decimal(value),
+    "decimal": _no_decimal,
 }
-
-
-def _no_decimal(value: Any) -> Any:
-    raise ValueError("a decimal has no form in JSON that all clients read: cast it to double or string")
 
 
 def _as_avro(definition: dict[str, Any]) -> Encode:

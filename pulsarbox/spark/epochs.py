@@ -100,8 +100,9 @@ class Epochs:
                 return f"{text}. {advice.format(sink=local)}"
         if error.status in (404, 405) and "amespace" not in text:
             return (
-                f"delivery=exactly-once needs the epoch commit of a box, and the broker has none ({error.status}: {text}). "
-                "Towards Apache Pulsar there are delivery=at-least-once, and delivery=dedup for topics with deduplication"
+                f"delivery=exactly-once needs the epoch commit of a box, and this broker has none ({error.status}: "
+                f"{text}). Towards Apache Pulsar there are delivery=at-least-once, and delivery=dedup for topics with "
+                "deduplication"
             )
         return f"sink {name}: {text}"
 
@@ -109,8 +110,9 @@ class Epochs:
 _ADVICE: Final = (
     (
         "is behind",
-        "The checkpoint is older than what sink {sink} has published. To go on from this checkpoint, and publish again what "
-        "comes after it, say sinkEpoch=reset; to begin a new sink, choose another sinkId",
+        "The checkpoint is older than what sink {sink} has published. To go on from this checkpoint, and publish again "
+        "what comes after it, give the sink's name as sinkId, and sinkEpoch=reset; to begin a new sink, choose another "
+        "sinkId",
     ),
     (
         "is another",

@@ -268,7 +268,7 @@ class Options:
         "valueFormat",
         one_of("auto", "bytes", "string", "json", "avro"),
         "`auto`: columns by the topic's schema. `bytes`, `string`: one column `value`. `json`, `avro`: by the "
-        "schema, or by `.schema(...)`; to write, by the topic's schema, which is made from the columns where there is none.",
+        "schema, or by `.schema(...)`; to write, by the topic's schema, made from the columns where there is none.",
     )
     mode: str = option(
         "permissive",
@@ -306,8 +306,8 @@ class Options:
         "delivery",
         one_of("exactly-once", "at-least-once", "dedup"),
         "`exactly-once`: all of an epoch, or of a batch write, is published with one commit of the box, once. "
-        "`at-least-once`: at once; again where a task is run again. `dedup`: at once, and the topics' deduplication drops "
-        "what comes again, where partitions and the order of rows do not change.",
+        "`at-least-once`: at once; again where a task is run again. `dedup`: at once, and the topics' deduplication "
+        "drops what comes again, where partitions and the order of rows do not change.",
         used=(WRITE,),
     )
     sink_id: str = option(
@@ -390,7 +390,8 @@ class Options:
         "batching",
         one_of("key", "mixed", "none"),
         "`key`: a batch has messages of one key, as Key_Shared subscriptions need. `mixed`: of any, "
-        "as Java clients do unless told otherwise; many times as fast where every row has its own key. `none`: no batches.",
+        "as Java clients do unless told otherwise; many times as fast where every row has its own key. `none`: no "
+        "batches.",
         used=(WRITE,),
     )
     compression: str = option(
@@ -508,8 +509,8 @@ def _check_sink(options: Options, given: set[str]) -> None:
             )
     if options.delivery == "dedup" and options.dedup_partitions is None:
         raise OptionError(
-            "delivery=dedup holds only where the frame always has the same partitions: say how many with dedupPartitions, "
-            "and repartition to that before a stream starts"
+            "delivery=dedup holds only where the frame always has the same partitions: say how many with "
+            "dedupPartitions, and repartition to that before a stream starts"
         )
     if options.sink_epoch == "reset" and not options.sink_id:
         raise OptionError("sinkEpoch=reset is for a sinkId that there is already: give sinkId")

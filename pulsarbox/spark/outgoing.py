@@ -198,11 +198,11 @@ def _bytes(values: list[Any]) -> list[bytes]:
 
 
 def _column(batch: "RecordBatch", name: str) -> list[Any]:
-    import pyarrow
+    import pyarrow as pa
 
     column = batch.column(name)
-    if pyarrow.types.is_timestamp(column.type):  # to milliseconds: Python's datetimes are slow
-        column = column.cast(pyarrow.timestamp("us", column.type.tz)).cast(pyarrow.int64())
+    if pa.types.is_timestamp(column.type):  # to milliseconds: Python's datetimes are slow
+        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
         return [None if each is None else each // 1000 for each in column.to_pylist()]
     found: list[Any] = column.to_pylist()
     return found

@@ -9,10 +9,10 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pulsarbox.spark.connecting import reach_of
 from pulsarbox.spark.epochs import Sink, SinkError
 from pulsarbox.spark.options import WRITE, OptionError, parse
 from pulsarbox.spark.outgoing import shape_of
+from pulsarbox.spark.reaching import reach
 from pulsarbox.spark.sinking import Attempt, Part, Sinking
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
             raise SinkError(f"this Spark does not say in its tasks which query they are of ({QUERY}, {EPOCH}, {RUN})")
         return self._sinking.sink_of_query(query, run), int(epoch)
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Publish what all tasks of a micro-batch have staged, on the driver's machine."""
         self._sinking.commit(_parts(messages))
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Give it up."""
         self._sinking.abort(_parts(messages))
 
@@ -100,7 +100,7 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
         raise OptionError("option sinkId is for writeStream: a batch write has jobId")
     fields = [(each.name, each.dataType.simpleString()) for each in schema.fields]
     shape = shape_of(fields, options.topic, options.value_format)
-    sinking = Sinking(options, reach_of(options), shape, schema.json(), is_stream)
+    sinking = Sinking(options, reach(options), shape, schema.json(), is_stream)
     sinking.check()
     return sinking
 

@@ -134,7 +134,7 @@ class Sinking:
         partitions = self.options.dedup_partitions or 0
         if attempt.partition >= partitions:
             raise SinkError(
-                f"delivery=dedup: the frame has more partitions than dedupPartitions={partitions}: repartition it to that"
+                f"delivery=dedup: the frame has more than dedupPartitions={partitions} partitions: repartition it"
             )
         following = attempt.epoch << ROW_BITS
         by_key = self.options.router in UNTOLD
@@ -146,8 +146,8 @@ class Sinking:
                 each = Outgoing(message) if isinstance(message, bytes) else message
                 if by_key and each.key is None:
                     raise SinkError(
-                        f"delivery=dedup with router={self.options.router} needs a __key in every row, so that a row goes "
-                        "to the same partition again: give keys, or router=single"
+                        f"delivery=dedup with router={self.options.router} needs a __key in every row, so that a row "
+                        "goes to the same partition again: give keys, or router=single"
                     )
                 found.append(each._replace(sequence_id=following))
                 following += 1
@@ -219,8 +219,8 @@ def _forget(epochs: Epochs) -> None:
 def _check_partitions(found: int, wanted: int) -> None:
     if found != wanted:
         raise SinkError(
-            f"delivery=dedup: the frame had {found} partitions, dedupPartitions={wanted}: repartition it to that. What this "
-            "epoch has sent may be there twice where it was run before with others"
+            f"delivery=dedup: the frame had {found} partitions, dedupPartitions={wanted}: repartition it to that. What "
+            "this epoch has sent may be there twice where it was run before with others"
         )
 
 

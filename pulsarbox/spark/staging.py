@@ -8,6 +8,7 @@ in another. So a box may be killed and started again while a task stages, and me
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from pulsarbox.client.client import Client
@@ -25,7 +26,7 @@ ROWS_MAX: Final = 50_000
 
 _PIECE_BYTES: Final = 4 << 20
 
-Messages = Sequence[Outgoing] | Sequence[bytes]
+Messages = list[Outgoing] | list[bytes]
 """Messages, or payloads of such as have nothing else."""
 
 
@@ -71,11 +72,13 @@ class _Sending:
             producer = Producer(self.client, topic, self._options(topic), _ignore)
             producer.enter(self._txn)
             self._producers[topic] = producer
-        if isinstance(messages[0], bytes):
-            producer.send_plain(messages)  # type: ignore[arg-type]
+        plain = [each for each in messages if isinstance(each, bytes)]
+        if plain:
+            producer.send_plain(plain)
             return
         for message in messages:
-            producer.send(message)  # type: ignore[arg-type]
+            assert isinstance(message, Outgoing), "all are, or none"
+            producer.send(message)
 
     def flush(self) -> None:
         for each in self._producers.values():
@@ -101,7 +104,7 @@ class Staging:
         self.known = False
         """Whether the epoch was published before: then nothing is staged."""
         self._connected = connected
-        self._begin = lambda: epochs.begin(epoch, timeout_ms)
+        self._begin: Callable[[], str | None] = partial(epochs.begin, epoch, timeout_ms)
         self._epochs = epochs
         self._options = options
         self._sending: _Sending | None = None
@@ -118,8 +121,8 @@ class Staging:
         for part in _pieces(messages):
             self._kept.append((topic, part))
             self._rows += len(part)
-            self._bytes += sum(map(size_of, part))
-            self._trying(lambda part=part: self._send([(topic, part)]))  # type: ignore[misc]
+            self._bytes += sum(size_of(each) for each in part)
+            self._trying(partial(self._send, [(topic, part)]))
             if self._rows >= ROWS_MAX or self._bytes >= BYTES_MAX:
                 self._settle()
 
@@ -271,8 +274,8 @@ def size_of(message: Outgoing | bytes) -> int:
 def _pieces(messages: Messages) -> Iterator[Messages]:
     """The same, in pieces of a few megabytes."""
     start = size = 0
-    for at, message in enumerate(messages):
-        own = size_of(message)
+    sizes = [size_of(each) for each in messages]
+    for at, own in enumerate(sizes):
         if at > start and size + own > _PIECE_BYTES:
             yield messages[start:at]
             start, size = at, 0

@@ -44,7 +44,9 @@ def written(frame: "DataFrame", box: Running, **options: Any) -> None:
     writer.save()
 
 
-def streamed(spark: "SparkSession", folder: Path, box: Running, query: "DataFrame | None" = None, **options: Any) -> str:
+def streamed(
+    spark: "SparkSession", folder: Path, box: Running, query: "DataFrame | None" = None, **options: Any
+) -> str:
     """Run a stream over the files of ``folder/in`` until they are written; its id."""
     if query is None:
         query = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(folder / "in"))
@@ -220,7 +222,9 @@ def test_rows_that_wait_are_seen_when_they_are_due(
     before = time.time() * 1000
     written(frame.coalesce(1), box, topic=topic)
     client = connect(box.url)
-    consumer = client.subscribe(topic, "s", pulsar.ConsumerType.Shared, initial_position=pulsar.InitialPosition.Earliest)
+    consumer = client.subscribe(
+        topic, "s", pulsar.ConsumerType.Shared, initial_position=pulsar.InitialPosition.Earliest
+    )
     assert consumer.receive(timeout_millis=5000).data() == b"now"
     with pytest.raises(pulsar.Timeout):
         consumer.receive(timeout_millis=300)
