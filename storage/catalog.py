@@ -45,8 +45,9 @@
                                             of the last that ended
     pending/<most>/<least>/<topic id>/<cursor id>/<number>
                                             what one ACK has acknowledged in an open transaction
-    epoch/<tenant>/<namespace>/<sink>       {"epoch": the last one that a sink has committed, "committed": ms,
-                                            "owner": the role that began it}
+    epoch/<tenant>/<namespace>/<sink>       {"epoch": the last one that a sink has committed, -1 for none,
+                                            "committed": ms, "owner": the role that began it}; where the writer says
+                                            who it is "writer", its "run", and "former": those who were replaced
     open/<topic id>/<most>/<least>          {"runs": [[ledger, first entry, last, messages before, after, bytes before,
                                             after]]} of the entries of an open transaction
     aborted/<topic id>/<ledger id>/<first entry>

@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -120,6 +121,8 @@ class Top(App[None]):
         self.at = at
         self.filter = passing
         self.target = tuple(target)
+        self.parent_pid: int | None = None
+        """The process that shows this to somebody, if any: nobody looks any more when that has ended."""
         self.paused = False
         self.vitals: dict[str, Any] = {}
         self._given_read_only = read_only
@@ -149,6 +152,8 @@ class Top(App[None]):
         if isinstance(keys, dict):
             self.set_keymap({str(name).replace(" ", "-"): str(key) for name, key in keys.items()})
         self.set_interval(_VITALS_SECONDS, self._ask_vitals)
+        if self.parent_pid is not None:
+            self.set_interval(1.0, self._end_with_parent)
         if not gc.isenabled():
             self.set_timer(_COLLECTED_SECONDS, _collect)
         if self.kept.problem:
@@ -166,6 +171,10 @@ class Top(App[None]):
         self.vitals.update(told)
         self.vitals["virtualClock"] = snapshot.virtual_clock
         self.read_only = self._given_read_only or snapshot.read_only
+
+    def _end_with_parent(self) -> None:
+        if os.getppid() != self.parent_pid:
+            os._exit(0)  # there is no terminal to be left as it was, and nobody to be told
 
     def _ask_vitals(self) -> None:
         """The line at the top goes on while other screens than the overview are seen."""

@@ -69,8 +69,8 @@ class Line(Looks, Widget):
                 if room > 8 and length > 20:
                     out.append((text[: room - 1] + "…", look, action))
                     room = 0
-                elif out and out[-1][1] == "key":  # a key without its word says nothing
-                    room += cell_len(out.pop()[0])
+                elif out and (out[-1][1] == "key" or (out[-1][1] == "dim" and look not in ("dim", "key"))):
+                    room += cell_len(out.pop()[0])  # a key without its word, or a word without its number, says nothing
                 break
             out.append((text, look, action))
             room -= length

@@ -346,12 +346,19 @@ class Subscription:
             return why_of(Reason.RESETTING, self.dispatcher.standstill.since)
         reason, limiter, delayed = self.dispatcher.why(), self.throttle.refusing, self.source.delayed
         until = delayed.next_at if reason == Reason.DELAYED and delayed is not None else 0
-        if reason == Reason.END_OF_LOG and self.source.position >= self.topic.ledger.read_limit:
+        if reason == Reason.END_OF_LOG and self._waits_for_transaction():
             reason = Reason.OPEN_TRANSACTION
         why = why_of(reason, self.dispatcher.standstill.since, until)
         if reason == Reason.THROTTLED and limiter is not None:
             why = why._replace(text=f"{why.text}: {limiter.in_words}")
         return why
+
+    def _waits_for_transaction(self) -> bool:
+        """Whether there is something for it at the first entry of an open transaction, or behind that."""
+        ledger = self.topic.ledger
+        if self.source.position < ledger.read_limit or ledger.last_confirmed < ledger.read_limit:
+            return False
+        return self.cursor.next_unacked(Position(*ledger.read_limit)) <= ledger.last_confirmed
 
     # Cursor
 

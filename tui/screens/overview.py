@@ -170,6 +170,7 @@ def _numbers(totals: Any) -> list[Part]:
     if dead:
         parts.append((f"● {figures.count(dead)} dead letters  ", "bad", "deadletters"))
     if totals.get("diskUsed") is not None:
-        free = f" ({figures.size(totals['diskFree'])} free)" if totals.get("diskFree") is not None else ""
-        parts += [("disk ", "dim", "storage"), (f"{figures.size(totals['diskUsed'])}{free}", "plain", "storage")]
+        parts += [("disk ", "dim", "storage"), (figures.size(totals["diskUsed"]), "plain", "storage")]
+        if totals.get("diskFree") is not None:
+            parts.append((f" ({figures.size(totals['diskFree'])} free)", "plain", "storage"))
     return parts

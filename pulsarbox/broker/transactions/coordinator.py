@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from weakref import ref
 
 from pulsarbox.broker.transactions import applying
-from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, Transaction
+from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, Stage, Transaction
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     AuthorizationError,
@@ -133,7 +133,7 @@ class Coordinator:
         if number != COORDINATOR:
             raise TransactionCoordinatorNotFound(f"There is no transaction coordinator {number}: the box has one, 0")
 
-    def begin(self, timeout: int, principal: "Principal | None", now: Now) -> Transaction:
+    def begin(self, timeout: int, principal: "Principal | None", now: Now, stage: Stage | None = None) -> Transaction:
         """A new transaction, durable with the next commit; ``timeout`` in milliseconds, 0 for the longest there is.
 
         Raises TooManyRequests, NotAllowed.
@@ -148,6 +148,7 @@ class Coordinator:
             )
         txn_id = TxnId(COORDINATOR, self._core.commits.new_id())
         txn = Transaction(txn_id, now.wall, timeout or longest, owner_of(principal))
+        txn.stage = stage
         self.open[txn_id] = txn
         self.created += 1
         self.last_id = txn_id.least
@@ -237,16 +238,15 @@ class Coordinator:
         Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError.
         """
         self.check_coordinator(txn_id.most)
-        ended = self.ended.get(txn_id)
-        if ended is not None and ended.state == outcome and ended.told is not who:
+        txn, ended = self.open.get(txn_id), self.ended.get(txn_id)
+        if txn is None and ended is not None and ended.state == outcome and ended.told is not who:
             answer(None, now)
             return
-        txn = self.open.get(txn_id)
         if txn is not None and txn.ending == outcome:
             self.check_owner(txn, who.principal)
         else:
             txn = self.find(txn_id, who)
-        txn.waiting[who] = answer
+        txn.waiting.append((who, answer))
         if txn.ending is None:
             self._begin_end(txn, outcome, now)
 
@@ -288,7 +288,7 @@ class Coordinator:
             applying.end(topic, txn, now)
         self._core.catalog.delete_all(pending_key(*txn.id))
         self._write(txn, txn.ending, now.wall)
-        self.ended[txn.id] = Ended(txn.ending, next(map(ref, txn.waiting), None))
+        self.ended[txn.id] = Ended(txn.ending, next((ref(who) for who, _ in txn.waiting), None))
         while len(self.ended) > KEPT:
             commits.put_row(txn_key(*self.ended.popitem(last=False)[0]), None)
         commits.after_commit(partial(self._has_ended, txn, topics))
@@ -301,7 +301,7 @@ class Coordinator:
         self.timed_out += txn.timed_out
         for topic in topics:
             applying.has_ended(topic, txn, now)
-        for answer in txn.waiting.values():
+        for _, answer in txn.waiting:
             answer(None, now)
 
 

@@ -6,14 +6,23 @@ Pulsar 4.2. Unlike there, who acknowledges the same in the same transaction once
 that lost the answer do that.
 """
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulsarbox.broker.consumer import Consumer, Held, ack_set_bits
+from pulsarbox.broker.dispatch.source import RETRY_SECONDS
 from pulsarbox.broker.transactions.transaction import Transaction
 from pulsarbox.clock import Now
-from pulsarbox.errors import InvalidTxnStatus, NotAllowed, PersistenceError, PulsarBoxError, TransactionConflict
+from pulsarbox.errors import (
+    EntryDamaged,
+    InvalidTxnStatus,
+    NotAllowed,
+    PersistenceError,
+    PulsarBoxError,
+    TransactionConflict,
+)
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.claims import Claim, Claimed, Claims
@@ -23,6 +32,8 @@ from pulsarbox.storage.transactions import TxnId
 if TYPE_CHECKING:
     from pulsarbox.broker.dispatch.dispatcher import Dispatcher
     from pulsarbox.broker.subscription import Subscription
+
+log = logging.getLogger(__name__)
 
 Done = Callable[[Now], None]
 Refused = Callable[[PulsarBoxError], None]
@@ -61,7 +72,8 @@ class PendingAcks:
             raise NotAllowed("A consumer of the compacted view cannot acknowledge in a transaction")
         cumulative = ack.ack_type == CommandAck.Cumulative
         if cumulative and subscription.type in SIDE_BY_SIDE:
-            raise NotAllowed("Consumers of a Shared subscription cannot acknowledge cumulatively")
+            self._topic.core.commits.after_commit(done)  # as Pulsar does: it means nothing there
+            return
         wanted: dict[Position, int] = {}
         for each in ack.message_id:
             left = ack_set_bits(list(each.ack_set))
@@ -292,7 +304,7 @@ class PendingAcks:
             if active is not None:
                 subscription.dispatcher.redeliver(active, None, now)
             return
-        for each in again:
+        for each in sorted(again):
             self._send_again(each, subscription.dispatcher, subscription.life, now)
 
     def _send_again(self, at: Position, dispatcher: "Dispatcher", life: object, now: Now) -> None:
@@ -302,4 +314,13 @@ class PendingAcks:
             if subscription.dispatcher is dispatcher and subscription.life is life:  # else it is found anyway
                 subscription.send_again([entry], when)
 
-        self._topic.read_entry(at, found, lambda error: None, now)
+        def unread(error: Exception) -> None:
+            if isinstance(error, EntryDamaged):
+                subscription.source.set_aside(error, now)
+            elif at.ledger_id in self._topic.ledger.ledgers:  # else trimmed, so acknowledged
+                log.error("subscription %s cannot read entry %s: %s", subscription.name, at, error)
+                again = partial(self._send_again, at, dispatcher, life)
+                self._topic.core.timers.at(now.monotonic + RETRY_SECONDS, again)
+
+        if subscription.dispatcher is dispatcher and subscription.life is life:
+            self._topic.read_entry(at, found, unread, now)

@@ -242,9 +242,9 @@ PLUGIN = {
     "state": "in use",
     "calls": 123_456,
     "errors": 2,
-    "p50": 840,
-    "p99": 2300,
-    "trace": "KeyError: 'zone'",
+    "p50Nanos": 840,
+    "p99Nanos": 2300,
+    "lastError": "KeyError: 'zone'",
     "subscriptions": 1,
 }
 GROUP = {

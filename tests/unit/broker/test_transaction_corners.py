@@ -1,0 +1,68 @@
+"""What the simulation of transactions has found, one test each."""
+
+import pytest
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, TxnAction
+from tests.unit.broker.playbook import Box
+from tests.unit.broker.transactions_playbook import Txn, reader, topic_of
+
+
+@pytest.mark.parametrize("action", [TxnAction.COMMIT, TxnAction.ABORT])
+def test_nobody_is_told_of_an_end_before_it_is_durable(action: int) -> None:
+    box = Box()
+    client, other = box.client(), box.client()
+    client.producer(1)
+    txn = Txn(client)
+    txn.send(0)
+    box.auto = False
+    client.ask("endTxn", request_id=1, txn_action=action, **txn.bits)
+    other.ask("endTxn", request_id=2, txn_action=action, **txn.bits)
+    box.flush()
+    assert not client.inbox and not other.inbox
+    box.commit()
+    assert (client.names(), other.names()) == (["endTxnResponse"], ["endTxnResponse"])
+
+
+def test_who_asks_for_an_end_twice_is_answered_twice() -> None:
+    box = Box()
+    client = box.client()
+    txn = Txn(client)
+    box.auto = False
+    client.ask("endTxn", request_id=1, txn_action=TxnAction.COMMIT, **txn.bits)
+    client.ask("endTxn", request_id=2, txn_action=TxnAction.COMMIT, **txn.bits)
+    box.commit()
+    assert [client.take("endTxnResponse").request_id for _ in range(2)] == [1, 2]
+
+
+@pytest.mark.parametrize("sub_type", [CommandSubscribe.Shared, CommandSubscribe.Key_Shared])
+def test_what_an_aborted_transaction_acknowledged_is_sent_again_though_its_first_read_fails(sub_type: int) -> None:
+    box = Box()
+    (at,) = box.client().publish(1)
+    consumer = reader(box, subType=sub_type)
+    assert consumer.received() == [at]
+    txn = Txn(consumer)
+    assert not txn.ack(at).HasField("error")
+    topic_of(box).ledger.tail.clear()
+    box.auto = False
+    consumer.ask("endTxn", request_id=1, txn_action=TxnAction.ABORT, **txn.bits)
+    box.commit()
+    assert box.read(PersistenceError("the disk does not answer"))
+    assert consumer.names() == ["endTxnResponse"]
+    box.auto = True
+    box.advance(2)
+    assert consumer.received() == [at]
+
+
+def test_an_open_transaction_is_a_reason_only_where_something_waits_for_it() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    txn = Txn(client)
+    txn.send(0)
+    late = reader(box, "late", initialPosition=CommandSubscribe.Latest)
+    early = reader(box, "early")
+    subscriptions = topic_of(box).subscriptions
+    assert subscriptions["early"].why().reason == "open-transaction"
+    assert subscriptions["late"].why().reason == "end-of-log"
+    assert not late.inbox and not early.inbox
