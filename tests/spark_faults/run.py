@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.spark_faults.faulty import FOLDER
-from tests.tools.box import Box, free_ports
+from tests.tools.box import Box, admin, free_ports
 
 ROWS: Final = 2000
 ROOT: Final = Path(__file__).parents[2]
@@ -86,8 +86,11 @@ class Outcome:
         return not (self.count.missing or self.count.doubled or self.count.strange)
 
 
+_BEGIN: Final = time.monotonic()
+
+
 def say(text: str) -> None:
-    print(f"spark-faults: {text}", file=sys.stderr, flush=True)
+    print(f"spark-faults: {time.monotonic() - _BEGIN:4.0f} s: {text}", file=sys.stderr, flush=True)
 
 
 class Keeper:
@@ -102,6 +105,9 @@ class Keeper:
 
     def __enter__(self) -> "Keeper":
         self._start()
+        # Without, what no subscription needs goes when its ledger is closed.
+        keep = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+        admin(self.box.web_url, "POST", "namespaces/public/default/retention", keep)
         self._thread.start()
         return self
 
