@@ -23,8 +23,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -207,14 +208,16 @@ class Case:
 
     def until_written(self, partitions: Iterator[int]) -> None:
         """Start drivers until one has written everything. Raises FaultsError."""
+        said = ""
         for _ in range(len(list((self.folder / "faults").iterdir())) + 3):
             driver = self.driver(next(partitions))
             code = driver.wait()
             self.note_struck()
             if code == 0:
                 return
+            said = driver.said()
             say(f"{self.name}: driver {self.drivers} has ended ({code}); starting another one")
-        raise FaultsError(f"the stream does not come to its end:\n{driver.said()}")
+        raise FaultsError(f"the stream does not come to its end:\n{said}")
 
     def note_struck(self) -> None:
         """Which points were struck, in the order of epochs."""
@@ -405,12 +408,12 @@ def campaign(root: Path, short: bool, kills: int, seed: int) -> list[Outcome]:
     """All cases, one after the other."""
     found = []
     with Keeper(root) as keeper:
-        cases = [lambda: points(root, keeper, SHORT if short else POINTS)]
+        cases: list[Callable[[], Outcome]] = [partial(points, root, keeper, SHORT if short else POINTS)]
         if not short:
             cases += [
-                lambda: zombie(root, keeper),
-                lambda: speculation(root, keeper),
-                lambda: soak(root, keeper, kills, random.Random(seed)),
+                partial(zombie, root, keeper),
+                partial(speculation, root, keeper),
+                partial(soak, root, keeper, kills, random.Random(seed)),
             ]
         for case in cases:
             found.append(case())
