@@ -1,5 +1,5 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
-# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash, images of
+# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and spark-faults, images of
 # powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
 # WORKERS (of test).
 
@@ -51,6 +51,10 @@ test: env-dev ## Run all tests (ARGS="-k name")
 .PHONY: crash
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
 	@$(BIN)/python -m tests.crash.run --kills $(or $(N),25) $(ARGS)
+
+.PHONY: spark-faults
+spark-faults: env-dev ## Kill workers, drivers and the box while Spark writes, and count what is there (N=10; needs Java)
+	@$(BIN)/python -m tests.spark_faults.run --kills $(or $(N),10) $(ARGS)
 
 .PHONY: powercut
 powercut: env-dev ## Open disks as they may stand after a power cut (N=500; needs a C compiler)
