@@ -115,8 +115,14 @@ def _encode(schema: Schema, topic: str, sinking: "Sinking") -> Encode:
     if kind in (Schema.Json, Schema.Avro):
         definition = json.loads(schema.schema_data)
         if definition.get("type") == "record":
-            _check_fields(definition, topic, sinking)
-            return _as_json(definition) if kind == Schema.Json else _as_avro(definition)
+            record, alone = _record(sinking), sinking.shape.values[0]
+            if sinking.shape.value_type != "struct" and any(each["name"] == alone for each in definition["fields"]):
+                record = {"type": "struct", "fields": [{"name": alone, "type": record}]}
+            else:
+                alone = ""
+            _check_fields(definition, topic, record)
+            encode = _as_json(definition) if kind == Schema.Json else _as_avro(definition)
+            return (lambda value: encode({alone: value})) if alone else encode
     elif sinking.shape.value_type != "struct":
         found = _primitive(kind)
         if found is not None:
@@ -127,8 +133,7 @@ def _encode(schema: Schema, topic: str, sinking: "Sinking") -> Encode:
     )
 
 
-def _check_fields(definition: dict[str, Any], topic: str, sinking: "Sinking") -> None:
-    kind = _record(sinking)
+def _check_fields(definition: dict[str, Any], topic: str, kind: Any) -> None:
     if not isinstance(kind, dict) or kind.get("type") != "struct":
         raise SinkError(f"{topic} has records as values, and column {VALUE} is {kind}: give columns, or a struct")
     given, known = {each["name"] for each in kind["fields"]}, {each["name"]: each for each in definition["fields"]}

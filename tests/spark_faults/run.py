@@ -23,8 +23,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.spark_faults.faulty import FOLDER
-from tests.tools.box import Box, free_ports
+from tests.tools.box import Box, admin, free_ports
 
 ROWS: Final = 2000
 ROOT: Final = Path(__file__).parents[2]
@@ -86,8 +87,11 @@ class Outcome:
         return not (self.count.missing or self.count.doubled or self.count.strange)
 
 
+_BEGIN: Final = time.monotonic()
+
+
 def say(text: str) -> None:
-    print(f"spark-faults: {text}", file=sys.stderr, flush=True)
+    print(f"spark-faults: {time.monotonic() - _BEGIN:4.0f} s: {text}", file=sys.stderr, flush=True)
 
 
 class Keeper:
@@ -102,6 +106,9 @@ class Keeper:
 
     def __enter__(self) -> "Keeper":
         self._start()
+        # Without, what no subscription needs goes when its ledger is closed.
+        keep = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+        admin(self.box.web_url, "POST", "namespaces/public/default/retention", keep)
         self._thread.start()
         return self
 
@@ -201,14 +208,16 @@ class Case:
 
     def until_written(self, partitions: Iterator[int]) -> None:
         """Start drivers until one has written everything. Raises FaultsError."""
+        said = ""
         for _ in range(len(list((self.folder / "faults").iterdir())) + 3):
             driver = self.driver(next(partitions))
             code = driver.wait()
             self.note_struck()
             if code == 0:
                 return
+            said = driver.said()
             say(f"{self.name}: driver {self.drivers} has ended ({code}); starting another one")
-        raise FaultsError(f"the stream does not come to its end:\n{driver.said()}")
+        raise FaultsError(f"the stream does not come to its end:\n{said}")
 
     def note_struck(self) -> None:
         """Which points were struck, in the order of epochs."""
@@ -399,12 +408,12 @@ def campaign(root: Path, short: bool, kills: int, seed: int) -> list[Outcome]:
     """All cases, one after the other."""
     found = []
     with Keeper(root) as keeper:
-        cases = [lambda: points(root, keeper, SHORT if short else POINTS)]
+        cases: list[Callable[[], Outcome]] = [partial(points, root, keeper, SHORT if short else POINTS)]
         if not short:
             cases += [
-                lambda: zombie(root, keeper),
-                lambda: speculation(root, keeper),
-                lambda: soak(root, keeper, kills, random.Random(seed)),
+                partial(zombie, root, keeper),
+                partial(speculation, root, keeper),
+                partial(soak, root, keeper, kills, random.Random(seed)),
             ]
         for case in cases:
             found.append(case())
