@@ -3,10 +3,7 @@
 import threading
 from typing import Any
 
-import pytest
-
 from pulsarbox.client.web import Reply
-from pulsarbox.tui.feed import Query, Trouble
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
 from tests.unit.tui.fake import FakeBox, subscription
 
@@ -158,24 +155,3 @@ async def test_nothing_that_comes_from_the_box_speaks_to_the_terminal() -> None:
         assert clean(driver.app.clipboard), "the line is quoted for a shell"
         assert "\\x1b" in driver.app.clipboard
     assert all("%1B%5D52" in target or "%1B" not in target for _, target, _ in box.asked), "asked by its real name"
-
-
-def test_what_was_foreseen_is_asked_once_and_given_to_the_first_who_asks() -> None:
-    box = FakeBox()
-    soon, other = Query("subscriptions", limit=3), Query("topics", limit=2)
-    box.feed.foresee([soon, other])
-    assert [row["topic"] for row in box.feed.view(soon).rows] == [row["topic"] for row in box.rows["subscriptions"][:3]]
-    assert box.feed.view(other).total == 40
-    assert [target for _, target, _ in box.asked] == [soon.target, other.target]
-    box.feed.view(soon)
-    assert [target for _, target, _ in box.asked] == [soon.target, other.target, soon.target]
-
-
-def test_trouble_that_was_foreseen_is_told_to_the_first_who_asks() -> None:
-    box = FakeBox()
-    box.gone = "Connection refused"
-    box.feed.foresee([Query("topics")])
-    with pytest.raises(Trouble, match="Connection refused"):
-        box.feed.view(Query("topics"))
-    box.gone = ""
-    assert box.feed.view(Query("topics")).total == 40
