@@ -66,7 +66,7 @@ class ViewScreen(TopScreen):
         if self.top.filter:  # of the first screen that takes one
             self.filter, self.top.filter = self.top.filter, ""
         super().begin()
-        table.focus()
+        self.set_focus(table)  # at once: keys may follow
 
     # Asking
 
@@ -246,7 +246,11 @@ class ViewScreen(TopScreen):
         if not rows:
             self.top.notify("There is no row to do something with", severity="warning")
             return
-        actions = [each for each in for_row(self.kind) if each.deed is None or each.deed.fits(rows[0])]
+        actions = [
+            each
+            for each in for_row(self.kind)
+            if each.deed is None or (each.deed.fits(rows[0]) and not self.top.read_only)
+        ]
         options = []
         for action in actions:
             deed = action.deed
