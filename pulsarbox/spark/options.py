@@ -31,6 +31,8 @@ BATCH: Final = "batch"
 STREAM: Final = "stream"
 WRITE: Final = "write"
 READS: Final = (BATCH, STREAM)
+READ: Final = "read"
+"""Either of these: before it is known which."""
 ALL: Final = (BATCH, STREAM, WRITE)
 """What an option is for: ``read``, ``readStream``, and ``write`` or ``writeStream``."""
 
@@ -431,7 +433,7 @@ def parse(given: Mapping[str, str], use: str) -> Options:
             _check_unknown(key, use)
             continue
         name = row(found).name
-        if use not in row(found).used:
+        if not set(_either(use)) & set(row(found).used):
             raise OptionError(f"option {name} is not for {_said(use)}, but for {_uses(row(found).used)}: leave it out")
         value = _value(name, row(found).kind, text)
         if values.get(found.name, value) != value:
@@ -456,13 +458,17 @@ def _check_unknown(key: str, use: str) -> None:
         raise OptionError("a path is not for the format pulsarbox: give option topic, and load() or save() without one")
     if folded in OF_SPARK or folded.startswith(WITHOUT_EFFECT) or folded == "subscriptionprefix":
         return
-    names = [name for each in ROWS if use in each.used for name in (each.name, *each.aliases)]
+    names = [name for each in ROWS if set(_either(use)) & set(each.used) for name in (each.name, *each.aliases)]
     nearest = did_you_mean(key, names, 0.5) or ". docs/spark.md lists them all"
     raise OptionError(f"there is no option {key!r} for {_said(use)}{nearest}")
 
 
+def _either(use: str) -> tuple[str, ...]:
+    return READS if use == READ else (use,)
+
+
 def _said(use: str) -> str:
-    return {BATCH: "spark.read", STREAM: "spark.readStream"}.get(use, "write and writeStream")
+    return {READ: "spark.read", BATCH: "spark.read", STREAM: "spark.readStream"}.get(use, "write and writeStream")
 
 
 def _uses(used: tuple[str, ...]) -> str:
@@ -482,11 +488,11 @@ def _check_together(options: Options, given: set[str], use: str) -> None:
     names = {each.name: row(each).name for each in fields(Options)}
     for together, uses in _APART:
         both = [names[each] for each in together if each in given]
-        if use in uses and len(both) > 1:
+        if set(_either(use)) & set(uses) and len(both) > 1:
             raise OptionError(f"options {' and '.join(both)} contradict each other: give one of them")
     if use == WRITE:
         _check_sink(options, given)
-    if use in READS and not (options.named or options.topics_pattern):
+    if _either(use)[0] in READS and not (options.named or options.topics_pattern):
         raise OptionError("give one of the options topic, topics and topicsPattern: what is to be read")
     if SUBSCRIPTION in (options.starting_offsets, options.ending_offsets) and not options.subscription:
         raise OptionError("offsets from a subscription need the option subscription: its name")
