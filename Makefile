@@ -1,6 +1,6 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
-# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and spark-faults, images of
-# powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
+# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and
+# spark-faults, images of powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
 # WORKERS (of test).
 
 SHELL := /usr/bin/env bash
