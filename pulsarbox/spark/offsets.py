@@ -1,24 +1,42 @@
 """The text in which Spark keeps places in topics, in its checkpoints and in the options of a read. Pure.
 
 An offset is the place that is read next in each topic, so ranges are half open. Spark compares offsets by their text,
-so equal ones must have equal texts: ``{"p": {"persistent://public/default/orders": "12:345"}, "v": 1}``, in this order.
-``12:345:6`` stands inside a batch.
+so equal ones must have equal texts, in this order::
+
+    {"n": {"persistent://public/default/orders": 678}, "p": {"persistent://public/default/orders": "12:345"}, "v": 1}
+
+``12:345:6`` stands inside a batch. ``n`` is how many messages the topic had had there, where that is known: a place at
+the end of a ledger that is gone has lost nothing if the topic has had no more since.
 """
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.segments import Place
+from pulsarbox.spark.segments import BEGINNING, Place
 
 VERSION: Final = 1
 END: Final = Place(2**63 - 1, 2**63 - 1)
 """Behind everything that a topic can ever have."""
 
 _PLACE: Final = re.compile(r"(-1|\d{1,19}):(-1|\d{1,19})(?::(\d{1,9}))?")
+
+
+class Mark(NamedTuple):
+    """A place, and what is known of it."""
+
+    place: Place
+    seen: int = -1
+    """The messages that the topic had had, where the place was its end; 0 in front of some; -1: unknown."""
+
+
+IN_FRONT: Final = 0
+"""Of a place in front of messages: where its ledger is gone, these are."""
+FIRST: Final = Mark(BEGINNING)
+"""Where a topic is read from that came later: its beginning, whatever is left of it."""
 
 
 class OffsetError(ValueError):
@@ -39,9 +57,26 @@ def parse(text: str) -> Place:
     return found
 
 
-def document(places: Mapping[str, Place]) -> dict[str, object]:
-    """An offset as Spark takes it from a reader: in the same order whatever that of ``places`` is."""
-    return {"p": {topic: text(places[topic]) for topic in sorted(places)}, "v": VERSION}
+def document(marks: Mapping[str, Mark]) -> dict[str, object]:
+    """An offset as Spark takes it from a reader: in the same order whatever that of ``marks`` is."""
+    return {
+        "n": {topic: marks[topic].seen for topic in sorted(marks) if marks[topic].seen >= 0},
+        "p": {topic: text(marks[topic].place) for topic in sorted(marks)},
+        "v": VERSION,
+    }
+
+
+def marks(offset: Mapping[str, object]) -> dict[str, Mark]:
+    """What ``document`` made. Raises OffsetError."""
+    if offset.get("v") != VERSION:
+        raise OffsetError(
+            f"the checkpoint has an offset of version {offset.get('v')!r}, this pulsarbox reads version {VERSION}: it "
+            "was written by another version or another source. Use that one, or begin with a new checkpointLocation"
+        )
+    found, seen = offset.get("p"), offset.get("n", {})
+    if not isinstance(found, dict) or not isinstance(seen, dict):
+        raise OffsetError('an offset must have the places of its topics, as {"p": {"TOPIC": "12:345"}, "v": 1}')
+    return {str(topic): Mark(parse(str(place)), int(seen.get(topic, -1))) for topic, place in found.items()}
 
 
 def asked(given: Mapping[str, object]) -> dict[str, Place | str]:
@@ -50,7 +85,7 @@ def asked(given: Mapping[str, object]) -> dict[str, Place | str]:
     The whole text of a checkpoint will do too. A message id names the message itself. Raises OffsetError.
     """
     if "v" in given and "p" in given:
-        return {**places(given)}
+        return {topic: mark.place for topic, mark in marks(given).items()}
     return {str(parse_topic(topic)): _asked(topic, value) for topic, value in given.items()}
 
 

@@ -8,11 +8,9 @@ from typing import Final
 
 from pulsarbox.client.credentials import Credentials
 from pulsarbox.spark.options import OptionError, Options
-from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.segments import Reach, hosts_of
 
 DEFAULT: Final = "pulsar://localhost:6650"
-_SCHEMES: Final = {"pulsar": ("http", 8080), "pulsar+ssl": ("https", 8443)}
-_PORTS: Final = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 8080, "https": 443}
 
 
 def reach(options: Options) -> Reach:
@@ -29,38 +27,27 @@ def reach(options: Options) -> Reach:
     if options.data_dir and not (options.service_url and options.admin_url):
         made = _of_the_box(made)
     service = made.service_url or DEFAULT
-    hosts(service, "service.url")
+    _check("service.url", service, ("pulsar", "pulsar+ssl"), 6650)
     admin = made.admin_url or _admin_of(service)
-    hosts(admin, "admin.url")
+    _check("admin.url", admin, ("http", "https"), 8080)
     return replace(made, service_url=service, admin_url=admin)
 
 
-def hosts(url: str, name: str) -> list[tuple[str, int]]:
-    """Hosts and ports of a URL, in its order. Raises OptionError, naming the option."""
-    scheme, mark, rest = url.partition("://")
-    schemes = ("http", "https") if name == "admin.url" else ("pulsar", "pulsar+ssl")
-    if not mark or scheme not in schemes:
-        looks = f"{schemes[0]}://localhost:{_PORTS[schemes[0]]}"
-        raise OptionError(f"option {name} = {url!r} is no URL: it looks like {looks}")
-    return [_host_and_port(each, _PORTS[scheme], name, url) for each in rest.rstrip("/").split(",")]
-
-
-def _host_and_port(text: str, default: int, name: str, url: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, port = text, str(default)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or "/" in text or not port.isdigit() or not 0 < int(port) < 65536:
-        raise OptionError(f"option {name} = {url!r} does not name a host and a port, as localhost:{default}")
-    return host, int(port)
+def _check(option: str, url: str, schemes: tuple[str, str], port: int) -> None:
+    try:
+        if url.partition("://")[0] in schemes:
+            hosts_of(url, port)
+            return
+    except ValueError:
+        pass
+    raise OptionError(f"option {option} = {url!r} is no URL: it looks like {schemes[0]}://localhost:{port}")
 
 
 def _admin_of(service: str) -> str:
     """The usual port of the Admin API on the hosts of a service URL."""
-    scheme, _, rest = service.partition("://")
-    web, port = _SCHEMES[scheme]
-    names = (host if ":" not in host else f"[{host}]" for host, _ in hosts(service, "service.url"))
-    return f"{web}://" + ",".join(f"{name}:{port}" for name in names) if rest else ""
+    web, port = ("https", 8443) if service.startswith("pulsar+ssl:") else ("http", 8080)
+    names = (f"[{host}]" if ":" in host else host for host, _ in hosts_of(service, 6650)[0])
+    return f"{web}://" + ",".join(f"{name}:{port}" for name in names)
 
 
 def _of_the_box(made: Reach) -> Reach:

@@ -2,13 +2,12 @@
 
 from typing import Any, Final
 
-from pulsarbox.client.client import Client
 from pulsarbox.errors import TopicNotFound
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.types import BYTES
-from pulsarbox.spark.reaching import hosts
 from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.service import Service
 
 NEWEST: Final = b""
 
@@ -20,10 +19,10 @@ class Registry:
         self._reach = reach
         self._known: dict[tuple[str, bytes], bytes | None] = {}
         """Serialised; None where there is none."""
-        self._client: Client | None = None
+        self._service: Service | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_client": None}
+        return {**self.__dict__, "_service": None}
 
     def newest(self, topic: str) -> Schema | None:
         """The schema that a topic has now; None without one. Raises PulsarBoxError where the broker cannot be asked."""
@@ -43,19 +42,16 @@ class Registry:
         self._known[str(parse_topic(topic).base), version] = None if schema is None else schema.SerializeToString()
 
     def _asked(self, topic: str, version: bytes) -> bytes | None:
-        if self._client is None:
-            reach = self._reach
-            secure = reach.service_url.startswith("pulsar+ssl:")
-            addresses = hosts(reach.service_url, "service.url")
-            self._client = Client(addresses, reach.seconds, secure=secure, credentials=reach.credentials)
+        if self._service is None:
+            self._service = Service(self._reach)
         try:
-            found = self._client.schema(topic, version)
+            found = self._service.schema(topic, version)
         except TopicNotFound:
             return None
         return None if found.type == BYTES else found.SerializeToString()
 
     def close(self) -> None:
         """Let the connection go, if there is one. Raises nothing."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        service, self._service = self._service, None
+        if service is not None:
+            service.close()

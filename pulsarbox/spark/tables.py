@@ -98,6 +98,10 @@ class Tables:
             made = made.filter(pa.array([at not in out for at in range(messages.rows)]))
         return made
 
+    def close(self) -> None:
+        """Let a connection go that was needed to ask for schemas. Raises nothing."""
+        self._registry.close()
+
     def _malformed(self, messages: Messages, bad: Bad) -> str:
         where = f"{messages.ledger[bad.at]}:{messages.entry[bad.at]}"
         return (
@@ -148,7 +152,8 @@ class Tables:
         found = self._readers.get((topic, version))
         if found is None:
             newest = None if self._form in ("bytes", "string") else self._registry.newest(topic)
-            writer = newest if version is None or newest is None else self._registry.at(topic, version)
+            is_same = version is None or newest is None or newest.type == Schema.Json
+            writer = newest if is_same else self._registry.at(topic, version or b"")
             fields = [self._arrow.field(name) for name in self._values]
             try:
                 found = _Reader(writer, newest, fields, self._form)

@@ -1,6 +1,7 @@
 """What a topic holds, read without Spark: in place, over the network, and by the official client's reader."""
 
 import random
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,11 @@ def read(segments: list[Segment], reach: Reach) -> list[Row]:
     return [row for segment in segments for some in messages(segment, COLUMNS, reach) for row in rows_of(some)]
 
 
+def service_segments(box: PulsarBox, topic: str) -> list[Segment]:
+    with Service(reach_of(box, "wire")) as service:
+        return service.segments(topic, BEGINNING, LATEST)
+
+
 @pytest.mark.parametrize("seed", [4, 8, 11])
 def test_all_ways_to_read_give_the_same(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
@@ -44,11 +50,14 @@ def test_all_ways_to_read_give_the_same(tmp_path: Path, seed: int) -> None:
         wait_for_packing(box)
         expected = truth(box, "t")
         topic = "persistent://public/default/t"
-        with Service(reach_of(box, "wire")) as service:
-            segments = service.segments(topic, BEGINNING, LATEST)
+        segments = service_segments(box, topic)
         parts = [part for each in segments for part in each.parts(dice.choice((500, 5000, 1 << 20)))]
-        mapped_rows = read(parts, reach_of(box, "mmap", data))
-        assert mapped_rows == expected, told
+        assert read(parts, reach_of(box, "mmap", data)) == expected, told
+        beside = service_segments(box, "persistent://public/default/t-beside")
+        both = [each for pair in zip_longest(parts, beside) for each in pair if each is not None]
+        swept = [row for some in messages(both, COLUMNS, reach_of(box, "mmap", data)) if some.topic == topic
+                 for row in rows_of(some)]  # fmt: skip
+        assert sorted(swept, key=lambda row: row[-1]) == expected, told
         assert read(segments, reach_of(box, "wire")) == expected, told
         mapped.close_all()
         history.close()

@@ -4,7 +4,8 @@ Decided where it is read, by a worker: what a driver can reach need not be what 
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.spark.access import mapped, wire
@@ -37,6 +38,40 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again:
             raise
         log.info("%s is read over the network: %s", segment.topic, error)
         yield from wire.entries(left, reach, lost)
+
+
+def entries_of(
+    segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], None], again: Again
+) -> Iterator[tuple[int, list[Entry]]]:
+    """What several segments have: the number of one, and some of its entries. Those of each are in order; where they
+    are read in place, topics that take turns on the disk do so here. Otherwise as ``entries``.
+    """
+    left = list(segments)
+    if reach.access != "wire" and reach.data_dir and len(segments) > 1:
+        with suppress(mapped.NotInPlace):  # which is said where it is read one by one
+            yield from _swept(segments, left, reach)
+    for number, segment in enumerate(left):
+        if segment.first <= segment.last:
+            for found in entries(segment, reach, lost, again):
+                yield number, found
+
+
+def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> Iterator[tuple[int, list[Entry]]]:
+    """What can be had in one go; ``left`` is what remains of each segment."""
+    wanted = [number for number, each in enumerate(segments) if each.end is None and len(each.visible) == 1]
+    wanted = [number for number in wanted if segments[number].instance == segments[wanted[0]].instance]
+    if not wanted:
+        return
+    store = mapped.store_of(reach.data_dir, segments[wanted[0]].instance)
+    wants = [mapped.Want(segments[number].ledger, *segments[number].visible[0]) for number in wanted]
+    for at, found, end in store.sweep(wants):
+        number = wanted[at]
+        # Before it is yielded: where who reads it has had enough, nobody asks what is left.
+        left[number] = segments[number]._replace(first=end, hidden=(), from_batch=0)
+        if end > wants[at].last:
+            left[number] = left[number]._replace(first=1, last=0)
+        if found:
+            yield number, found
 
 
 def rest_of(segment: Segment, last: Entry, at: int) -> Segment:

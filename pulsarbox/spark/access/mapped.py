@@ -9,15 +9,17 @@ slot: the box clears it with its next checkpoint.
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from struct import error as error_of_struct
+from struct import unpack
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import lmdb
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.plugins.compression.rest import RestCodecs
-from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.protocol.checksum import crc32c, extend_bytes
 from pulsarbox.storage.directory import DATA_FILE, INSTANCE, EnvironmentDamaged
 from pulsarbox.storage.format import (
     COMPACTED_PREFIX,
@@ -30,8 +32,7 @@ from pulsarbox.storage.format import (
     EntryFlag,
     RecordKind,
 )
-from pulsarbox.storage.index import Segment as Run
-from pulsarbox.storage.index import UnindexedRuns, runs_of, unpack_row
+from pulsarbox.storage.index import UnindexedRuns, runs_of
 from pulsarbox.storage.meta import MetaEnvironment
 from pulsarbox.storage.record import (
     CHECKSUM_PREFIX,
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
 ROWS_MAX: Final = 4096
 BYTES_MAX: Final = 4 << 20
 """Entries of one read transaction, and of one answer."""
+SWEEP_ROWS: Final = 8192
+SWEEP_BYTES: Final = 8 << 20
+"""The same where topics take turns."""
 OPEN_MAX: Final = 8
 """Volumes that are open at once."""
 _TRIES: Final = 4
@@ -62,11 +66,21 @@ _CHECKSUM: Final = EntryFlag.CHECKSUM
 _OWN_CHECKSUM: Final = EntryFlag.OWN_CHECKSUM
 _ENTRY: Final = RecordKind.ENTRY
 _header: Final = ENTRY_HEADER.unpack_from
-_head: Final = CHECKSUM_PREFIX.pack
+_head: Final = CHECKSUM_PREFIX.unpack_from
 _T = TypeVar("_T")
 
 Entry = tuple[int, int, bytes]
 """Ledger, entry, and the bytes as the client sent them, verified."""
+Run = tuple[int, int, Sequence[int]]
+"""Entries that follow each other in one batch: its position, the first entry, and where each one's record starts."""
+
+
+class Want(NamedTuple):
+    """Entries of one ledger."""
+
+    ledger: int
+    first: int
+    last: int
 
 
 class NotInPlace(PersistenceError):
@@ -135,6 +149,49 @@ class Store:
             raise damage
         raise Gone(f"entry {ledger}:{first} is in no volume")
 
+    def sweep(self, wants: Sequence[Want]) -> Iterator[tuple[int, list[Entry], int]]:
+        """Entries of several ledgers in the order in which they stand on the disk: the number of a want, some of its
+        entries, and where it goes on. Each batch is looked up once, however many take turns in it.
+
+        It leaves out a want from where anything is the matter: that is for ``read`` to say. Raises NotInPlace.
+        """
+        left = dict(enumerate(wants))
+        while left:
+            volumes: dict[int, list[int]] = {}
+            for number, want in list(left.items()):
+                volume = self._volume_of(want)
+                if volume is None:
+                    del left[number]
+                else:
+                    volumes.setdefault(volume, []).append(number)
+            if not volumes:
+                return
+            first = min(volumes)
+            here = {number: left[number] for number in volumes[first]}
+            try:
+                for number, found, end in self._open(first).sweep(here, self._unpacker):
+                    yield number, found, end
+                    left[number] = here[number]._replace(first=end)
+            except NotInPlace:
+                raise
+            except (PersistenceError, lmdb.Error, OSError, ValueError, IndexError, error_of_struct):
+                for number in here:
+                    del left[number]
+                continue
+            for number, before in here.items():
+                if not before.first < left[number].first <= before.last:
+                    del left[number]
+
+    def _volume_of(self, want: Want) -> int | None:
+        """The volume that has its next entry; None where none says so."""
+        for number, _ in self._places(want.ledger, want.first):
+            try:
+                if self._open(number).has(want.ledger, want.first):
+                    return number
+            except (FileNotFoundError, PersistenceError, lmdb.Error, OSError):
+                continue
+        return None
+
     def _places(self, ledger: int, entry: int) -> list[tuple[int, int]]:
         """Volumes that may hold an entry, and the entry behind the last that they may hold."""
         try:
@@ -181,6 +238,28 @@ class _Codecs:
     def dictionary(self, number: int) -> Dictionary | None:
         """See StoredCodecs."""
         return self._meta.dictionary(number)
+
+
+def _runs_of_row(first: int, row: memoryview, entry: int) -> list[Run]:
+    """The runs of a row of the index from ``entry`` on; none where it ends before. As storage.index.unpack_row, without
+    an object for each: where topics take turns, every run is an entry.
+
+    Raises ValueError and IndexError where it is damaged.
+    """
+    words = unpack(f">{len(row) // 4}I", row)
+    found: list[Run] = []
+    at = 0
+    while at < len(words):
+        count = words[at + 2]
+        end = at + 3 + count
+        if not count or end > len(words):
+            raise ValueError(f"{count} offsets in {len(row)} bytes")
+        if first + count > entry:
+            begin = at + 3 + max(entry - first, 0)
+            found.append((words[at] << 32 | words[at + 1], max(entry, first), words[begin:end]))
+        at = end
+        first += count
+    return found
 
 
 class _Pending(NamedTuple):
@@ -239,6 +318,57 @@ class _Volume:
         found = taking.entries(unpacker)
         return found, taking.next
 
+    def has(self, ledger: int, entry: int) -> bool:
+        """Whether an entry is here."""
+        with self._begin() as txn:
+            return bool(self._find(txn, ledger, entry))
+
+    def sweep(self, wants: Mapping[int, Want], unpacker: RestUnpacker) -> Iterator[tuple[int, list[Entry], int]]:
+        """What of ``wants`` is here, as Store.sweep gives it. Raises as ``take`` does."""
+        runs = self._sorted_runs(wants)
+        at = 0
+        while at < len(runs):
+            takings: dict[int, _Taking] = {}
+            size = rows = 0
+            with self._begin() as txn:
+                position, value = -1, None
+                while at < len(runs) and size < SWEEP_BYTES and rows < SWEEP_ROWS:
+                    its_position, number, first, offsets = runs[at]
+                    at += 1
+                    if its_position != position:
+                        position, value = its_position, txn.get(LOG_KEY.pack(its_position), db=self._log)
+                    taking = takings.get(number)
+                    if taking is None:
+                        taking = takings[number] = _Taking(wants[number].ledger, first, wants[number].last)
+                    if value is None or taking.next != first:
+                        raise EnvironmentDamaged(f"{self.path}: batch {position} is not what the index says")
+                    before = taking.size
+                    taking.take_of(value, offsets)
+                    size += taking.size - before
+                    rows += len(offsets)
+            for number, taking in takings.items():
+                end = taking.next
+                found = taking.entries(unpacker)
+                yield number, found, taking.next
+                if taking.next != end:
+                    raise EnvironmentDamaged(f"{self.path}: entry {taking.next} is damaged")
+
+    def _sorted_runs(self, wants: Mapping[int, Want]) -> list[tuple[int, int, int, Sequence[int]]]:
+        """Of all ``wants``: the batch, the number of the want, the first entry, and where entries start."""
+        found: list[tuple[int, int, int, Sequence[int]]] = []
+        with self._begin() as txn:
+            for number, (ledger, begin, last) in wants.items():
+                entry = begin
+                while entry <= last and (runs := self._find(txn, ledger, entry)):
+                    found += [
+                        (position, number, first, offsets[: last - first + 1])
+                        for position, first, offsets in runs
+                        if first <= last
+                    ]
+                    entry = runs[-1][1] + len(runs[-1][2])
+        found.sort(key=_batch_and_want)
+        return found
+
     def _begin(self) -> "Txn":
         for _ in range(_TRIES):
             try:
@@ -256,15 +386,15 @@ class _Volume:
                 found, first = INDEX_KEY.unpack(cursor.key())
                 if found == ledger:
                     try:
-                        runs = unpack_row(first, cursor.value(), entry)
-                    except PersistenceError as error:
-                        raise EnvironmentDamaged(f"{self.path}: {error}") from error
+                        runs = _runs_of_row(first, cursor.value(), entry)
+                    except (IndexError, ValueError, error_of_struct) as error:
+                        raise EnvironmentDamaged(f"{self.path}: the index row of {ledger}:{first}: {error}") from error
                     if runs:
                         return runs
-        runs = self._runs.find(ledger, entry, _RUNS_AT_ONCE)
-        if not runs and self._look_behind_the_mark(txn):
-            runs = self._runs.find(ledger, entry, _RUNS_AT_ONCE)
-        return runs
+        known = self._runs.find(ledger, entry, _RUNS_AT_ONCE)
+        if not known and self._look_behind_the_mark(txn):
+            known = self._runs.find(ledger, entry, _RUNS_AT_ONCE)
+        return [(each.position, each.first_entry, each.offsets) for each in known]
 
     def _look_behind_the_mark(self, txn: "Txn") -> bool:
         """Take over the batches that no row of the index covers yet; whether there were any."""
@@ -297,7 +427,7 @@ class _Taking:
         self._last = last
         self._found: list[Entry] = []
         self._pending: list[_Pending] = []
-        self._size = 0
+        self.size = 0
 
     def take(self, runs: list[Run], value_at: Callable[[int], memoryview | None]) -> None:
         """Take from these runs, which begin with the next entry, until there is enough."""
@@ -307,12 +437,12 @@ class _Taking:
             try:
                 if value is None:
                     raise PersistenceError(f"batch {position} is missing")
-                self._take_of(value, wanted)
+                self.take_of(value, wanted)
             except EntryDamaged as error:
                 self._end(error)
             except Exception as error:  # what is not what the index says; struct.error has no other name in C
                 self._end(EntryDamaged(self._ledger, self.next, first + len(offsets) - 1, str(error)))
-            if self.next > self._last or self._size >= BYTES_MAX or len(self._found) >= ROWS_MAX:
+            if self.next > self._last or self.size >= BYTES_MAX or len(self._found) >= ROWS_MAX:
                 self.open = False
             if not self.open:
                 return
@@ -322,28 +452,45 @@ class _Taking:
         if not self._found:
             raise error
 
-    def _take_of(self, value: memoryview, offsets: Any) -> None:
+    def take_of(self, value: memoryview, offsets: Sequence[int]) -> None:
+        """Take the next entries, whose records start there. Raises EntryDamaged, PersistenceError, struct.error."""
         ledger, found, entry = self._ledger, self._found, self.next
         append = found.append
         size = 0
         try:
             for offset in offsets:
-                header = _header(value, offset)
-                kind, flags, header_size, body_size, its_ledger, its_entry = header[:6]
+                (
+                    kind,
+                    flags,
+                    header_size,
+                    body_size,
+                    its_ledger,
+                    its_entry,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    checksum,
+                    codec,
+                ) = _header(value, offset)
                 start = offset + header_size
                 body = bytes(value[start : start + body_size])
                 if its_entry != entry or its_ledger != ledger or kind != _ENTRY or len(body) != body_size:
                     raise PersistenceError(f"the index leads to entry {its_ledger}:{its_entry}")
-                checksum, codec = header[15:]
                 if codec:
                     compressed = compressed_as(value, offset)
                     assert compressed is not None
                     self._pending.append(_Pending(len(found), compressed, flags, checksum))
                     size += compressed.size
                 elif flags & _CHECKSUM:
-                    if crc32c(body[6:]) != checksum or body[:6] != _head(MAGIC, checksum):
+                    if extend_bytes(0, body[6:]) != checksum or _head(body) != (MAGIC, checksum):
                         raise _damaged(ledger, entry)
-                elif flags & _OWN_CHECKSUM and crc32c(body) != checksum:
+                elif flags & _OWN_CHECKSUM and extend_bytes(0, body) != checksum:
                     raise _damaged(ledger, entry)
                 size += body_size
                 if flags & _MARKER:
@@ -352,7 +499,7 @@ class _Taking:
                 entry += 1
         finally:
             self.next = entry
-            self._size += size
+            self.size += size
 
     def entries(self, unpacker: RestUnpacker) -> list[Entry]:
         """What was taken, unpacked, without markers; it ends before one that is damaged.
@@ -405,7 +552,7 @@ class _Taking:
 
 def _is_whole(pending: _Pending, body: bytes) -> bool:
     if pending.flags & _CHECKSUM:
-        return crc32c(body[6:]) == pending.checksum and body[:6] == _head(MAGIC, pending.checksum)
+        return crc32c(body[6:]) == pending.checksum and _head(body) == (MAGIC, pending.checksum)
     return not pending.flags & _OWN_CHECKSUM or crc32c(body) == pending.checksum
 
 
@@ -413,6 +560,10 @@ def compacted(entries: list[Entry]) -> list[Entry]:
     """Entries of a compacted ledger under the ids that they were published with."""
     size = COMPACTED_PREFIX.size
     return [(*COMPACTED_PREFIX.unpack_from(body)[:2], body[size:]) for _, _, body in entries]
+
+
+def _batch_and_want(run: tuple[int, int, int, Sequence[int]]) -> tuple[int, int, int]:
+    return run[:3]
 
 
 def _damaged(ledger: int, entry: int) -> EntryDamaged:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
-from pulsarbox.spark.offsets import END, OffsetError, asked, document, parse, places, text
+from pulsarbox.spark.offsets import END, Mark, OffsetError, asked, document, marks, parse, text
 from pulsarbox.spark.segments import BEGINNING, Place
 
 IDS = st.integers(0, END.ledger)
@@ -25,11 +25,11 @@ def test_the_ends_of_everything_have_texts_too(place: Place) -> None:
     assert parse(text(place)) == place
 
 
-@given(st.dictionaries(st.text(min_size=1), PLACES))
-def test_equal_offsets_have_equal_texts(found: dict[str, Place]) -> None:
+@given(st.dictionaries(st.text(min_size=1), st.builds(Mark, PLACES, st.integers(-1, 2**62))))
+def test_equal_offsets_have_equal_texts(found: dict[str, Mark]) -> None:
     backwards = dict(reversed(found.items()))
     assert json.dumps(document(found)) == json.dumps(document(backwards))
-    assert places(json.loads(json.dumps(document(found)))) == found
+    assert marks(json.loads(json.dumps(document(found)))) == found
 
 
 @pytest.mark.parametrize("wrong", ["", "12", "12:", "12:3:", "a:b", "12:-3", "1:2:3:4", f"{2**63}:0", " 1:2"])
@@ -40,9 +40,9 @@ def test_what_is_no_place_is_refused(wrong: str) -> None:
 
 def test_an_offset_of_another_source_is_refused() -> None:
     with pytest.raises(OffsetError, match="checkpointLocation"):
-        places({"orders": "12:3"})
+        marks({"orders": "12:3"})
     with pytest.raises(OffsetError, match="places of its topics"):
-        places({"v": 1})
+        marks({"v": 1})
 
 
 def test_a_user_names_places_in_several_ways() -> None:
@@ -58,7 +58,7 @@ def test_a_user_names_places_in_several_ways() -> None:
 
 
 def test_the_text_of_a_checkpoint_is_taken_as_it_is() -> None:
-    assert asked(document({TOPIC: Place(12, 345, 6)})) == {TOPIC: Place(12, 345, 6)}
+    assert asked(document({TOPIC: Mark(Place(12, 345, 6), 7)})) == {TOPIC: Place(12, 345, 6)}
 
 
 def test_the_ids_of_java_for_both_ends_are_known() -> None:
