@@ -13,7 +13,8 @@ from pulsarbox.plugins.conformance import CHECKS
 from pulsarbox.plugins.probe import probe
 from pulsarbox.plugins.registry import Found, choose, find
 
-_PATIENCE_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 10.0
+"""For a box that listens and is busy, starting for one; where none listens that is known at once."""
 _SETTING: Final = "/brokers/configuration"
 _MAY_NOT: Final = (401, 403)
 
