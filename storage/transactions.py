@@ -68,7 +68,9 @@ class OpenEntries:
             if len(self._runs) == 1:
                 self._limited(at)
         elif runs and (last := runs[-1]).ledger_id == at[0] and last.last == at[1] - 1:
-            runs[-1] = last._replace(last=at[1], messages_after=messages[1], bytes_after=size[1])
+            runs[-1] = AckedRange(
+                at[0], last.first, at[1], last.messages_before, messages[1], last.bytes_before, size[1]
+            )
             return
         before = messages[1] - messages[0], messages[1], size[1] - size[0], size[1]
         runs.append(AckedRange(at[0], at[1], at[1], *before))
