@@ -13,7 +13,7 @@ import pytest
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark import access
-from pulsarbox.spark.access import mapped
+from pulsarbox.spark.access import mapped, taking
 from pulsarbox.spark.messages import messages
 from pulsarbox.spark.segments import BEGINNING, DataLost, Lost, Place, Reach, Segment
 from pulsarbox.spark.service import LATEST, Service
@@ -87,7 +87,7 @@ def lost(what: Lost) -> None:
 
 
 def test_what_is_packed_while_it_is_read(box: PulsarBox, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapped, "ROWS_MAX", 5)
+    monkeypatch.setattr(taking, "ROWS_MAX", 5)
     expected = []
     for turn in range(10):
         expected += publish(box, "t", 10, first=10 * turn)
@@ -199,7 +199,7 @@ def test_another_box_is_read_over_the_network(box: PulsarBox, tmp_path: Path) ->
         found = segments(box)
         for there in (other, tmp_path, tmp_path / "nothing"):
             assert read(found, reach_of(box, "auto", there)) == expected
-            with pytest.raises(mapped.NotInPlace, match=str(there)):
+            with pytest.raises(taking.NotInPlace, match=str(there)):
                 read(found, reach_of(box, "mmap", there))
 
 

@@ -12,8 +12,8 @@ import lmdb
 import pytest
 
 from pulsarbox.errors import EntryDamaged
-from pulsarbox.spark.access import mapped
-from pulsarbox.spark.access.mapped import Gone, NotInPlace, Store, Want
+from pulsarbox.spark.access.mapped import Gone, Store, Want
+from pulsarbox.spark.access.taking import Entry, NotInPlace
 from tests.unit.storage.batches import body_of
 
 WRITER = """
@@ -71,15 +71,15 @@ def opened(path: Path, instance: str) -> Iterator[Store]:
         store.close()
 
 
-def read(store: Store, ledger: int, first: int, last: int) -> list[mapped.Entry]:
-    found: list[mapped.Entry] = []
+def read(store: Store, ledger: int, first: int, last: int) -> list[Entry]:
+    found: list[Entry] = []
     while first <= last:
         some, first = store.read(ledger, first, last)
         found += some
     return found
 
 
-def expected(ledger: int, first: int, last: int, size: int = 40) -> list[mapped.Entry]:
+def expected(ledger: int, first: int, last: int, size: int = 40) -> list[Entry]:
     return [(ledger, at, body_of(ledger, at, size)) for at in range(first, last + 1)]
 
 
@@ -95,7 +95,7 @@ def test_what_the_index_has_and_what_it_has_not_yet(tmp_path: Path) -> None:
                 first = chance.randrange(end * share)
                 assert read(store, ledger, first, end * share - 1) == expected(ledger, first, end * share - 1)
             wants = [Want(ledger, 0, end * share - 1) for ledger, share in LEDGERS.items()]
-            swept: dict[int, list[mapped.Entry]] = {}
+            swept: dict[int, list[Entry]] = {}
             for number, found, _ in store.sweep(wants):
                 swept.setdefault(number, []).extend(found)
             assert [swept[at] for at in range(3)] == [expected(want.ledger, 0, want.last) for want in wants]
@@ -121,7 +121,7 @@ def test_slots_that_killed_readers_left_are_taken_over(tmp_path: Path, monkeypat
         end = writer.write(0)
         assert read(store, 3, 0, 0) == expected(3, 0, 0)
         (volume,) = store._volumes.values()
-        cleared = []
+        cleared: list[bool] = []
 
         class Full:
             """An environment whose slots are all taken, until it is looked who is still there."""
