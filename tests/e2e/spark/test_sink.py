@@ -40,7 +40,7 @@ def written(frame: "DataFrame", box: Running, **options: Any) -> None:
     """The frame, written as a batch."""
     writer = frame.write.format("pulsarbox").mode("append")
     for name, value in {"service.url": box.url, "admin.url": box.web_url, **options}.items():
-        writer = writer.option(name.replace("_", "."), str(value))
+        writer = writer.option(name, str(value))
     writer.save()
 
 
@@ -50,7 +50,7 @@ def streamed(spark: "SparkSession", folder: Path, box: Running, **options: Any) 
     writer = query.writeStream.format("pulsarbox").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     for name, value in {"service.url": box.url, "admin.url": box.web_url, **options}.items():
-        writer = writer.option(name.replace("_", "."), str(value))
+        writer = writer.option(name, str(value))
     running = writer.start()
     try:
         running.awaitTermination()
@@ -180,8 +180,8 @@ def test_a_task_that_fails_is_run_again_and_counts_once(
     assert values(take(topic)) == sorted(str(number) for number in range(60_000))
 
 
-def test_partitions_are_chosen_as_by_other_clients(
-    spark: "SparkSession", box: Running, topic: str, take: "Take"
+def test_partitions_are_chosen_as_by_other_clients_or_by_a_plugin(
+    spark: "SparkSession", box: Running, topic: str, take: "Take", tmp_path: Path
 ) -> None:
     box.admin("PUT", f"{topic.replace('://', '/')}/partitions", "4")
     frame = spark.range(0, 200, 1, 2).selectExpr("cast(id as string) as value", "concat('k', id % 20) as __key")
@@ -192,8 +192,14 @@ def test_partitions_are_chosen_as_by_other_clients(
             by_key.setdefault(message.partition_key(), set()).add(number)
     assert len(by_key) == 20
     assert all(len(partitions) == 1 for partitions in by_key.values())
-    written(frame, box, topic=topic, router="single", router_options="partition=2", batching="none")
-    assert len(take(f"{topic}-partition-2")) >= 20
+    before = len(take(f"{topic}-partition-2"))
+    (tmp_path / "mine.py").write_text(
+        "class Plugin:\n    kind = 'routing'\n    name = 'mine'\n    api = 1\n"
+        "    def open(self, producing):\n        return lambda message, partitions: int(producing.options['to'])\n"
+    )
+    own = {"router": "mine", "router.pluginsDir": tmp_path, "router.options": "to=2"}
+    written(frame, box, topic=topic, batching="none", **own)
+    assert len(take(f"{topic}-partition-2")) == before + 200
 
 
 def test_options_that_cannot_be_are_refused_on_the_driver(spark: "SparkSession", box: Running, topic: str) -> None:
