@@ -121,6 +121,11 @@ clients: env-dev ## README and quickstart line by line, the official clients of 
 go-transactions: env-dev ## The official Go client's own tests of transactions (ARGS="--run TestTxn_AckAndSend")
 	@$(BIN)/python -m tests.suite.go_client $(ARGS)
 
+.PHONY: java-transactions
+java-transactions: env-dev ## The official Java client's transactions against a box (a JDK; its jars are fetched once, by Maven)
+	@$(BIN)/python -m tests.tools.java
+	@$(BIN)/python -m pytest -n 0 tests/e2e/test_java_transactions.py $(ARGS)
+
 .PHONY: suite
 suite: env-dev ## The official Python client's own suite, from a checkout of it (SUITE_DIR=... ARGS="--only schema")
 	@$(BIN)/python -m tests.suite.run --dir $(or $(SUITE_DIR),$(error SUITE_DIR is a checkout of apache/pulsar-client-python)) $(ARGS)

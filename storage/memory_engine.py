@@ -76,6 +76,12 @@ class MemoryRows:
                 return
             yield key, rows[key]
 
+    def last(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
+        """See Rows."""
+        rows = self._disk.rows
+        key = next(rows.irange(prefix, through, reverse=True), None)
+        return (key, rows[key]) if key is not None and key.startswith(prefix) else None
+
 
 class MemoryEngine:
     """An Engine on a MemoryDisk."""

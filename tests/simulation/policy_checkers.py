@@ -66,7 +66,8 @@ class OfTopics(AtRest):
         if book is None or not model.box.running:
             return False
         news = (model.world.moved_at, model.started_at, topic.rewound_at, model.box.disk.last_read_failure)
-        quiet = model.world.monotonic - max(news) > seconds
+        since = model.world.monotonic - seconds
+        quiet = since > max(news) and model.pledges.is_steady(topic, since)
         return quiet and all(book.steady(topic.name, policy) > seconds for policy in policies)
 
 
