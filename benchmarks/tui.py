@@ -29,6 +29,8 @@ from tests.tools.box import Box
 EARLIEST = '{"ledgerId": -1, "entryId": -1}'
 THREADS = 4
 TOPICS = 100
+SETTLED_SECONDS = 90.0
+"""Until what is not used has left the memory, of which a dashboard would hear, and the last checkpoint is written."""
 
 
 def subscribe(web_url: str, count: int) -> None:
@@ -155,7 +157,7 @@ def main() -> None:
             subscribe(box.web_url, given.subscriptions)
             print(f"a bare interpreter takes {1000 * bare_seconds():.0f} ms; load average {os.getloadavg()[0]:.1f}")
             with moving(box, given.moving):
-                time.sleep(20)  # until nothing of the beginning is under way any more
+                time.sleep(SETTLED_SECONDS)
                 print(f"{given.subscriptions:,} subscriptions; the box alone takes {idle(box, 10):.2f} % of a core")
                 for view in ("subscriptions", "overview"):
                     for name, value in measured(box, view, given.seconds, Path(data)).items():

@@ -15,7 +15,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.names import TopicName, origin_of, parse_topic
 from pulsarbox.storage.catalog import CLOCK, partitions_key, topic_key
 from pulsarbox.storage.engine import Recovery
-from pulsarbox.storage.format import FORMAT_VERSION, PACKED
+from pulsarbox.storage.format import FORMAT_COMPRESSED, FORMAT_VERSION, PACKED
 from pulsarbox.storage.inspection.box import META, Box, number_of
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.scan import batches
@@ -157,7 +157,7 @@ class _One:
 def gather(path: Path, options: Row) -> Iterator[Line]:
     """The rows of the box, some at a time."""
     box = Box(path)
-    if box.format != FORMAT_VERSION:
+    if box.format not in (FORMAT_VERSION, FORMAT_COMPRESSED):
         raise PersistenceError(f"{path} has format {box.format}: start it once with this version, which brings it up")
     yield ["at", META, 0]
     meta = MetaEnvironment(path / META, readonly=True)

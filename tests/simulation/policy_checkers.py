@@ -207,6 +207,8 @@ class Retained(OfTopics):
         )
         if len(infos) < 2 or held or first.confirmed < first.entries:
             return
+        if core.ledgers.trim_due and not core.ledger.closed_are_confirmed:
+            return  # it goes with entries that are on their way
         time_ms, size = book.get(topic.name, RETENTION)
         too_old = time_ms != UNLIMITED and first.closed + time_ms + SLACK * 1000 < self.model.world.now.wall
         total = sum(topic.entries[each].size for ids in topic.ledgers.values() for each in ids)

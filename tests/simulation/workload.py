@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
 from pulsarbox.config import Settings
 from tests.simulation.box import READ_BYTES, Box, Limits
 from tests.simulation.checkers import CHECKERS
@@ -17,6 +18,7 @@ from tests.simulation.consumers import (
     SHARED,
     Keeper,
     KeySharedConsumer,
+    Returner,
     SimulatedConsumer,
     SimulatedReader,
     Verifier,
@@ -38,6 +40,8 @@ ANOTHER = "public/another"
 TOPICS_OF_TWO = (TOPICS[0], f"persistent://{ANOTHER}/two", TOPICS[2])
 """Of two namespaces of one tenant."""
 DEFAULT_STEPS = 3000
+RETURNING = range(90_000, 100_000)
+"""Seeds that are about how often somebody may subscribe."""
 TRANSACTING = 100_000
 """The first of the seeds with transactions."""
 DAY = 86_400_000
@@ -152,7 +156,7 @@ class Run:
         self.model.checkers = [checker(self.model) for checker in CHECKERS]
         cache, checkpoint = random.choice((1, 5_000, 1 << 20)), random.choice((2_000, 50_000))
         self.disk = SimulatedDisk(world, engine)
-        self.governed = seed % 20 in (10, 12, 15, 16, 18)
+        self.governed = seed % 20 in (10, 12, 15, 16, 18) or seed in RETURNING
         """With operators who set policies; as ``_settings_of``."""
         self.compacted = seed % 9 == 5 and not self.governed
         """With an operator who has topics compacted, which also happens by itself."""
@@ -166,6 +170,8 @@ class Run:
         self.clients = self._make_clients()
         self.transacting = self._transact() if seed >= TRANSACTING else None
         self.governor = self._govern(seed) if self.governed else None
+        if self.governor is not None and seed in RETURNING:
+            self._return(self.governor)
         self._delay(seed)
         self._crash_every = random.choice((0.0, 3.0, 8.0))
         self._faults = faults_of(random)
@@ -206,6 +212,13 @@ class Run:
         others = random.choice((0.0, 0.2, 0.5))
         self.clients = [each for each in self.clients if random.random() < others] + transacting.clients
         return transacting
+
+    def _return(self, governor: Governor) -> None:
+        """Let clients subscribe again and again, with an operator who limits that."""
+        governor.set_only(SUBSCRIBE_RATE, {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 5})
+        for number, topic in enumerate(self.topics):
+            name = f"returner-{number}"
+            self.clients.append(Returner(self.world, self.box, name, topic, name, SHARED))
 
     def _compact(self, seed: int) -> Compactor:
         """Compactions are to be cut off in the middle."""
