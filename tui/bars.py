@@ -1,7 +1,7 @@
 """The lines at the edges of a screen: where one is, how the box is, what is wrong, and what the keys do."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -136,11 +136,15 @@ def vitals(label: str, totals: Mapping[str, Any], width: int) -> list[Part]:
     return parts
 
 
+_TITLES: Final = {name: title.lower() for name, title, _, _ in PLACES}
+
+
 def hints(names: Sequence[str]) -> list[Part]:
     """What the keys do."""
     parts: list[Part] = [(" ", "plain", "")]
     for name in names:
         action = BY_NAME[name]
         key = action.shown_keys.split(" ")[0]
-        parts += [(key, "key", name), (f" {action.hint or action.name.rpartition(' ')[2]}  ", "dim", name)]
+        word = action.hint or _TITLES.get(name) or action.name.rpartition(" ")[2]
+        parts += [(key, "key", name), (f" {word}  ", "dim", name)]
     return parts
