@@ -61,22 +61,7 @@ class Line(Widget):
         return "".join(text for text, _, _ in (*self._left, *self._right))
 
     def _parts(self) -> list[Part]:
-        """What has room: the right keeps its place, the left gives way."""
-        width = self.size.width
-        right = sum(cell_len(text) for text, _, _ in self._right)
-        room, out = width - right, list[Part]()
-        for text, look, action in self._left:
-            length = cell_len(text)
-            if length > room:
-                if room > 8 and length > 20:
-                    out.append((set_cell_size(text, room - 1) + "…", look, action))
-                    room = 0
-                elif out and out[-1][1] == "key":  # a key without its word says nothing
-                    room += cell_len(out.pop()[0])
-                break
-            out.append((text, look, action))
-            room -= length
-        return [*out, (" " * max(room, 0), "plain", ""), *self._right]
+        return fitted(self._left, self._right, self.size.width)
 
     def render_line(self, y: int) -> Strip:
         """See textual.widget.Widget."""
@@ -100,6 +85,28 @@ class Line(Widget):
                 if action:
                     self.post_message(self.Clicked(action))
                 return
+
+
+def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part]:
+    """What has room: the right keeps its place, the left gives way."""
+    room, out = width - sum(cell_len(text) for text, _, _ in right), list[Part]()
+    for text, look, action in left:
+        length = cell_len(text)
+        if length > room:
+            if room > 8 and length > 20:
+                out.append((set_cell_size(text, room - 1) + "…", look, action))
+                room = 0
+            elif out and (out[-1][1] == "key" or _is_name(out[-1])):  # without what follows it says nothing
+                room += cell_len(out.pop()[0])
+            break
+        out.append((text, look, action))
+        room -= length
+    return [*out, (" " * max(room, 0), "plain", ""), *right]
+
+
+def _is_name(part: Part) -> bool:
+    """Whether a part is the name of the number that follows it."""
+    return part[1] == "dim" and part[0].endswith(" ") and not part[0].endswith("  ")
 
 
 def tabs(here: str, width: int) -> list[Part]:
