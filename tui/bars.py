@@ -1,7 +1,7 @@
 """The lines at the edges of a screen: where one is, how the box is, what is wrong, and what the keys do."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -59,22 +59,7 @@ class Line(Looks, Widget):
         return "".join(text for text, _, _ in (*self._left, *self._right))
 
     def _parts(self) -> list[Part]:
-        """What has room: the right keeps its place, the left gives way."""
-        width = self.size.width
-        right = sum(cell_len(text) for text, _, _ in self._right)
-        room, out = width - right, list[Part]()
-        for text, look, action in self._left:
-            length = cell_len(text)
-            if length > room:
-                if room > 8 and length > 20:
-                    out.append((set_cell_size(text, room - 1) + "…", look, action))
-                    room = 0
-                elif out and (out[-1][1] == "key" or (out[-1][1] == "dim" and look not in ("dim", "key"))):
-                    room += cell_len(out.pop()[0])  # a key without its word, or a word without its number, says nothing
-                break
-            out.append((text, look, action))
-            room -= length
-        return [*out, (" " * max(room, 0), "plain", ""), *self._right]
+        return fitted(self._left, self._right, self.size.width)
 
     def render_line(self, y: int) -> Strip:
         """See textual.widget.Widget."""
@@ -98,6 +83,28 @@ class Line(Looks, Widget):
                 if action:
                     self.post_message(self.Clicked(action))
                 return
+
+
+def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part]:
+    """What has room: the right keeps its place, the left gives way."""
+    room, out = width - sum(cell_len(text) for text, _, _ in right), list[Part]()
+    for text, look, action in left:
+        length = cell_len(text)
+        if length > room:
+            if room > 8 and length > 20:
+                out.append((set_cell_size(text, room - 1) + "…", look, action))
+                room = 0
+            elif out and (out[-1][1] == "key" or _is_name(out[-1])):  # without what follows it says nothing
+                room += cell_len(out.pop()[0])
+            break
+        out.append((text, look, action))
+        room -= length
+    return [*out, (" " * max(room, 0), "plain", ""), *right]
+
+
+def _is_name(part: Part) -> bool:
+    """Whether a part is the name of the number that follows it."""
+    return part[1] == "dim" and part[0].endswith(" ") and not part[0].endswith("  ")
 
 
 def tabs(here: str, width: int) -> list[Part]:
@@ -134,11 +141,15 @@ def vitals(label: str, totals: Mapping[str, Any], width: int) -> list[Part]:
     return parts
 
 
+_TITLES: Final = {name: title.lower() for name, title, _, _ in PLACES}
+
+
 def hints(names: Sequence[str]) -> list[Part]:
     """What the keys do."""
     parts: list[Part] = [(" ", "plain", "")]
     for name in names:
         action = BY_NAME[name]
         key = action.shown_keys.split(" ")[0]
-        parts += [(key, "key", name), (f" {action.hint or action.name.rpartition(' ')[2]}  ", "dim", name)]
+        word = action.hint or _TITLES.get(name) or action.name.rpartition(" ")[2]
+        parts += [(key, "key", name), (f" {word}  ", "dim", name)]
     return parts

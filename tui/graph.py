@@ -57,7 +57,7 @@ class Graph(Looks, Widget):
     """One number over time: its name and its value now above, its highest on the right, the area below."""
 
     DEFAULT_CSS = """
-    Graph { height: 1fr; width: 1fr; min-height: 3; padding: 0 1 0 0; }
+    Graph { height: 1fr; width: 1fr; min-height: 3; padding: 0 2 0 0; }
     Graph .graph--name { color: $text-muted; }
     Graph .graph--now { color: $text; text-style: bold; }
     Graph .graph--area { color: $primary; }

@@ -83,6 +83,8 @@ def _words(verb: str, row: Row, values: Values) -> list[str]:
     wanted = _wanted(row, values)
     if wanted:
         words += ["--filter", wanted]
+    elif verb == "drop":
+        words.append("--all")
     if verb == "replay":
         for name, option in (("rate", "--rate"), ("to", "--to")):
             if values.get(name, "").strip():

@@ -68,6 +68,7 @@ class Tmux:
         )
         line = f"env {environment} XDG_CONFIG_HOME={self._folder} {shlex.join(command)}; echo ended; exec sleep 600"
         self._tmux("new-session", "-d", "-x", str(columns), "-y", str(lines), line)
+        self._tmux("set-option", "-s", "set-clipboard", "on")
 
     def _tmux(self, *words: str) -> str:
         done = subprocess.run(
@@ -81,6 +82,10 @@ class Tmux:
 
     def screen(self) -> str:
         return self._tmux("capture-pane", "-p")
+
+    def copied(self) -> str:
+        """What a program has put into the clipboard of its terminal."""
+        return self._tmux("show-buffer")
 
     def keys(self, *keys: str) -> None:
         """As tmux calls them."""

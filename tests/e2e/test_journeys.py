@@ -5,6 +5,7 @@ Those of the growing backlog, the quota and the dead letter are in ``test_top``.
 
 import json
 import re
+import shlex
 import subprocess
 from datetime import datetime
 from pathlib import Path
@@ -78,6 +79,46 @@ def test_a_key_that_stands_still_is_set_going_again(box: Running, client: Any, t
         terminal.keys("Escape")
         terminal.until("CAUSE", "workers", gone="key blocked")
     hangs.close()
+
+
+def test_a_backlog_is_cleared_by_its_typed_name_and_another_by_the_line_that_was_copied(
+    box: Running, client: Any, topic: str
+) -> None:
+    for name in ("billing", "audit"):
+        client.subscribe(topic, name).close()
+    producer = client.create_producer(topic)
+    for payload in numbered(3):
+        producer.send(payload)
+    only = f'topic == "{topic}" and subscription == "billing"'
+    command = pulsarbox("top", "subscriptions", "--filter", only, "--admin-url", box.web_url)
+    with tmux(command, 120, 36) as terminal:
+        terminal.until("CAUSE", "billing", "no consumer")
+        terminal.keys(":")
+        terminal.type("sub clear")
+        terminal.keys("Enter")
+        terminal.until("Clear the whole backlog", "Type the name to do it: billing")
+        terminal.keys("C-y")
+        terminal.until("Copied")
+        line = terminal.copied()
+        assert line == f"pulsarbox sub clear {short(topic)} billing --yes --admin-url {box.web_url}"
+        terminal.type("bill")
+        terminal.keys("Enter")
+        terminal.until("type 'billing' to do it")
+        assert left_in(box, topic) == {"billing": 3, "audit": 3}
+        terminal.type("ing")
+        terminal.keys("Enter")
+        terminal.until("Clear the whole backlog: done", gone="no consumer")
+    assert left_in(box, topic) == {"billing": 0, "audit": 3}
+    words = shlex.split(line.replace("billing", "audit"))
+    subprocess.run(pulsarbox(*words[1:]), check=True, capture_output=True, timeout=120)
+    producer.send(b"after")
+    for name in ("billing", "audit"):
+        assert receive(client.subscribe(topic, name)).data() == b"after"
+
+
+def left_in(box: Running, topic: str) -> dict[str, int]:
+    stats = json.loads(box.admin("GET", f"{topic.replace('://', '/')}/stats"))
+    return {name: each["msgBacklog"] for name, each in stats["subscriptions"].items()}
 
 
 def test_what_a_dead_box_holds_is_seen_and_nothing_of_it_is_touched(own_box: Box) -> None:

@@ -1,10 +1,14 @@
 """The dashboard against a box: one look, the raw bytes of a terminal, and a person's journeys in a real one."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pulsar
+import pytest
 
 from tests.e2e.clients import EARLIEST, receive
 from tests.e2e.conftest import Running
@@ -71,7 +75,9 @@ def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Runn
     producer = client.create_producer(topic)
     producer.send(b"x")
     path = f"persistent/public/default/{short(topic)}"
-    box.admin("POST", f"{path}/maxProducers", "7")
+    box.admin("POST", f"{path}/maxProducers", "1")
+    with pytest.raises(pulsar.PulsarException):
+        client.create_producer(topic)
     with tmux(pulsarbox("top", "--admin-url", box.web_url), 80, 24) as terminal:
         terminal.until("Backlogs", "published/s")
         terminal.keys("3")
@@ -94,11 +100,13 @@ def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Runn
         terminal.until("Change the limit", "max-producers")
         terminal.keys("BSpace")
         terminal.until("max-producers ''")
-        terminal.type("9")
-        terminal.until(f"pulsarbox topic policy {topic} max-producers 9".split()[-1])
+        terminal.type("2")
+        terminal.until("max-producers 2")
         terminal.keys("Enter")
         terminal.until("Change the limit: done")
-        assert json.loads(box.admin("GET", f"{path}/maxProducers")) == 9
+        assert json.loads(box.admin("GET", f"{path}/maxProducers")) == 2
+        client.create_producer(topic).send(b"there is room for another one")
+        terminal.until_it(lambda screen: re.search(r"max-producers +\D*2 +2 ", screen) is not None, "two of two")
         terminal.keys("q")
         terminal.until("ended")
 

@@ -14,9 +14,10 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 from pulsarbox.tui import figures, lines
-from pulsarbox.tui.actions import REGISTRY, named
+from pulsarbox.tui.actions import REGISTRY, for_row, named
 from pulsarbox.tui.bars import Line, Part, hints, tabs, vitals
-from pulsarbox.tui.feed import Snapshot, Trouble, aside
+from pulsarbox.tui.deed import default_of
+from pulsarbox.tui.feed import Snapshot, Trouble, aside, real
 from pulsarbox.tui.replays import JOBS
 
 if TYPE_CHECKING:
@@ -181,11 +182,11 @@ class TopScreen(Screen[None]):
                     if self.is_attached and number == self._asked:
                         self.arrived(answer)
                 if not self._again:
-                    return
+                    break
         finally:
             self._asking = False
-            if self.is_attached:
-                self.retell()
+        if self.top.at is not None and self.is_attached and self.top.is_running:
+            self.retell()
 
     def load(self) -> Any:
         """The call, made now and carried out elsewhere, that asks for all this screen shows."""
@@ -319,6 +320,81 @@ class TopScreen(Screen[None]):
             self.top.notify(f"'{deed.name}' changes the box, and this is read-only", severity="warning", markup=False)
             return
         self.run_worker(self._deed(deed, rows), group="deed")
+
+    def do_menu(self) -> None:
+        """``x``"""
+        self.run_worker(self._menu(), group="dialog")
+
+    async def _menu(self) -> None:
+        from pulsarbox.tui.dialogs import Choice
+
+        rows = list(self.rows_chosen())
+        if not rows:
+            self.top.notify("There is no row to do something with", severity="warning")
+            return
+        actions = [
+            each
+            for each in for_row(self.kind)
+            if each.deed is None or (each.deed.fits(rows[0]) and not self.top.read_only)
+        ]
+        options = []
+        for action in actions:
+            deed = action.deed
+            told = ""
+            if deed is not None:
+                defaults = {field.name: default_of(field, rows[0]) for field in deed.fields}
+                told = self.line(*deed.words(rows[0], defaults))
+            mark = "! " if deed is not None and deed.danger else "  "
+            options.append((action.name, f"{mark}{action.title}", told))
+        title = self.title_of(rows[0]) if len(rows) == 1 else f"{len(rows)} marked rows"
+        found = await self.app.push_screen_wait(Choice(title, options))
+        if found is not None:
+            self.act_on(found, rows)
+
+    def act_on(self, name: str, rows: "Sequence[Row]") -> None:
+        """Do it to the rows for which the menu was opened, whatever has moved since."""
+        action = next(each for each in for_row(self.kind) if each.name == name)
+        if action.deed is None:
+            self.act(name)
+        elif self.top.read_only:
+            self.top.notify(f"'{name}' changes the box, and this is read-only", severity="warning", markup=False)
+        else:
+            self.run_worker(self._deed(action.deed, rows), group="deed")
+
+    def title_of(self, row: "Row") -> str:
+        """What a row is about, in a title."""
+        return "  of  ".join(str(row[key]) for key in ("subscription", "topic") if row.get(key))
+
+    def row_meant(self) -> "Row | None":
+        """What an action is about that looks at one alone."""
+        rows = self.rows_chosen()
+        return rows[0] if rows else None
+
+    def do_messages(self) -> None:
+        """``b``"""
+        row = self.row_meant()
+        if row is not None and row.get("topic"):
+            self.top.open("browser:Browser", real(row, "topic"), real(row, "subscription"))
+
+    def do_cursor_map(self) -> None:
+        """``m``"""
+        self._open_map("CursorMap")
+
+    def do_key_map(self) -> None:
+        """``K``"""
+        self._open_map("KeyMap")
+
+    def _open_map(self, name: str) -> None:
+        row = self.row_meant()
+        if row is not None and name == "KeyMap" and row.get("type") != "Key_Shared":
+            told = (
+                f"Keys are held by consumers of Key_Shared subscriptions; this one is {row.get('type') or 'of no type'}"
+            )
+            self.top.notify(told, severity="warning", markup=False)
+        elif row is None or self.kind != "subscription":
+            self.top.notify("That is about a subscription: 3 lists them", severity="warning")
+        else:
+            self.top.open(f"maps:{name}", row)
 
     async def _deed(self, deed: "Deed", rows: "Sequence[Row]") -> None:
         from pulsarbox.tui.dialogs import Asked

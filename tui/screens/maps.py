@@ -224,7 +224,8 @@ class KeyMap(ViewScreen):
         row = self.table.pointed
         if row is None or row.get("stands") != "stuck":
             return super().told()
-        what = f" {row.get('name')} has not acknowledged {row.get('behind')}; x: let it go, its messages go to others"
+        stands = f"has not acknowledged {row['behind']}" if row.get("behind") else "takes nothing now"
+        what = f" {row.get('name')} {stands}; x: let it go, its messages go to others"
         return [(what, "warn", "menu")]
 
     def command_line(self) -> str:

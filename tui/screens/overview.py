@@ -37,7 +37,8 @@ class Overview(TopScreen):
     """As most are: else all is styled twice."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012 # as Textual declares it
     place: ClassVar[str] = "overview"
-    hinted: ClassVar[Sequence[str]] = ("subscriptions", "deadletters", "quotas", "time travel", "pause", "help", "quit")
+    kind: ClassVar[str] = "subscription"
+    hinted: ClassVar[Sequence[str]] = ("menu", "subscriptions", "deadletters", "quotas", "time travel", "help", "quit")
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,6 +127,11 @@ class Overview(TopScreen):
     def pointed(self) -> Row | None:
         """The subscription with the cursor."""
         return self.query_one("#subscriptions", Table).pointed
+
+    def rows_chosen(self) -> Sequence[Row]:
+        """The same, for what can be done with it from here."""
+        row = self.pointed()
+        return () if row is None else (row,)
 
     def told(self) -> list[Part]:
         """Why that one stands."""

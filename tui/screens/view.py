@@ -13,10 +13,8 @@ from textual.app import ComposeResult
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import figures
-from pulsarbox.tui.actions import for_row
-from pulsarbox.tui.bars import Line, Part
+from pulsarbox.tui.bars import Line
 from pulsarbox.tui.columns import Column
-from pulsarbox.tui.deed import default_of
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
 from pulsarbox.tui.places import now_ms
 from pulsarbox.tui.questions import chosen_columns, chosen_order, of_view
@@ -235,75 +233,9 @@ class ViewScreen(TopScreen):
         """The marked ones, else the one that is pointed at."""
         return self.table.chosen
 
-    def do_menu(self) -> None:
-        """``x``"""
-        self.run_worker(self._menu(), group="dialog")
-
-    async def _menu(self) -> None:
-        from pulsarbox.tui.dialogs import Choice
-
-        rows = list(self.rows_chosen())
-        if not rows:
-            self.top.notify("There is no row to do something with", severity="warning")
-            return
-        actions = [
-            each
-            for each in for_row(self.kind)
-            if each.deed is None or (each.deed.fits(rows[0]) and not self.top.read_only)
-        ]
-        options = []
-        for action in actions:
-            deed = action.deed
-            told = ""
-            if deed is not None:
-                defaults = {field.name: default_of(field, rows[0]) for field in deed.fields}
-                told = self.line(*deed.words(rows[0], defaults))
-            mark = "! " if deed is not None and deed.danger else "  "
-            options.append((action.name, f"{mark}{action.title}", told))
-        title = self.title_of(rows[0]) if len(rows) == 1 else f"{len(rows)} marked rows"
-        found = await self.app.push_screen_wait(Choice(title, options))
-        if found is not None:
-            self.act_on(found, rows)
-
-    def act_on(self, name: str, rows: Sequence[TableRow]) -> None:
-        """Do it to the rows for which the menu was opened, whatever has moved since."""
-        action = next(each for each in for_row(self.kind) if each.name == name)
-        if action.deed is None:
-            self.act(name)
-        elif self.top.read_only:
-            self.top.notify(f"'{name}' changes the box, and this is read-only", severity="warning", markup=False)
-        else:
-            self.run_worker(self._deed(action.deed, rows), group="deed")
-
     def title_of(self, row: TableRow) -> str:
         """What a row is about, in a title."""
         return "  ".join(str(row.get(key) or "") for key in self.view.identity)
-
-    def do_messages(self) -> None:
-        """``b``"""
-        row = self.row_meant()
-        if row is not None and row.get("topic"):
-            self.top.open("browser:Browser", real(row, "topic"), real(row, "subscription"))
-
-    def do_cursor_map(self) -> None:
-        """``m``"""
-        self._open_map("CursorMap")
-
-    def do_key_map(self) -> None:
-        """``K``"""
-        self._open_map("KeyMap")
-
-    def _open_map(self, name: str) -> None:
-        row = self.row_meant()
-        if row is not None and name == "KeyMap" and row.get("type") != "Key_Shared":
-            told = (
-                f"Keys are held by consumers of Key_Shared subscriptions; this one is {row.get('type') or 'of no type'}"
-            )
-            self.top.notify(told, severity="warning", markup=False)
-        elif row is None or self.kind != "subscription":
-            self.top.notify("That is about a subscription: 3 lists them", severity="warning")
-        else:
-            self.top.open(f"maps:{name}", row)
 
     def row_meant(self) -> TableRow | None:
         """What this is about: the row that is pointed at."""

@@ -87,6 +87,21 @@ async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -
 
 
 @driven
+async def test_what_lags_is_dealt_with_from_the_overview_and_from_its_map() -> None:
+    async with dashboard() as driver:
+        await driver.press("x")
+        await driver.at("Choice", answered=False)
+        assert "Clear the whole backlog" in driver.text()
+        await driver.press("escape", "b")
+        await driver.at("Browser")
+        await driver.press("escape", "m")
+        await driver.at("CursorMap")
+        await driver.press("x")
+        await driver.at("Choice", answered=False)
+        assert "Clear the whole backlog" in driver.text() and "billing  of  " in driver.text()
+
+
+@driven
 async def test_all_marked_rows_at_once_by_their_number() -> None:
     async with dashboard(place="subscriptions") as driver:
         await driver.press("space", "space", "colon")

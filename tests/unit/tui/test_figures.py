@@ -1,8 +1,10 @@
 """Numbers for narrow columns."""
 
 import pytest
+from rich.cells import cell_len
 
 from pulsarbox.tui import figures
+from pulsarbox.tui.bars import Part, fitted
 from pulsarbox.tui.graph import area, resampled
 
 
@@ -77,3 +79,17 @@ def test_more_values_than_dots_keep_their_peaks() -> None:
     values[501] = 7.0
     points = resampled(values, 20)
     assert len(points) == 20 and max(points) == 7.0
+
+
+def test_a_line_that_is_too_long_is_cut_where_it_still_says_something() -> None:
+    numbers = [("topics ", "dim", ""), ("12  ", "plain", ""), ("disk ", "dim", ""), ("1.86 GiB  ", "plain", "")]
+
+    def shown(left: list[Part], width: int) -> str:
+        texts = [text for text, _, _ in fitted(left, [("now", "dim", "")], width)]
+        assert cell_len("".join(texts)) == width
+        return "".join(texts)
+
+    assert shown(numbers, 30) == "topics 12  disk 1.86 GiB   now"
+    assert shown(numbers, 20) == "topics 12        now"
+    assert shown([("q", "key", ""), (" quit  ", "dim", "")], 8) == "     now"
+    assert shown([("世界" * 20, "plain", "")], 20).endswith("…now")
