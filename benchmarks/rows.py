@@ -24,6 +24,7 @@ RAW_PLUGINS: Final = "benchmarks.raw_plugins"
 RAW_COMPRESSING: Final = "benchmarks.raw_compressing"
 
 RAW_COMPACTION: Final = "benchmarks.raw_compaction"
+RAW_REPLAY: Final = "benchmarks.raw_replay"
 
 COMMANDS: Final = "benchmarks.commands"
 
@@ -146,6 +147,9 @@ ROWS: Final = (
          P99, Figure("share", "x quiet,"), Figure("max_ms", "ms max"), Figure("again_p99_ms", "ms p99 again")),
         {"row": "compaction", "messages": 1_000_000, "keys": 100_000, "size": 100, "limit_seconds": 600.0},
         raw=RAW_COMPACTION),
+    Row("replay", "dead letters are put back by a job; receipts meanwhile",
+        (RATE, Figure("quiet_p99_ms", "ms p99 quiet"), P99, Figure("share", "x quiet,"), Figure("max_ms", "ms max")),
+        {"row": "replay", "messages": 100_000, "limit_seconds": 300.0}, raw=RAW_REPLAY),
     Row("policy", "a policy changed for a namespace of 10,000 topics",
         (Figure("answer_ms", "ms answer"), Figure("stall_ms", "ms longest receipt"),
          Figure("quiet_max_ms", "ms longest without"), P99, Figure("quiet_p99_ms", "ms p99 without"),

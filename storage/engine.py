@@ -50,10 +50,26 @@ class Rows(Protocol):
         """
 
     def last(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
-        """The last row whose key starts with ``prefix`` and is not behind ``through``, which starts with it as well.
-
+        """The last row whose key starts with ``prefix`` and is not behind ``through``, which starts with it as well;
         None where there is none. Of rows with short keys: up to 400 bytes.
         """
+
+
+class Whereabouts(NamedTuple):
+    """In which volumes ledgers stand."""
+
+    instance: str
+    """The data directory's own id."""
+    stretches: Mapping[int, tuple[tuple[int, int, str], ...]]
+    """By ledger, in order: first entry, the one behind the last, and the volume, as ``packed/00000003``."""
+    unsealed: tuple[str, ...] = ()
+    """The volumes in which all else stands."""
+
+    def of(self, ledger_id: int, first: int, end: int) -> list[str]:
+        """The volumes that may hold entries of a ledger from ``first`` to ``end`` (not included)."""
+        known = [each for each in self.stretches.get(ledger_id, ()) if each[0] < end and each[1] > first]
+        held = sum(min(each[1], end) - max(each[0], first) for each in known)
+        return sorted({each[2] for each in known}) + (list(self.unsealed) if held < end - first else [])
 
 
 class Recovery(NamedTuple):

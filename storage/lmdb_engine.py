@@ -14,7 +14,7 @@ repaired. What is alive of old volumes is packed into others, and the old ones r
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ import lmdb
 from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.directory import DataDirectory
-from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery
+from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Whereabouts
 from pulsarbox.storage.format import FORMAT_VERSION, PACKED, RESERVE
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.journal import Batch
@@ -210,6 +210,7 @@ class LmdbEngine:
                 meta.checkpoint(checkpoint)
                 with contextlib.suppress(lmdb.Error):
                     meta.check_readers()
+            self._volumes.check_readers()
         except (lmdb.Error, OSError) as error:
             if isinstance(error, lmdb.PanicError):
                 self._volumes.metas.drop(0)
@@ -249,6 +250,21 @@ class LmdbEngine:
             return standing(self._volumes, self.unpacked, reserve_held=self._reserve.held)
         except (lmdb.Error, OSError) as error:
             raise failure("the store cannot be looked at", error, self._path) from error
+
+    def whereabouts(self, ledger_ids: Sequence[int]) -> Whereabouts:
+        """In which volumes ledgers stand right now; called in any thread. Raises PersistenceError."""
+        volumes = self._volumes
+        try:
+            with volumes.metas.using(0) as meta:
+                found = meta.stretches_of(ledger_ids)
+        except lmdb.Error as error:
+            raise failure("the store cannot be looked at", error, self._path) from error
+        stretches: dict[int, tuple[tuple[int, int, str], ...]] = {}
+        for one in found:
+            told = (one.first, one.end, volumes.directory.name(one.volume))
+            stretches[one.ledger_id] = (*stretches.get(one.ledger_id, ()), told)
+        unsealed = tuple(volumes.directory.name(number) for number in sorted(volumes.live))
+        return Whereabouts(volumes.directory.instance, stretches, unsealed)
 
     def let_go(self) -> None:
         """In a forked child: give up the lock, which would hold the directory beyond the parent. Nothing may follow."""

@@ -82,18 +82,21 @@ class Move(NamedTuple):
 class MetaEnvironment:
     """The tables of ``meta/``. Every call is one transaction. All raise lmdb.Error; then nothing has changed."""
 
-    def __init__(self, path: Path, *, readonly: bool = False) -> None:
+    def __init__(self, path: Path, *, readonly: bool = False, beside: bool = False) -> None:
         """Open it, and make it where there is none. Raises PersistenceError, lmdb.Error, OSError.
 
         ``readonly``: without its locks, for who knows that nobody writes it; what is compressed is not asked of it.
+        ``beside``: it is only read, while another process serves it.
         """
-        if not readonly and not path.exists():
+        if not readonly and not beside and not path.exists():
             create_environment(path, TABLES)
-        self._env = open_environment(path, MAP_SIZE, sealed=readonly)
+        self._env = open_environment(path, MAP_SIZE, sealed=readonly, beside=beside)
         try:
             tables = [self._env.open_db(name, create=False) for name in TABLES]
             # An older box has not made these.
-            more = [tables[0] if readonly else self._env.open_db(name) for name in COMPRESSION_TABLES]
+            more = [
+                tables[0] if readonly else self._env.open_db(name, create=not beside) for name in COMPRESSION_TABLES
+            ]
         except BaseException:
             self._env.close()
             raise
@@ -167,12 +170,12 @@ class MetaEnvironment:
             stretch = Stretch(found, first, *STRETCH.unpack(cursor.value()))
         return stretch if found == ledger_id and entry < stretch.end else None
 
-    def stretches_of(self, ledger_ids: Iterable[int], volumes: frozenset[int]) -> list[Stretch]:
-        """Of some ledgers, the stretches that are in some volumes; sorted where the ledgers are."""
+    def stretches_of(self, ledger_ids: Iterable[int], volumes: frozenset[int] | None = None) -> list[Stretch]:
+        """Of some ledgers, the stretches that are in some volumes, or in any; sorted where the ledgers are."""
         found: list[Stretch] = []
         with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
             for ledger_id in ledger_ids:
-                found += [one for one in _stretches(cursor, ledger_id) if one.volume in volumes]
+                found += [one for one in _stretches(cursor, ledger_id) if volumes is None or one.volume in volumes]
         return found
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:

@@ -23,7 +23,8 @@ INDEX_ROOM = 256 << 20
 """Bytes of the map kept for the pages that the next flush of the index copies."""
 
 _TABLES_MAX = 16
-_READERS_MAX = 256
+_READERS_MAX = 1024
+"""Others may read beside the box: a slot for each environment that each of their threads reads."""
 _SEGMENTS_AT_ONCE = 256
 _PAGE = 4096
 _FREE_MIN = 1 << 20
@@ -75,12 +76,15 @@ def publish_environment(new: Path, path: Path) -> None:
     sync_directory(path.parent)
 
 
-def open_environment(path: Path, map_size: int, *, sealed: bool = False) -> lmdb.Environment:
+def open_environment(path: Path, map_size: int, *, sealed: bool = False, beside: bool = False) -> lmdb.Environment:
     """Open an environment after a look at its file. Raises PersistenceError, lmdb.Error.
 
-    One that is ``sealed`` is never written again: it is opened without its locks.
+    One that is ``sealed`` is never written again: it is opened without its locks. ``beside``: it is only read, while
+    another process may be writing it.
     """
     verify_environment(path)
+    if beside:
+        return lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True)
     if sealed:
         return lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, lock=False)
     # Sync is LMDB's default: data, then the meta page. Read-ahead stays on: values of the log are many pages long,

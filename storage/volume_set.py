@@ -2,8 +2,12 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
+import lmdb
+
+from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.directory import DataDirectory, EnvironmentDamaged
 from pulsarbox.storage.meta import MetaEnvironment
 from pulsarbox.storage.pool import Pool
@@ -71,6 +75,12 @@ class VolumeSet:
             assert len(self.live) > 1 and self.live[-1] == number
             self.live = self.live[:-1]
         self.pool.release(number)
+
+    def check_readers(self) -> None:
+        """Have the volumes that are not sealed forget the readers of processes that were killed."""
+        for number in self.live:
+            with suppress(lmdb.Error, OSError, PersistenceError), self.pool.using(number) as volume:
+                volume.environment.reader_check()
 
     def close(self) -> None:
         """Close everything that is open, and let another process have the directory."""

@@ -1,7 +1,9 @@
 """What holds for all tests."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says how busy the machine is, and nothing of what is tested. The examples are the same each
@@ -13,3 +15,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any machine")
+
+SPARK = Path(__file__).parent / "e2e" / "spark"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of Spark come first: processes that share the tests steal from the end, so one has them, and a JVM."""
+    items.sort(key=lambda item: not item.path.is_relative_to(SPARK))

@@ -1,9 +1,9 @@
 """The lines at the edges of a screen: where one is, how the box is, what is wrong, and what the keys do."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -13,17 +13,15 @@ from textual.widget import Widget
 
 from pulsarbox.tui import figures
 from pulsarbox.tui.actions import BY_NAME, PLACES
+from pulsarbox.tui.looks import Looks
 
 Part = tuple[str, str, str]
 """A text, what it looks like (a component class behind the dashes), and the action of a click; empty for none."""
 
 
-class Line(Widget):
+class Line(Looks, Widget):
     """Texts beside each other, some of which can be clicked."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"line--{look}" for look in ("plain", "dim", "key", "name", "here", "good", "warn", "bad", "badge")
-    }
     DEFAULT_CSS = """
     Line { height: 1; width: 1fr; background: $panel; }
     Line .line--plain { color: $foreground; }
@@ -69,10 +67,10 @@ class Line(Widget):
             length = cell_len(text)
             if length > room:
                 if room > 8 and length > 20:
-                    out.append((text[: room - 1] + "…", look, action))
+                    out.append((set_cell_size(text, room - 1) + "…", look, action))
                     room = 0
-                elif out and out[-1][1] == "key":  # a key without its word says nothing
-                    room += cell_len(out.pop()[0])
+                elif out and (out[-1][1] == "key" or (out[-1][1] == "dim" and look not in ("dim", "key"))):
+                    room += cell_len(out.pop()[0])  # a key without its word, or a word without its number, says nothing
                 break
             out.append((text, look, action))
             room -= length
@@ -119,6 +117,8 @@ def tabs(here: str, width: int) -> list[Part]:
 def vitals(label: str, totals: Mapping[str, Any], width: int) -> list[Part]:
     """How the box is, in one line."""
     name = str(totals.get("clusterName") or label or "pulsarbox")
+    if len(name) > width // 3:  # of an address or a path, the end says more
+        name = f"…{name[1 - width // 3 :]}"
     parts: list[Part] = [(" pulsarbox ", "name", "overview"), (f"{name}  ", "plain", "overview")]
     told: list[tuple[str, Any, Callable[[Any], str]]] = [
         ("in", totals.get("publishRate"), lambda value: f"{figures.rate(value)}/s"),

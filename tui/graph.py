@@ -4,7 +4,7 @@ A braille cell is U+2800 plus a bit for each dot; the dots of a column stand for
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
@@ -12,6 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pulsarbox.tui import figures
+from pulsarbox.tui.looks import Looks
 
 _LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
 _RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
@@ -52,10 +53,9 @@ def area(values: Sequence[float | None], width: int, height: int, top: float | N
     return lines
 
 
-class Graph(Widget):
+class Graph(Looks, Widget):
     """One number over time: its name and its value now above, its highest on the right, the area below."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"graph--name", "graph--now", "graph--area", "graph--peak"}
     DEFAULT_CSS = """
     Graph { height: 1fr; width: 1fr; min-height: 3; padding: 0 1 0 0; }
     Graph .graph--name { color: $text-muted; }

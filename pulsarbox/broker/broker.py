@@ -8,7 +8,7 @@ Backpressure is two booleans: an outbox that is full (the dispatcher stops; ``cn
 again), and ``full``, the open batch (the shell stops reading).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ from pulsarbox.broker.topics import Topics
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
 from pulsarbox.clock import Deadlines, Now, in_words
 from pulsarbox.config import Settings
-from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery
+from pulsarbox.storage.engine import ReadRequest, Reclaimed, Recovery, Whereabouts
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store
@@ -60,6 +60,8 @@ class Broker:
     """The data directory, set by the shell; None where there is none."""
     standing: Callable[[], dict[str, Any]] | None = None
     """What the store takes and holds, for ``beside``; None where it is in memory."""
+    whereabouts: Callable[[Sequence[int]], Whereabouts] | None = None
+    """In which volumes ledgers stand, for ``beside``; None where the store is in memory."""
     faults: "Faults | None" = None
     """Rules of faults to inject; None where the box was not made for it."""
     on_shutdown: Callable[[str], None] | None = None

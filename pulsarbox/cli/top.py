@@ -1,7 +1,8 @@
 """``pulsarbox top``: the dashboard, or one look at a view of it for scripts and tickets."""
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,10 +12,11 @@ from pulsarbox.cli.exits import Failed, Misused, Unreachable, ending_of_status, 
 from pulsarbox.cli.scope import scope_options
 from pulsarbox.cli.target import Target, late_admin_options
 from pulsarbox.cli.text import say
-from pulsarbox.cli.times import MOMENT
+from pulsarbox.cli.times import Words
 
 if TYPE_CHECKING:
     from pulsarbox.tui.feed import Feed
+    from pulsarbox.tui.keeping import Kept
 
 PLACES: Final = (
     *("overview", "topics", "subscriptions", "deadletters", "quotas"),
@@ -31,6 +33,14 @@ class Place(click.Choice[str]):
         return super().convert("deadletters" if value == "dlq" else value, param, ctx)
 
 
+def _time(text: str) -> str:
+    """A time of history, as it was written: how late it is for the box is found out when the box is asked."""
+    from pulsarbox.tui.places import instant
+
+    instant(text)
+    return text
+
+
 @click.command()
 @click.argument("view", type=Place(PLACES), default="overview", metavar="[VIEW]")
 @click.option("--once", is_flag=True, help="One look on stdout, in the form that -o names, and no dashboard.")
@@ -45,7 +55,7 @@ class Place(click.Choice[str]):
 @click.option("--filter", "passing", metavar="EXPRESSION", default="", help="Only rows for which it holds; /pattern.")
 @click.option("--sort", metavar="COLUMN", help="By this column, the highest first; -COLUMN: the lowest first.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="With --once: rows.")
-@click.option("--at", metavar="TIME", type=MOMENT, help="Recorded history: -8h, 2026-11-21T03:12.")
+@click.option("--at", metavar="TIME", type=Words("time", _time), help="Recorded history: -8h, 03:12, 2026-11-21T03:12.")
 @click.option("--read-only", is_flag=True, help="Nothing can be changed from here.")
 @click.option(
     "--interval",
@@ -57,6 +67,9 @@ class Place(click.Choice[str]):
 )
 @click.option("--size", metavar="WxH", default="160x50", show_default=True, help="With -o svg: columns and lines.")
 @click.option("--serve", is_flag=True, help="In a browser on this machine, instead of this terminal.")
+@click.option(
+    "--serve-host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="With --serve: of this machine."
+)
 @click.option("--serve-port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="With --serve.")
 @scope_options
 @late_admin_options
@@ -83,22 +96,46 @@ def top(admin: Callable[[], Target], **options: Any) -> None:
 
 
 def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: bool, **options: Any) -> None:
-    if serve:
-        if once:
-            raise Misused("--serve and --once: one of them")
-        _serve(options["serve_port"])
-        return
+    if serve and once:
+        raise Misused("--serve and --once: one of them")
     feed, target = _feed(admin, data_dir, options["scope"])
+    if serve:
+        _serve(options["serve_host"], options["serve_port"])
+        return
+    options["at"], options["ahead"] = _at(feed, options["at"])
     if once:
         _once(feed, target, **options)
         return
     if options["output"] != "table":
         raise Misused(f"-o {options['output']} goes with --once")
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    served = os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")  # by --serve: a page is the terminal
+    if not served and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Misused("this is no terminal: `pulsarbox top --once` takes one look")
+    _run(feed, target, served, **options)
+
+
+def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
+    """The dashboard. What its first screen shows is asked for while the libraries that draw are loaded."""
+    import gc
+    import shutil
+
+    from pulsarbox.tui import questions
     from pulsarbox.tui.keeping import Kept, place
 
-    _app(feed, target, Kept(place()), **options).run()
+    gc.disable()  # until something is seen: there is no garbage yet, and looking for it takes a tenth of the time
+    kept = Kept(place())
+    _order(kept, options["view"], options["sort"])
+    size = shutil.get_terminal_size()
+    feed.foresee(questions.first(options["view"], kept, size, options["passing"], options["at"]))
+    app = _app(feed, target, kept, **options)
+    if served:
+        app.parent_pid = os.getppid()
+    app.run()
+
+
+def _order(kept: "Kept", view: str, sort: str | None) -> None:
+    if sort:
+        kept.given(f"sort.{view}", [sort.removeprefix("-"), not sort.startswith("-")])
 
 
 def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, str]) -> "tuple[Feed, list[str]]":
@@ -127,6 +164,20 @@ def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, st
     return Feed(exchange, found.url, scope), words
 
 
+def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
+    """A time of history by the clock of the box (ms since 1970), and by how much that is ahead of ours."""
+    if text is None:
+        return None, 0
+    from pulsarbox.tui.feed import Query, Trouble
+    from pulsarbox.tui.places import instant, now_ms
+
+    try:
+        ahead = feed.view(Query("overview", limit=1)).virtual_clock or 0
+    except Trouble:  # who asks for history hears of it
+        ahead = 0
+    return instant(text, now_ms() + ahead), ahead
+
+
 def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> Any:
     from pulsarbox.tui.app import Top
 
@@ -140,10 +191,8 @@ def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> A
         place=options["view"],
         target=target,
     )
-    if options["sort"]:
-        app.kept.given(
-            f"sort.{options['view']}", [options["sort"].removeprefix("-"), not options["sort"].startswith("-")]
-        )
+    app.ahead = options["ahead"]
+    _order(app.kept, options["view"], options["sort"])
     return app
 
 
@@ -170,21 +219,38 @@ def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
         raise ending_of_status(trouble.status, str(trouble)) from None
 
 
-def _serve(port: int) -> None:
+def _serve(host: str, port: int) -> None:
     """The same command without --serve, one for each page of a browser on this machine."""
-    import shlex
-
     try:
-        from textual_serve.server import Server
+        from pulsarbox.tui.web import Page, is_loopback
     except ImportError:
         raise Failed(
             "--serve needs textual-serve: pip install 'pulsarbox[serve]'; or use a terminal, over ssh as well"
         ) from None
-    words = [word for word in sys.argv[1:] if word != "--serve" and not word.startswith("--serve-port=")]
-    if "--serve-port" in words:
-        at = words.index("--serve-port")
-        del words[at : at + 2]
-    say(f"http://127.0.0.1:{port} until Ctrl-C; from elsewhere: ssh -L {port}:127.0.0.1:{port}")
-    Server(
-        shlex.join([sys.executable, "-m", "pulsarbox", *words]), host="127.0.0.1", port=port, title="pulsarbox"
-    ).serve()
+    if not is_loopback(host):
+        raise Misused(
+            f"--serve-host {host}: only addresses of this machine, such as 127.0.0.1, because whoever opens the page"
+            f" may do what you may; from another machine go through `ssh -L {port}:127.0.0.1:{port}`"
+        )
+    page = Page(_without_serving(sys.argv[1:]), host, port)
+
+    def begun() -> None:
+        say(f"{page.address} until Ctrl-C; from another machine: ssh -L {port}:{host}:{port}")
+
+    try:
+        page.run(begun)
+    except OSError as error:
+        raise Failed(f"{host}:{port} cannot be listened on: {error.strerror}; --serve-port takes another") from None
+
+
+def _without_serving(words: Sequence[str]) -> list[str]:
+    """The words of a command line, less those about serving."""
+    left, rest = [], iter(words)
+    for word in rest:
+        name, given, _ = word.partition("=")
+        if name in ("--serve-port", "--serve-host"):
+            if not given:
+                next(rest, None)
+        elif word != "--serve":
+            left.append(word)
+    return left

@@ -4,7 +4,7 @@ It knows the paths that our commands use. What a broker refuses is a ``Refused``
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -137,6 +137,10 @@ class Admin:
         path = path_of(of) if isinstance(of, TopicName) else f"/{quoted(*of.split('/'))}"
         return self._ask(method, f"/pulsarbox/v1/policies{path}/{word}", value)
 
+    def own(self, path: str) -> Any:
+        """What a box answers to GET below /pulsarbox/v1; ``path`` is what follows that, with its query, quoted."""
+        return self._ask("GET", f"/pulsarbox/v1{path}")
+
     # Dead letters: of a box only
 
     def dead_letter_policy(
@@ -205,6 +209,43 @@ class Admin:
         """Abort it."""
         self._ask("POST", f"/admin/v3/transactions/abortTransaction/{most}/{least}")
 
+    # Sinks of epochs, named tenant/namespace/sink: of a box only
+
+    def last_epoch(self, sink: str) -> dict[str, Any] | None:
+        """``epoch``, the last one that a sink has committed, and ``committedAt`` (ms since 1970); None for none."""
+        try:
+            found: dict[str, Any] = self._ask("GET", _epochs_of(sink))
+        except Refused as error:
+            if error.status == 404 and "has committed nothing" in str(error):
+                return None
+            raise
+        return found
+
+    def stage_epoch(self, sink: str, epoch: int, body: Mapping[str, Any]) -> str | None:
+        """Begin a transaction that is a part of an epoch: its id, as ``0:17``; None where the epoch was committed.
+
+        ``body``: ``timeoutMs``, and who writes, see docs/transactions.md. Raises Refused, with 409 for an epoch behind
+        the last and for a writer that is not the sink's.
+        """
+        found: str | None = self._ask("POST", f"{_epochs_of(sink)}/{epoch}/stages", body)["transaction"]
+        return found
+
+    def commit_epoch(
+        self, sink: str, epoch: int, transactions: Sequence[str], who: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Commit what an epoch has staged in transactions (their ids, as ``0:17``); false where the epoch was committed
+        before: then they are aborted. ``who``: who writes, see docs/transactions.md.
+
+        Raises Refused, with 409 for an epoch behind the last, a transaction that has ended and a writer that is not the
+        sink's, 404 for a transaction not known.
+        """
+        body = {"transactions": list(transactions), **(who or {})}
+        return bool(self._ask("POST", f"{_epochs_of(sink)}/{epoch}", body)["committed"])
+
+    def forget_sink(self, sink: str) -> None:
+        """The sink may begin again at any epoch."""
+        self._ask("DELETE", _epochs_of(sink))
+
     # Events: of a box only
 
     def events(self, **query: str) -> dict[str, Any]:
@@ -260,6 +301,10 @@ class Admin:
         """The ledgers and cursors of a topic that is not partitioned."""
         found: dict[str, Any] = self.ask("GET", f"{path_of(topic)}/internalStats")
         return found
+
+
+def _epochs_of(sink: str) -> str:
+    return f"/pulsarbox/v1/epochs/{quoted(*sink.split('/', 2))}"
 
 
 def quoted(*parts: str) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.client.attached import Comeback
 from pulsarbox.client.connection import Address, Connection, connect, wire_of
@@ -14,9 +14,10 @@ from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NotConnected, told
 from pulsarbox.client.loop import Loop
 from pulsarbox.client.places import TIMEOUT_SECONDS
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import PulsarBoxError, TopicNotFound
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
+    CommandGetOrCreateSchema,
     CommandGetSchema,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
@@ -25,6 +26,10 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     Schema,
 )
+
+if TYPE_CHECKING:
+    from pulsarbox.client.coordinators import Coordinators
+    from pulsarbox.client.transaction import Transaction
 
 _REDIRECTS_MAX: Final = 20
 _CLOSE_SECONDS: Final = 2.0
@@ -58,6 +63,7 @@ class Client:
         self._is_away = False
         self._hosts = list(hosts)
         self._connections: dict[tuple[Address, str], Connection] = {}
+        self._coordinators: Coordinators | None = None
 
     def turn(self, seconds: float = 0.0) -> bool:
         """Wait up to so long for something to happen; whether something did. Lost connections are made again here.
@@ -173,6 +179,44 @@ class Client:
         if answer.HasField("error_code"):
             raise told(answer.error_code, answer.error_message)
         return answer.schema
+
+    def latest_schema(self, topic: str) -> tuple[Schema, bytes] | None:
+        """The latest schema of a topic and its version; None where it has none. Raises what the broker tells."""
+        request_id = next(self.numbers)
+        question = CommandGetSchema(request_id=request_id, topic=topic)
+        command = BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=question)
+        answer = self.ask(self.broker_of(topic), command, request_id).getSchemaResponse
+        if answer.HasField("error_code"):
+            error = told(answer.error_code, answer.error_message)
+            if isinstance(error, TopicNotFound):  # so brokers say as well that there is no schema
+                return None
+            raise error
+        return answer.schema, answer.schema_version
+
+    def register_schema(self, topic: str, schema: Schema) -> bytes:
+        """The version of a schema of a topic, given to it where it has none such. Raises what the broker tells."""
+        request_id = next(self.numbers)
+        question = CommandGetOrCreateSchema(request_id=request_id, topic=topic, schema=schema)
+        command = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA, getOrCreateSchema=question)
+        answer = self.ask(self.broker_of(topic), command, request_id).getOrCreateSchemaResponse
+        if answer.HasField("error_code"):
+            raise told(answer.error_code, answer.error_message)
+        return answer.schema_version
+
+    # Transactions ----------------------------------------------------------------------------------------------------
+
+    def transaction(self, timeout: float) -> Transaction:
+        """Begin a transaction. After so many seconds the broker aborts it, if nobody has ended it.
+
+        Raises NotAllowed where there are none, or none so long; what the coordinator tells; NotConnected, NoAnswer.
+        """
+        from pulsarbox.client.coordinators import Coordinators  # few of our commands need them
+        from pulsarbox.client.transaction import Transaction
+
+        if self._coordinators is None:
+            self._coordinators = Coordinators(self)
+        most, least = self._coordinators.begin(timeout)
+        return Transaction(self, self._coordinators, most, least)
 
     # Ending ----------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from pulsarbox.names import parse_topic
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
+    from pulsarbox.client.transaction import Transaction
 
 __all__ = ["TYPES", "Consumer", "Subscribing"]
 
@@ -96,15 +97,18 @@ class Consumer:
                 break
         return found
 
-    def acknowledge(self, messages: Sequence[Message]) -> None:
-        """Acknowledge messages."""
+    def acknowledge(self, messages: Sequence[Message], transaction: Transaction | None = None) -> None:
+        """Acknowledge messages; in a transaction that is kept with its commit, and what is refused fails it."""
         for part, own in _by_part(messages):
-            part.acknowledge(own)
+            if transaction is None:
+                part.acknowledge(own)
+            else:
+                part.acknowledge_in(transaction, own)
 
-    def acknowledge_all_up_to(self, messages: Sequence[Message]) -> None:
+    def acknowledge_all_up_to(self, messages: Sequence[Message], transaction: Transaction | None = None) -> None:
         """Acknowledge messages, and whatever came before them. Not on Shared and Key_Shared subscriptions."""
         for part, own in _by_part(messages):
-            part.acknowledge_up_to(own)
+            part.acknowledge_up_to(own, transaction)
 
     def send_partial(self) -> None:
         """Acknowledge what is acknowledged of batches that are not so as a whole."""

@@ -12,6 +12,7 @@ from pulsarbox.protocol.outgoing import Outgoing, encoded
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
+    from pulsarbox.client.transaction import Transaction
 
 _NO_PROPERTIES: Final[Mapping[str, str]] = {}
 
@@ -37,10 +38,22 @@ class Producer:
         self._sequence = 0
         self._batch = 0
         self._open: dict[int, TopicProducer] = {}
+        self._txn: Transaction | None = None
         self._of(0)
 
+    def enter(self, transaction: Transaction | None) -> None:
+        """What is sent from now on is in this transaction, until the next call; None for in none."""
+        self._txn = transaction
+        for each in self._open.values():
+            each.enter(transaction)
+
     def send(self, message: Outgoing, token: Any = None) -> None:
-        """Take a message; waits while too much is on its way. ``token`` is given to ``stored`` with its id."""
+        """Take a message; waits while too much is on its way. ``token`` is given to ``stored`` with its id.
+
+        Raises InvalidTxnStatus in a transaction that has ended.
+        """
+        if self._txn is not None:
+            self._txn.check_open()
         producer = self._of(self._partition_of(message))
         producer.add(message, token)
         if not producer.batch_is_open:
@@ -48,7 +61,9 @@ class Producer:
         self._wait_for_room(producer)
 
     def send_plain(self, payloads: Sequence[bytes]) -> None:
-        """Take messages that are nothing but payloads."""
+        """Take messages that are nothing but payloads. Raises as ``send``."""
+        if self._txn is not None:
+            self._txn.check_open()
         if self._partitions > 1 and not self._options.route.by_batch:
             for payload in payloads:
                 self.send(Outgoing(payload))
@@ -102,6 +117,8 @@ class Producer:
             number = partition if self._partitioned else name.partition_index
             found = TopicProducer(self._client, str(name), number, self._options, self._stored)
             found.open()
+            if self._txn is not None:
+                found.enter(self._txn)
             self._open[partition] = found
         return found
 

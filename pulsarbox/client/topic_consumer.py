@@ -40,6 +40,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
     from pulsarbox.client.connection import Connection
+    from pulsarbox.client.transaction import Transaction
 
 TYPES: Final = {
     "exclusive": CommandSubscribe.Exclusive,
@@ -70,18 +71,21 @@ class Subscribing:
     name: str = ""
     queue: int = QUEUE
     chunking: Chunking = USUAL
+    compacted: bool = False
+    """Whether of each key only the latest message is wanted, as far as the topic is compacted."""
     acknowledges: bool = True
     """Whether anything may be acknowledged that nobody has asked for: chunks of which no message can be made."""
 
 
 class _Ack:
-    """An acknowledgement on its way; sent again after a lost connection."""
+    """An acknowledgement on its way; sent again after a lost connection, unless it is in a transaction."""
 
-    __slots__ = ("connection", "ids", "request_id", "type")
+    __slots__ = ("connection", "ids", "request_id", "txn", "type")
 
-    def __init__(self, ids: list[MessageIdData], ack_type: CommandAck.AckType) -> None:
+    def __init__(self, ids: list[MessageIdData], ack_type: CommandAck.AckType, txn: Transaction | None) -> None:
         self.ids = ids
         self.type = ack_type
+        self.txn = txn
         self.connection: Connection | None = None
         self.request_id = 0
 
@@ -170,6 +174,8 @@ class TopicConsumer:
         )
         if options.name:
             subscribe.consumer_name = options.name
+        if options.compacted:
+            subscribe.read_compacted = True
         if self._epoch:  # not before it is needed: it would come with every message
             subscribe.consumer_epoch = self._epoch
         if options.type == CommandSubscribe.Key_Shared:
@@ -223,6 +229,21 @@ class TopicConsumer:
         self.give_up_chunks()
         if found:
             self._start = Start(found[-1].id, inclusive=False)
+        return found
+
+    def take_entries(self, limit: int) -> list[tuple[int, int, bytes]]:
+        """Up to so many entries that have come to a reader, as they are: ledger, entry, and the bytes from checksum or
+        metadata on, which nobody has looked into. Not together with ``take``.
+        """
+        found: list[tuple[int, int, bytes]] = []
+        for command, payload in (self._queue.popleft() for _ in range(min(limit, len(self._queue)))):
+            where = command.message_id
+            self._owed += parse_entry(payload, verify=False).metadata.num_messages_in_batch
+            found.append((where.ledgerId, where.entryId, payload))
+        if found:
+            self.seen = found[-1][:2]
+            self._start = Start(MessageId(*self.seen), inclusive=False)
+        self._used(0)
         return found
 
     def give_up_chunks(self) -> None:
@@ -307,6 +328,15 @@ class TopicConsumer:
         places = [place for each in whole for place in each.places]
         self._ack([MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in places])
 
+    def acknowledge_in(self, txn: Transaction, messages: Iterable[Message]) -> None:
+        """Acknowledge messages of this topic in a transaction, each by itself where they are of one batch."""
+        txn.acknowledges_on(self, self._options.subscription)
+        bits: dict[Entry, int] = {}
+        for message in messages:
+            bits[message.entry] = bits.get(message.entry, 0) | 1 << max(message.index, 0)
+        ids = [each for entry, own in bits.items() for each in _without(entry, own)]
+        self._ack(ids, CommandAck.Individual, txn)
+
     def send_partial(self) -> None:
         """Acknowledge what is acknowledged of batches that are not so as a whole."""
         partial, self._partial = list(self._partial), {}
@@ -316,7 +346,7 @@ class TopicConsumer:
             for each in partial
         ])  # fmt: skip
 
-    def acknowledge_up_to(self, messages: Sequence[Message]) -> None:
+    def acknowledge_up_to(self, messages: Sequence[Message], txn: Transaction | None = None) -> None:
         """Acknowledge messages and all before the last of them. Not on Shared and Key_Shared subscriptions.
 
         Where chunks stand before it whose message is not complete, only the messages themselves: all before the first
@@ -326,7 +356,14 @@ class TopicConsumer:
         entry = message.entry
         first = self._chunks.first
         if first is not None and first < (entry.ledger, entry.entry):
-            self.acknowledge(messages)
+            if txn is None:
+                self.acknowledge(messages)
+            else:
+                self.acknowledge_in(txn, messages)
+            return
+        if txn is not None:
+            txn.acknowledges_on(self, self._options.subscription)
+            self._ack(_without(entry, (2 << max(message.index, 0)) - 1)[-1:], CommandAck.Cumulative, txn)
             return
         where = MessageIdData(ledgerId=entry.ledger, entryId=entry.entry)
         if message.index >= 0:
@@ -336,10 +373,15 @@ class TopicConsumer:
                 where.batch_size = entry.metadata.num_messages_in_batch
         self._ack([where], CommandAck.Cumulative)
 
-    def _ack(self, ids: list[MessageIdData], ack_type: CommandAck.AckType = CommandAck.Individual) -> None:
+    def _ack(
+        self,
+        ids: list[MessageIdData],
+        ack_type: CommandAck.AckType = CommandAck.Individual,
+        txn: Transaction | None = None,
+    ) -> None:
         acks = self._acks
         for at in range(0, len(ids), _ACK_IDS_MAX):
-            ack = _Ack(ids[at : at + _ACK_IDS_MAX], ack_type)
+            ack = _Ack(ids[at : at + _ACK_IDS_MAX], ack_type, txn)
             acks.append(ack)
             self._send_ack(ack)
         while acks and (first := acks[0]).connection is not None and not first.connection.closed:
@@ -358,6 +400,8 @@ class TopicConsumer:
             message_id=ack.ids,
             request_id=request_id,
         )
+        if ack.txn is not None:
+            command.txnid_most_bits, command.txnid_least_bits = ack.txn.bits
         connection.ask_later(BaseCommand(type=BaseCommand.ACK, ack=command), request_id)
         ack.connection, ack.request_id = connection, request_id
 
@@ -379,7 +423,10 @@ class TopicConsumer:
         if self._acks and self._acks[0] is first:
             self._acks.popleft()
         if answer.HasField("error"):
-            raise told(answer.error, answer.message)
+            error = told(answer.error, answer.message)
+            if first.txn is None:
+                raise error
+            first.txn.fail(error)
 
     def give_back(self, messages: Iterable[Message]) -> None:
         """Have messages delivered again: these, or on Exclusive and Failover all that are not acknowledged."""
@@ -473,6 +520,12 @@ class TopicConsumer:
 
     def _come_back(self, reason: PulsarBoxError) -> None:
         """What has come and was not taken comes again."""
+        acks, self._acks = self._acks, deque()
+        for ack in acks:
+            if ack.txn is None:
+                self._acks.append(ack)
+            else:
+                ack.txn.fail(reason)
         self._connection = None
         if not self._options.durable and self._start.id not in (EARLIEST, LATEST):
             self._resume = min(filter(None, (self._resume, self._chunks.first)), default=None)
@@ -481,6 +534,15 @@ class TopicConsumer:
 
     def receipt(self, receipt: CommandSendReceipt) -> None:
         """Not for consumers."""
+
+
+def _without(entry: Entry, bits: int) -> list[MessageIdData]:
+    """What acknowledges these messages of an entry and no others of it, whatever else is acknowledged of it."""
+    count = entry.metadata.num_messages_in_batch
+    left = ((1 << count) - 1) & ~bits
+    if left:
+        return [MessageIdData(ledgerId=entry.ledger, entryId=entry.entry, ack_set=ack_words(left), batch_size=count)]
+    return [MessageIdData(ledgerId=ledger, entryId=number) for ledger, number in entry.places]
 
 
 def _data(where: MessageId) -> MessageIdData:

@@ -27,6 +27,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
     from pulsarbox.client.connection import Connection
+    from pulsarbox.client.transaction import Transaction
 
 PENDING_FRAMES: Final = 1000
 PENDING_BYTES: Final = 32 << 20
@@ -51,6 +52,8 @@ class Options:
     mix_keys: bool = False
     """Whether a batch may hold messages of several keys: Key_Shared then gives all of them to one consumer."""
     route: Route = field(default_factory=Route)
+    skip_stored: bool = False
+    """Whether messages are passed over whose sequence ids the broker had of this name when the producer was opened."""
 
 
 class _Sent(NamedTuple):
@@ -59,13 +62,18 @@ class _Sent(NamedTuple):
     messages: int
     """That are complete with it: 0 for a chunk that is not the last."""
     tokens: Sequence[Any]
+    txn: Transaction | None
 
 
 _PLAIN: Final = (None, False, None, None, 0, False)
 
 
 class TopicProducer:
-    """Takes messages in order; what has no receipt is sent again after a lost connection, under its sequence ids."""
+    """Takes messages in order; what has no receipt is sent again after a lost connection, under its sequence ids.
+
+    But for messages in a transaction: they might be there twice then, so the transaction fails, and is begun again by
+    who knows what belongs to it.
+    """
 
     def __init__(self, client: Client, topic: str, partition: int, options: Options, stored: Stored) -> None:
         self.topic = topic
@@ -92,7 +100,9 @@ class TopicProducer:
         self._first: Outgoing | bytes = b""
         self._first_sequence = 0
         self._last_sequence = -1
+        self._stored_before = -1
         self._group: tuple[Any, ...] = _PLAIN
+        self._txn: Transaction | None = None
 
     # Opening ---------------------------------------------------------------------------------------------------------
 
@@ -121,6 +131,7 @@ class TopicProducer:
         if not self._opened:
             self._next_sequence = answer.last_sequence_id + 1
             self._last_sequence = answer.last_sequence_id
+            self._stored_before = answer.last_sequence_id if self._options.skip_stored else -1
         self._opened = True
         self._name = answer.producer_name
         self._connection = connection
@@ -139,6 +150,18 @@ class TopicProducer:
         connection.send(encode_frame(BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=closing)))
 
     # Taking messages -------------------------------------------------------------------------------------------------
+
+    def enter(self, txn: Transaction | None) -> None:
+        """What is taken from now on is in this transaction; None for in none."""
+        if self._txn is not None and self._txn.ended:
+            self._discard_batch()
+        self.send_batch()
+        self._txn = txn
+        if txn is not None:
+            txn.joined(self)
+
+    def _discard_batch(self) -> None:
+        self._parts, self._tokens, self._count, self._size = [], [], 0, 0
 
     @property
     def unconfirmed(self) -> int:
@@ -190,6 +213,8 @@ class TopicProducer:
 
     def _add(self, message: Outgoing, tokens: Sequence[Any]) -> None:
         sequence = self._next_sequence if message.sequence_id is None else message.sequence_id
+        if sequence <= self._stored_before:
+            return
         if sequence <= self._last_sequence:
             raise ValueError(f"sequence id {sequence} is not above {self._last_sequence}, which came before")
         size = len(message.payload or b"")
@@ -226,7 +251,7 @@ class TopicProducer:
         if not self._count:
             return
         parts, tokens, count, first = self._parts, self._tokens, self._count, self._first
-        self._parts, self._tokens, self._count, self._size = [], [], 0, 0
+        self._discard_batch()
         if count == 1:
             message = Outgoing(first) if isinstance(first, bytes) else first
             self._send_alone(message, self._first_sequence, tokens)
@@ -273,13 +298,19 @@ class TopicProducer:
         assert self._name is not None, "opened before anything is sent"
         when = publish_time or time.time_ns() // 1_000_000
         # Other clients cannot unpack what is compressed and empty.
-        return Envelope(self._name, sequence, when, self._options.compression if size else 0, size)
+        compression = self._options.compression if size else 0
+        return Envelope(
+            self._name, sequence, when, compression, size, txn=None if self._txn is None else self._txn.bits
+        )
 
     def _send(self, envelope: Envelope, data: bytes, body: bytes, messages: int, tokens: Sequence[Any]) -> None:
+        txn = self._txn
+        if txn is not None:
+            txn.publishes_to(self.topic)
         frame = send_frame(self._id, envelope, data, body)
         if not self._pending:
             self._progress = time.monotonic()
-        self._pending.append(_Sent(envelope.sequence_id, frame, messages, tokens))
+        self._pending.append(_Sent(envelope.sequence_id, frame, messages, tokens, txn))
         self._pending_bytes += len(frame)
         if self._connection is not None:
             self._connection.send(frame)
@@ -304,6 +335,8 @@ class TopicProducer:
         sent = pending.popleft()
         self._pending_bytes -= len(sent.frame)
         self._progress = time.monotonic()
+        if sent.txn is not None:
+            sent.txn.on_its_way -= 1
         if sent.messages:
             where = receipt.message_id
             ledger = -1 if where.ledgerId == 2**64 - 1 else where.ledgerId
@@ -311,12 +344,16 @@ class TopicProducer:
             self._stored(self._partition, ledger, entry, sent.messages, sent.tokens)
 
     def told(self, command: BaseCommand) -> None:
-        """CLOSE_PRODUCER: open again. SEND_ERROR: the same where it may pass, else this is the end."""
+        """CLOSE_PRODUCER: open again. SEND_ERROR: the same where it may pass, else this is the end; of what is in a
+        transaction that fails.
+        """
         connection = self._connection
         if connection is None:
             return
         if command.type == BaseCommand.SEND_ERROR:
             error = told(command.send_error.error, command.send_error.message)
+            if self._give_up(command.send_error.sequence_id, error):
+                return
             if not passes(error) or time.monotonic() - self._progress > self._client.timeout:
                 self.failed = error
                 return
@@ -331,7 +368,19 @@ class TopicProducer:
         if self._connection is not None:
             self._come_back(NotConnected(reason))
 
+    def _give_up(self, sequence_id: int, error: PulsarBoxError) -> bool:
+        """Whether what was refused is in a transaction, which fails."""
+        for sent in self._pending:
+            if sent.sequence_id == sequence_id and sent.txn is not None:
+                self._pending.remove(sent)
+                self._pending_bytes -= len(sent.frame)
+                sent.txn.lost(error)
+                return True
+        return False
+
     def _come_back(self, reason: PulsarBoxError, pause: float = 0.0) -> None:
+        for sent in [each for each in self._pending if each.txn is not None]:
+            self._give_up(sent.sequence_id, reason)
         self._connection = None
         self._epoch += 1
         comeback = Comeback(self.open, reason, self._client.timeout)

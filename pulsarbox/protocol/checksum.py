@@ -48,6 +48,10 @@ ACCELERATED = _c_extend is not None
 _extend: Callable[[int, bytes], int] = _c_extend or extend_in_python
 
 
+extend_bytes = _extend
+"""The same as ``extend`` for who has bytes, and a great many of them."""
+
+
 def crc32c(data: bytes | bytearray | memoryview) -> int:
     """The checksum of ``data``, 0 to 2**32-1. ``bytes`` are read in place, anything else is copied first."""
     return _extend(0, data if type(data) is bytes else bytes(data))

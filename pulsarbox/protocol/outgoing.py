@@ -57,6 +57,8 @@ class Envelope(NamedTuple):
     """Of the batch; 0 for none."""
     chunk: tuple[str, int, int, int] | None = None
     """Of a message in several entries: uuid, number of chunks, bytes of all of them, index of this one."""
+    txn: tuple[int, int] | None = None
+    """The two halves of the id of the transaction that it is in, the coordinator's first; None outside of any."""
 
 
 def encoded(text: str) -> bytes:
@@ -167,6 +169,7 @@ def metadata(message: Outgoing, envelope: Envelope) -> bytes:
         parts.append(_field(b"\x92\x01", message.ordering_key))
     if message.deliver_at:
         parts.append(b"\x98\x01" + signed(message.deliver_at))
+    parts.append(_txn(envelope, b"\xb0\x01", b"\xb8\x01"))
     if envelope.highest_sequence_id:
         parts.append(b"\xc0\x01" + varint(envelope.highest_sequence_id))
     if message.payload is None:
@@ -175,6 +178,13 @@ def metadata(message: Outgoing, envelope: Envelope) -> bytes:
     if message.null_key:
         parts.append(b"\xf0\x01\x01")
     return b"".join(parts)
+
+
+def _txn(envelope: Envelope, tag_of_least: bytes, tag_of_most: bytes) -> bytes:
+    if envelope.txn is None:
+        return b""
+    most, least = envelope.txn
+    return b"".join((tag_of_least, varint(least), tag_of_most, varint(most)))
 
 
 def _chunk(envelope: Envelope) -> bytes:
@@ -190,6 +200,7 @@ def send_frame(producer_id: int, envelope: Envelope, entry_metadata: bytes, body
     parts = [b"\x08", varint(producer_id), b"\x10", varint(envelope.sequence_id)]
     if envelope.messages > 1:
         parts.append(b"\x18" + varint(envelope.messages))
+    parts.append(_txn(envelope, b"\x20", b"\x28"))
     if envelope.highest_sequence_id:
         parts.append(b"\x30" + varint(envelope.highest_sequence_id))
     if envelope.chunk is not None:

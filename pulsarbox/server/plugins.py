@@ -24,6 +24,7 @@ from pulsarbox.plugins.fingerprint import fingerprint
 from pulsarbox.plugins.guard import Guard, PluginEndless
 from pulsarbox.plugins.probe import Report, probe
 from pulsarbox.plugins.registry import Found, PluginError, choose, find, load
+from pulsarbox.storage.format import KNOWN_PLUGINS
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +35,6 @@ AT_ONCE: Final = 4
 """Plugins that are being loaded at a time: clients may name as many as they like."""
 LOOK_SECONDS: Final = 0.5
 """A call that is still being made at the second look, half a second to a second later, is ended."""
-KNOWN: Final = "plugins-known.json"
-"""File of the data directory: what was found out about plugins, by fingerprint."""
 _KNOWN_MAX: Final = 200
 
 
@@ -49,7 +48,7 @@ class _Loader:
 
     def __init__(self, settings: Settings, data: Path | None) -> None:
         self._directory = Path(settings.pluginsDirectory) if settings.pluginsDirectory else None
-        self._known = None if data is None else data / KNOWN
+        self._known = None if data is None else data / KNOWN_PLUGINS
 
     def __call__(self, kind: str, name: str) -> Any:
         """An object of the plugin. Raises PluginError."""

@@ -182,6 +182,7 @@ class Serving:
         self.broker.folder = self._data
         if isinstance(self._engine, LmdbEngine):
             self.broker.standing = self._engine.standing
+            self.broker.whereabouts = self._engine.whereabouts
         folder = self._data / FOLDER if self._data is not None else None
         self._keeper = EventKeeper(self.shell, folder, self._settings.eventsMaxMbytes << 20)
         self._keeper.start()

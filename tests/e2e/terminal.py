@@ -34,10 +34,9 @@ class RawTerminal:
         self.seen = b""
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
             own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
             os.execvpe(command[0], command, {**own, **ENVIRONMENT, "XDG_CONFIG_HOME": str(home)})
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        os.kill(self.pid, signal.SIGWINCH)
 
     def until(self, holds: Callable[[bytes], bool]) -> bytes:
         """Read until it holds of all that was sent."""
@@ -92,12 +91,18 @@ class Tmux:
 
     def until(self, *texts: str, gone: str = "") -> str:
         """Until all of it stands on the screen."""
+        return self.until_it(
+            lambda screen: all(text in screen for text in texts) and not (gone and gone in screen), str(texts)
+        )
+
+    def until_it(self, holds: Callable[[str], bool], what: str = "") -> str:
+        """Until it holds of the screen."""
         end = time.monotonic() + SECONDS
         while True:
             screen = self.screen()
-            if all(text in screen for text in texts) and not (gone and gone in screen):
+            if holds(screen):
                 return screen
-            assert time.monotonic() < end, f"never came: {texts}\n{screen}"
+            assert time.monotonic() < end, f"never came: {what}\n{screen}"
             time.sleep(0.05)
 
     def close(self) -> None:

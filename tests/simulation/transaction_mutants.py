@@ -12,7 +12,7 @@ from pulsarbox.broker.transactions.coordinator import Coordinator
 from pulsarbox.broker.transactions.epochs import Epochs
 from pulsarbox.broker.transactions.pending_acks import PendingAcks
 from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED
-from pulsarbox.storage.catalog import PENDING, Catalog, epoch_key
+from pulsarbox.storage.catalog import PENDING, Catalog
 from pulsarbox.storage.claims import ClaimedSets, Claims
 from pulsarbox.storage.recovery import Store, StoredTopic
 from pulsarbox.storage.transactions import OpenEntries
@@ -108,13 +108,13 @@ def an_abort_sends_nothing_again(patch: pytest.MonkeyPatch) -> None:
 def an_epoch_is_noted_after_its_transactions(patch: pytest.MonkeyPatch) -> None:
     original = Epochs._settled
 
-    def settled(self: Epochs, sink: str, epoch: int, owner: str | None, now: Any) -> None:
-        commits = self._core.commits
-        kept, commits.put_row = commits.put_row, lambda key, row: None  # type: ignore[method-assign]
-        original(self, sink, epoch, owner, now)
+    def settled(self: Epochs, sink: str, owner: str | None, now: Any) -> None:
+        commits, rows = self._core.commits, []
+        kept, commits.put_row = commits.put_row, lambda key, row: rows.append((key, row))  # type: ignore[method-assign]
+        original(self, sink, owner, now)
         commits.put_row = kept  # type: ignore[method-assign]
-        row = {"epoch": epoch, "committed": now.wall, "owner": owner}
-        commits.after_commit(lambda when: commits.put_row(epoch_key(sink), row))
+        for key, row in rows:
+            commits.after_commit(lambda when, key=key, row=row: commits.put_row(key, row))  # type: ignore[misc]
 
     patch.setattr(Epochs, "_settled", settled)
 

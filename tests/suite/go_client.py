@@ -38,6 +38,13 @@ def sources(go: str, to: Path) -> Path:
     return to
 
 
+def named(client: Path, wanted: str) -> set[str]:
+    """The tests in the client's sources that ``wanted`` means."""
+    texts = [each.read_text() for each in (client / "pulsar").glob("*_test.go")]
+    found = {name for text in texts for name in re.findall(r"^func (Test\w+)\(", text, re.MULTILINE)}
+    return {each for each in found if re.search(wanted, each)}
+
+
 def box_of(client: Path, scratch: Path) -> Box:
     """The box that the tests insist on."""
     certificates = client / "integration-tests" / "certs"
@@ -50,7 +57,7 @@ def box_of(client: Path, scratch: Path) -> Box:
 
 
 def main() -> int:
-    """Run them; 0 where all pass, 1 where one fails, 2 where they cannot be run."""
+    """Run them; 0 where all pass, 1 where one fails or is not run, 2 where they cannot be run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", default="TestTxn", help="which tests, as `go test -run` has it")
     wanted = parser.parse_args().run
@@ -76,9 +83,11 @@ def main() -> int:
     ended = re.findall(r"^--- (PASS|FAIL|SKIP): (\S+)", done.stdout, re.MULTILINE)
     for outcome, name in ended:
         print(outcome, name)
-    passed = sum(outcome == "PASS" for outcome, _ in ended)
-    print(f"passed {passed} of {len(ended)}; the log is in {scratch / 'go-test.log'}")
-    return 0 if done.returncode == 0 and ended else 1
+    for name in sorted(named(client, wanted) - {name for _, name in ended}):
+        print("NOT RUN", name)
+    passed, most = sum(outcome == "PASS" for outcome, _ in ended), len(named(client, wanted))
+    print(f"passed {passed} of {most}; the log is in {scratch / 'go-test.log'}")
+    return 0 if done.returncode == 0 and passed == most > 0 else 1
 
 
 if __name__ == "__main__":

@@ -34,13 +34,13 @@ def daemon_or_cli() -> str:
 
 def test_the_daemon_loads_no_terminal_no_spark_and_no_pulsar_client() -> None:
     assert loaded_by(f"import {daemon_or_cli()}").isdisjoint(
-        {"aiohttp", "click", "psutil", "pulsar", "pyspark", "rich", "textual"}
+        {"aiohttp", "click", "psutil", "pulsar", "pyarrow", "pyspark", "rich", "textual"}
     )
 
 
 HEAVY = {
-    *("aiohttp", "asyncio", "email", "google", "http", "importlib.metadata", "lmdb", "psutil", "pulsar", "pyspark"),
-    *("rich", "sqlite3", "ssl", "textual", "urllib.request", "uvloop", "zstandard"),
+    *("aiohttp", "asyncio", "email", "google", "http", "importlib.metadata", "lmdb", "psutil", "pulsar", "pyarrow"),
+    *("pyspark", "rich", "sqlite3", "ssl", "textual", "urllib.request", "uvloop", "zstandard"),
 }
 """What takes more than some milliseconds to import: looked for by name, as a clock would differ with the machine."""
 

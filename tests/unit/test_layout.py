@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LINKED = ("plugins", "storage", "tui")
+REGISTERED = "pulsarbox/spark/registered/"
+"""What stands here in a checkout stands at the top of a wheel: Spark finds it there."""
 SOURCE_SUFFIXES = {".py", ".pyi", ".proto", ".tcss", ".typed"}
 
 
@@ -32,6 +34,7 @@ def sources(folder: Path) -> set[str]:
 def expected_in_wheel() -> set[str]:
     packaged = {f"pulsarbox/{name}" for name in sources(ROOT / "pulsarbox")}
     own = {name for name in packaged if name.split("/")[1] not in LINKED}
+    own = {name.removeprefix(REGISTERED) for name in own}
     return own | {f"pulsarbox/{folder}/{name}" for folder in LINKED for name in sources(ROOT / folder)}
 
 
@@ -61,10 +64,10 @@ def test_the_folder_is_imported_by_its_name_in_the_package(name: str) -> None:
     assert Path(module.__file__).resolve() == ROOT / name / "__init__.py"
 
 
-def test_the_wheel_has_every_source_once_and_nothing_beside_the_package(wheel: Path) -> None:
+def test_the_wheel_has_every_source_once_and_nothing_beside_the_packages(wheel: Path) -> None:
     names = wheel_contents(wheel)
     assert len(names) == len(set(names))
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"pulsarbox"}
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"pulsarbox", "pyspark_pulsarbox"}
     assert {name for name in names if Path(name).suffix in SOURCE_SUFFIXES} == expected_in_wheel()
 
 
@@ -76,6 +79,20 @@ def test_an_installed_wheel_is_imported_by_the_same_names(wheel: Path, tmp_path:
     command = [sys.executable, "-I", "-c", code, str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60)
     assert Path(done.stdout.strip()) == tmp_path / "pulsarbox" / "storage" / "__init__.py"
+
+
+@pytest.mark.parametrize("installed", ["checkout", "wheel"])
+def test_spark_finds_the_format_where_pulsarbox_is_installed(installed: str, wheel: Path, tmp_path: Path) -> None:
+    """It looks through the top-level modules that there are, and imports those called pyspark_*."""
+    if installed == "wheel":
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(tmp_path)
+    code = "import sys; sys.path[:0] = sys.argv[1:]\nimport importlib, pkgutil\n"
+    code += "(found,) = {each.name for each in pkgutil.iter_modules() if each.name.startswith('pyspark_')}\n"
+    code += "print(importlib.import_module(found).DefaultSource.name(), *{'pyarrow'} & {*sys.modules})"
+    command = [sys.executable, "-I", "-c", code, *([str(tmp_path)] if installed == "wheel" else [])]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "pulsarbox\n"
 
 
 def test_an_sdist_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ class Plugins(ViewScreen):
                 text.append(f"{name:<14} {row[name]}\n")
         calls, errors = figures.count(row.get("calls")), figures.count(row.get("errors"))
         text.append(f"{'calls':<14} {calls}, {errors} of them failed\n")
-        usual, long = figures.nanoseconds(row.get("p50")), figures.nanoseconds(row.get("p99"))
+        usual, long = figures.nanoseconds(row.get("p50Nanos")), figures.nanoseconds(row.get("p99Nanos"))
         text.append(f"{'a call':<14} {usual}; one in a hundred takes {long} or longer\n")
         text.append(f"{'used by':<14} {figures.count(row.get('subscriptions'))} subscriptions\n")
-        if row.get("trace"):
-            text.append(f"\n{row['trace']}\n")
+        if row.get("lastError"):
+            text.append(f"\n{row['lastError']}\n")
         self.app.push_screen(Reading(f"Plugin {row.get('name')}", text, self.command_line()))
 
     def command_line(self) -> str:

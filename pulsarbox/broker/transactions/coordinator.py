@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from weakref import ref
 
 from pulsarbox.broker.transactions import applying
-from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, Transaction
+from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, Stage, Transaction
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     AuthorizationError,
@@ -133,7 +133,7 @@ class Coordinator:
         if number != COORDINATOR:
             raise TransactionCoordinatorNotFound(f"There is no transaction coordinator {number}: the box has one, 0")
 
-    def begin(self, timeout: int, principal: "Principal | None", now: Now) -> Transaction:
+    def begin(self, timeout: int, principal: "Principal | None", now: Now, stage: Stage | None = None) -> Transaction:
         """A new transaction, durable with the next commit; ``timeout`` in milliseconds, 0 for the longest there is.
 
         Raises TooManyRequests, NotAllowed.
@@ -148,6 +148,7 @@ class Coordinator:
             )
         txn_id = TxnId(COORDINATOR, self._core.commits.new_id())
         txn = Transaction(txn_id, now.wall, timeout or longest, owner_of(principal))
+        txn.stage = stage
         self.open[txn_id] = txn
         self.created += 1
         self.last_id = txn_id.least

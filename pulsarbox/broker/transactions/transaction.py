@@ -1,7 +1,7 @@
 """One transaction, as its row has it, and what waits for its end."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
@@ -21,17 +21,27 @@ Answer = Callable[[PulsarBoxError | None, Now], None]
 """Is told that it is done, or why it is not."""
 
 
+class Stage(NamedTuple):
+    """What a transaction is a part of: an epoch of a sink."""
+
+    sink: str
+    """``tenant/namespace/sink``."""
+    epoch: int
+    run: str
+    """Which start of its writer has begun it; empty where that was not said."""
+
+
 class Transaction:
     """An open transaction.
 
     Its row: ``state``, ``opened`` and (once it has ended) ``ended`` in milliseconds since 1970, ``timeout`` in
     milliseconds, ``owner`` (a role, null where authentication is off), ``topics`` that it publishes to, and
-    ``subscriptions`` ([topic, name]) on which it acknowledges.
+    ``subscriptions`` ([topic, name]) on which it acknowledges; of a part of an epoch ``stage`` ([sink, epoch, run]).
     """
 
     __slots__ = (
-        "acks", "ended", "ending", "id", "opened", "owner", "settled", "subscriptions", "timed_out", "timeout", "timer",
-        "topics", "waiting",
+        "acks", "ended", "ending", "id", "opened", "owner", "settled", "stage", "subscriptions", "timed_out", "timeout",
+        "timer", "topics", "waiting",
     )  # fmt: skip
 
     def __init__(self, txn_id: TxnId, opened: int, timeout: int, owner: str | None) -> None:
@@ -39,6 +49,8 @@ class Transaction:
         self.opened = opened
         self.timeout = timeout
         self.owner = owner
+        self.stage: Stage | None = None
+        """Which epoch it is a part of; None of one that is none."""
         self.topics: dict[str, str] = {}
         """As they are called, and as the client has called them: that is shown."""
         self.subscriptions: dict[tuple[str, str], str] = {}
@@ -78,6 +90,8 @@ class Transaction:
             "topics": list(self.topics.values()),
             "subscriptions": [[topic, name] for (_, name), topic in self.subscriptions.items()],
         }
+        if self.stage is not None:
+            row["stage"] = list(self.stage)
         return row | {"ended": ended} if ended else row
 
     @classmethod
@@ -87,4 +101,5 @@ class Transaction:
         txn.topics = {str(parse_topic(topic)): topic for topic in row["topics"]}
         txn.subscriptions = {(str(parse_topic(topic)), name): topic for topic, name in row["subscriptions"]}
         txn.ended = "" if row["state"] == OPEN else row["state"]
+        txn.stage = Stage(*row["stage"]) if "stage" in row else None
         return txn

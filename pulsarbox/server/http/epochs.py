@@ -1,38 +1,57 @@
 """Epoch commit, version 1: what a sink has staged in transactions is published whole, once. Below ``/pulsarbox/v1``.
 
-``POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}`` with ``{"transactions": ["0:17", "0:18"]}`` commits
-all of them and notes the epoch, with one write to the disk. The answer has ``committed``: false where the epoch was
-published before; then nothing is published, and the transactions are aborted. 409 for an epoch that is behind.
+``POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}/stages`` begins a transaction for a part of an epoch:
+``{"transaction": "0:17", "committed": false}``, or ``{"transaction": null, "committed": true}`` where the epoch was
+published before. ``POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}`` with ``{"transactions": ["0:17",
+"0:18"]}`` commits all of them and notes the epoch, with one write to the disk. The answer has ``committed``: false
+where the epoch was published before; then nothing is published, and the transactions are aborted. 409 for an epoch
+that is behind. Both take ``writer``, ``run`` and ``takeOver``, 409 for one that is not the sink's.
 """
 
 from typing import Any
 
+from pulsarbox.broker.transactions.writers import NOTHING, Writer
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.storage.transactions import TxnId
 
-SINK_MAX = 256
+NAME_MAX = 256
 
 
 def get(call: Call) -> Answer:
     """The sink's last epoch, and when it was committed (ms since 1970)."""
     row = call.broker.core.epochs.last(_sink(call))
-    if row is None:
+    if row is None or row["epoch"] == NOTHING:
         raise NotFound(f"Sink {_sink(call)} has committed nothing")
-    return answer({"sink": _sink(call), "epoch": row["epoch"], "committedAt": row["committed"]})
+    found = {"sink": _sink(call), "epoch": row["epoch"], "committedAt": row["committed"]}
+    return answer(found | {name: row[name] for name in ("writer", "run") if name in row})
+
+
+def stage(call: Call) -> Later:
+    """Begin a transaction that is a part of an epoch."""
+    core = call.broker.core
+    core.transactions.check_coordinator(0)
+    sink, epoch, later, body = _sink(call), call.number("epoch"), Later(), call.json_object() or {}
+    if epoch < 0:
+        raise BadRequest("Epochs are numbered from 0")
+    txn = core.epochs.stage(sink, epoch, _writer(body), _timeout(body), call, call.now)
+    named = None if txn is None else f"{txn.id.most}:{txn.id.least}"
+    begun = answer({"transaction": named, "committed": txn is None})
+    core.commits.after_commit(lambda now: later.give(begun))
+    return later
 
 
 def commit(call: Call) -> Later:
     """Publish an epoch."""
     call.broker.core.transactions.check_coordinator(0)
-    sink, epoch, later = _sink(call), call.number("epoch"), Later()
+    sink, epoch, later, body = _sink(call), call.number("epoch"), Later(), call.json_object() or {}
 
     def told(committed: bool, now: Now) -> None:
         later.give(answer({"sink": sink, "epoch": epoch, "committed": committed}))
 
-    call.broker.core.epochs.commit(sink, epoch, _transactions(call), call, told, call.now)
+    call.broker.core.epochs.commit(sink, epoch, _transactions(body), call, told, call.now, _writer(body))
     return later
 
 
@@ -47,13 +66,29 @@ def _sink(call: Call) -> str:
     namespace, sink = call.namespace(), call.path["sink"]
     if not call.broker.tenants.has_namespace(namespace):
         raise NotFound("Namespace not found")
-    if not sink.strip() or len(sink) > SINK_MAX:
-        raise BadRequest(f"The name of a sink has 1 to {SINK_MAX} characters")
+    if not sink.strip() or len(sink) > NAME_MAX:
+        raise BadRequest(f"The name of a sink has 1 to {NAME_MAX} characters")
     return f"{namespace}/{sink}"
 
 
-def _transactions(call: Call) -> list[TxnId]:
-    body = call.json_object() or {}
+def _writer(body: dict[str, Any]) -> Writer:
+    """Who writes, as a body says. Raises BadRequest."""
+    name, run, takes_over = body.get("writer", ""), body.get("run", ""), body.get("takeOver", False)
+    if not (isinstance(name, str) and isinstance(run, str) and isinstance(takes_over, bool)):
+        raise BadRequest("writer and run are texts, takeOver is true or false")
+    if len(name) > NAME_MAX or len(run) > NAME_MAX or bool(name) != bool(run) or (takes_over and not name):
+        raise BadRequest(f"A writer has a name and a run, of 1 to {NAME_MAX} characters each, and only one takes over")
+    return Writer(name, run, takes_over)
+
+
+def _timeout(body: dict[str, Any]) -> int:
+    timeout = body.get("timeoutMs", 0)
+    if not isinstance(timeout, int) or isinstance(timeout, bool) or timeout < 0:
+        raise BadRequest("timeoutMs is a whole number of milliseconds, 0 for the longest that the box allows")
+    return timeout
+
+
+def _transactions(body: dict[str, Any]) -> list[TxnId]:
     named: Any = body.get("transactions")
     if not isinstance(named, list):
         raise BadRequest('The body must name transactions: {"transactions": ["0:17"]}')
@@ -71,5 +106,6 @@ _SINK = "/pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}"
 ROUTES = (
     Route("GET", _SINK, Permission.NAMESPACE_USER, get),
     Route("POST", f"{_SINK}/{{epoch}}", Permission.NAMESPACE_USER, commit),
+    Route("POST", f"{_SINK}/{{epoch}}/stages", Permission.NAMESPACE_USER, stage),
     Route("DELETE", _SINK, Permission.NAMESPACE_USER, forget),
 )

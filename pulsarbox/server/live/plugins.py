@@ -93,10 +93,10 @@ COLUMNS: Final = {
     "source": kept(attrgetter("source")),
     "state": _told("state"),
     "calls": _told("calls"),
-    "p50": _told("p50Nanos"),
-    "p99": _told("p99Nanos"),
+    "p50Nanos": _told("p50Nanos"),
+    "p99Nanos": _told("p99Nanos"),
     "errors": _told("errors"),
-    "trace": kept(lambda plugin: plugin.told["lastError"] or None),
+    "lastError": kept(lambda plugin: plugin.told["lastError"] or None),
     "subscriptions": kept(lambda plugin: len(plugin.told.get("subscriptions", ()))),
 }
 

@@ -93,6 +93,29 @@ def test_requests_are_what_the_api_wants(server: Server, admin: Admin) -> None:
     assert path_of(parse_topic("t"), "subscription", "a/b c") == ("/persistent/public/default/t/subscription/a%2Fb%20c")
 
 
+def test_epochs_of_a_sink(server: Server, admin: Admin) -> None:
+    server.answers = [
+        (404, '{"reason":"Sink public/default/a b has committed nothing"}'),
+        (200, '{"sink":"public/default/a b","epoch":7,"committed":false}'),
+        (200, '{"sink":"public/default/a b","epoch":7,"committedAt":5}'),
+        (204, ""),
+        (404, '{"reason":"Namespace not found"}'),
+    ]
+    sink = "public/default/a b"
+    assert admin.last_epoch(sink) is None
+    assert admin.commit_epoch(sink, 7, ["0:17", "0:18"]) is False
+    found = admin.last_epoch(sink)
+    assert found is not None and found["epoch"] == 7
+    admin.forget_sink(sink)
+    with pytest.raises(Refused, match="Namespace"):
+        admin.last_epoch(sink)
+    where = "/pulsarbox/v1/epochs/public/default/a%20b"
+    assert [(each.method, each.path) for each in server.asked] == [
+        ("GET", where), ("POST", f"{where}/7"), ("GET", where), ("DELETE", where), ("GET", where),
+    ]  # fmt: skip
+    assert json.loads(server.asked[1].body) == {"transactions": ["0:17", "0:18"]}
+
+
 JAVA = "\n --- An unexpected error occurred in the server ---\n\nMessage: cannot\n\nStacktrace:\n\njava.lang.X\n"
 
 

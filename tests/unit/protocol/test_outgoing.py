@@ -34,6 +34,7 @@ envelopes = st.builds(
     messages=st.integers(0, 2**31 - 1),
     highest_sequence_id=sizes,
     chunk=st.none() | st.tuples(words, *[st.integers(0, 2**31 - 1)] * 3),
+    txn=st.none() | st.tuples(sizes, sizes),
 )
 
 
@@ -67,6 +68,7 @@ def test_a_plain_message_in_a_batch(payload: bytes, sequence_id: int) -> None:
 @given(outgoing, envelopes)
 def test_the_metadata_of_an_entry(message: Outgoing, envelope: Envelope) -> None:
     uuid, chunks, size, index = envelope.chunk or (None, None, None, None)
+    most, least = envelope.txn or (None, None)
     expected = MessageMetadata(
         producer_name=envelope.producer_name,
         sequence_id=envelope.sequence_id,
@@ -81,6 +83,8 @@ def test_the_metadata_of_an_entry(message: Outgoing, envelope: Envelope) -> None
         partition_key_b64_encoded=message.key_is_base64 or None,
         ordering_key=message.ordering_key,
         deliver_at_time=message.deliver_at or None,
+        txnid_most_bits=most,
+        txnid_least_bits=least,
         highest_sequence_id=envelope.highest_sequence_id or None,
         null_value=True if message.payload is None else None,
         uuid=uuid,
@@ -100,6 +104,8 @@ def test_a_frame_of_send(message: Outgoing, envelope: Envelope, producer_id: int
     assert (send.producer_id, send.sequence_id) == (producer_id, envelope.sequence_id)
     assert (send.num_messages, send.is_chunk) == (max(1, envelope.messages), envelope.chunk is not None)
     assert send.highest_sequence_id == envelope.highest_sequence_id
+    bits = (send.txnid_most_bits, send.txnid_least_bits) if send.HasField("txnid_least_bits") else None
+    assert bits == envelope.txn
     entry = parse_entry(rest)
     assert entry.metadata.producer_name == envelope.producer_name
     assert rest[entry.body_offset :] == body

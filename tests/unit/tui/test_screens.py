@@ -5,16 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.geometry import Size
 from textual.widgets import Input, OptionList, TextArea
 
 from pulsarbox.tui.actions import PLACES
 from pulsarbox.tui.app import SCREENS
+from pulsarbox.tui.bars import Line
 from pulsarbox.tui.keeping import Kept
 from pulsarbox.tui.places import now_ms
 from pulsarbox.tui.screens.maps import ranges_drawn, state_of
+from pulsarbox.tui.screens.overview import _numbers
 from pulsarbox.tui.screens.storage import facts
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
-from tests.unit.tui.fake import NOW, FakeBox, dead_letters, event, job, message
+from tests.unit.tui.fake import NOW, TOTALS, FakeBox, dead_letters, event, job, message, subscription
 
 SEEN = {
     "overview": ("published/s 12.3k", "Backlogs", "orders-0", "● 17 dead letters", "publish-rate"),
@@ -398,6 +401,19 @@ def test_numbers_of_the_store_stand_beside_each_other_where_there_is_room() -> N
     assert len(facts(totals, 40).split("\n")) == 5
 
 
+def test_no_word_stands_without_its_number_however_wide_the_line_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, line, labels = "", Line(), {"topics", "subscriptions", "producers", "consumers", "connections", "disk"}
+    line.put(_numbers(TOTALS))
+    assert line.text.endswith("disk 1.86 GiB (74.5 GiB free)")
+    for width in range(1, 160):
+        monkeypatch.setattr(Line, "size", Size(width, 1))
+        shown = "".join(text for text, _, _ in line._parts())
+        assert len(shown) == width
+        assert shown.split()[-1:] == [] or shown.split()[-1] not in labels, shown
+        assert ("disk" in shown) == ("disk 1.86 GiB" in shown), shown
+    assert shown.rstrip() == line.text
+
+
 def test_a_job_that_is_done_is_done_whatever_it_counted() -> None:
     from pulsarbox.tui.screens.jobs import _share
 
@@ -441,3 +457,16 @@ async def test_of_a_tenant_alone_all_that_is_asked_says_so() -> None:
 
 def targets(box: FakeBox) -> list[str]:
     return [str(target) for _, target, *_ in box.asked]
+
+
+@driven
+async def test_what_the_files_of_a_box_do_not_tell_has_a_mark_and_the_reason() -> None:
+    box = FakeBox()
+    row = subscription(0, oldest=None, type=None, trend=[])
+    box.answers["GET", "/pulsarbox/v1/top/subscriptions"] = {
+        "total": 1, "matching": 1, "rows": [row], "unknown": {"oldest": "it stands in the message"},
+    }  # fmt: skip
+    async with dashboard(box, (200, 40), place="subscriptions") as driver:
+        assert "OLDEST ? it stands in the message" in driver.told("told")
+        assert any(" ? " in line for line in driver.lines() if "orders-0" in line and "billing" in line)
+        assert "never" in driver.text(), "what is None and means something is not unknown"

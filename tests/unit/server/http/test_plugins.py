@@ -27,6 +27,7 @@ def test_what_is_disabled_or_missing() -> None:
         assert shown["off"]["state"] == "disabled"
         assert (shown["gone"]["kind"], shown["gone"]["state"]) == ("routing", "missing")
         assert "there is no plugin 'gone'" in shown["gone"]["lastError"]
+        assert (await box.ask("GET", f"{PLUGINS}?tenant=public")).value == []
 
     with_box(scenario, Settings(pluginsDisabled="routing:off"))
 

@@ -97,11 +97,13 @@ PERMISSIONS = {
     "POST /pulsarbox/v1/jobs/{id}/cancel": "JOB",
     "GET /pulsarbox/v1/dlq/{tenant}/{namespace}/{topic}/groups": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/clock": "NAMED",
-    "GET /pulsarbox/v1/plugins": "SUPERUSER",
+    "GET /pulsarbox/v1/plugins": "WATCHER",
     "GET /pulsarbox/v1/events": "WATCHER",
     "GET /pulsarbox/v1/maps/cursor/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/maps/keys/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/browse/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
+    "GET /pulsarbox/v1/segments/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
+    "GET /pulsarbox/v1/places/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
     "GET /pulsarbox/v1/top/storage": "WATCHER",
     "GET /pulsarbox/v1/history": "WATCHER",
@@ -189,6 +191,7 @@ PERMISSIONS = {
     ),
     "GET /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}": "NAMESPACE_USER",
     "POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}": "NAMESPACE_USER",
+    "POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}/stages": "NAMESPACE_USER",
     "DELETE /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}": "NAMESPACE_USER",
 }
 

@@ -50,18 +50,18 @@ def test_what_is_open_is_shown() -> None:
         assert (found["txnId"], found["status"], found["timeoutAt"]) == (f"(0,{least})", "OPEN", 60_000)
         first = f"{at[0]}:{at[1] + 1}"
         assert found["producedPartitions"] == {"t": {"startPosition": first, "aborted": False}}
-        assert found["ackedPartitions"] == {"t": {"s": {"cumulativeAckPosition": None}}}
+        assert found["ackedPartitions"] == {"t": {"s": {}}}
         assert await get(box, "/slowTransactions/0") == {f"(0,{least})": found}
         assert await get(box, "/slowTransactions/1000") == {}
         assert (await get(box, f"/transactionInBufferStats/{PATH}/0/{least}"))["startPosition"] == first
-        assert await get(box, f"/transactionInPendingAckStats/{PATH}/s/0/{least}") == {"cumulativeAckPosition": None}
+        assert await get(box, f"/transactionInPendingAckStats/{PATH}/s/0/{least}") == {}
         buffer = await get(box, f"/transactionBufferStats/{PATH}")
         assert (buffer["ongoingTxnSize"], buffer["maxReadPosition"]) == (1, f"{at[0]}:{at[1]}")
         assert (await get(box, f"/pendingAckStats/{PATH}/s"))["ongoingTxnSize"] == 1
         where = f"/positionStatsInPendingAck/{PATH}/s/{at[0]}"
         assert await get(box, f"{where}/{at[1]}") == {"state": "PendingAck"}
         assert await get(box, f"{where}/{at[1] + 1}") == {"state": "NotInPendingAck"}
-        assert await get(box, f"{where}/99") == {"state": "InvalidPosition"}
+        assert await get(box, f"{where}/99") == {"state": "NotInPendingAck"}
 
     with_box(scenario)
 
@@ -70,7 +70,10 @@ def test_an_abort() -> None:
     async def scenario(box: Box) -> None:
         _, least, _ = open_one(box)
         assert (await box.ask("POST", f"{V3}/abortTransaction/0/{least}")).status == 204
-        assert (await get(box, f"/transactionMetadata/0/{least}"))["status"] == "ABORTED"
+        found = await get(box, f"/transactionMetadata/0/{least}")
+        assert (found["status"], found["producedPartitions"]) == ("ABORTED", {"t": {"aborted": True}})
+        assert await get(box, f"/transactionInBufferStats/{PATH}/0/{least}") == {"aborted": True}
+        assert await get(box, f"/transactionInBufferStats/{PATH}/0/{least + 1}") == {"aborted": False}
         assert await get(box, "/slowTransactions/0") == {}
         assert (await get(box, f"/transactionBufferStats/{PATH}"))["totalAbortedTransactions"] == 1
         assert (await get(box, f"/pendingAckStats/{PATH}/s"))["state"] == "None"
@@ -129,5 +132,42 @@ def test_an_epoch_is_committed_once() -> None:
         assert (await box.ask("GET", path.replace("default", "missing"))).status == 404
         assert (await box.ask("DELETE", path)).status == 204
         assert (await box.ask("GET", path)).status == 404
+
+    with_box(scenario)
+
+
+def test_parts_of_an_epoch_are_begun_and_committed_for_a_writer() -> None:
+    async def scenario(box: Box) -> None:
+        path = "/pulsarbox/v1/epochs/public/default/sales"
+        who = {"writer": "query", "run": "first"}
+        begun = await box.ask("POST", f"{path}/0/stages", who | {"timeoutMs": 60_000})
+        assert (begun.status, begun.value["committed"]) == (200, False)
+        assert (await box.ask("GET", path)).status == 404, "nothing is committed yet"
+        least = begun.value["transaction"].split(":")[1]
+        assert (await get(box, f"/transactionMetadata/0/{least}"))["timeoutAt"] == 60_000
+        body = {"transactions": [begun.value["transaction"]]}
+        assert (await box.ask("POST", f"{path}/0", body | who)).value["committed"] is True
+        told = await box.ask("POST", f"{path}/0/stages", who)
+        assert told.value == {"transaction": None, "committed": True}
+        assert {"writer": "query", "run": "first"}.items() <= (await box.ask("GET", path)).value.items()
+        other = {"writer": "other", "run": "second"}
+        refused = await box.ask("POST", f"{path}/1/stages", other)
+        assert (refused.status, "is that of writer query" in refused.text) == (409, True)
+        assert (await box.ask("POST", f"{path}/1", {"transactions": []} | other)).status == 409
+        assert (await box.ask("POST", f"{path}/0/stages", other | {"takeOver": True})).value["committed"] is False
+        assert (await box.ask("POST", f"{path}/-1/stages", {})).status == 400
+        assert (await box.ask("POST", f"{path}/x/stages", {})).status == 404
+        for wrong in (
+            {"writer": "query"},
+            {"run": "first"},
+            {"writer": 1, "run": "first"},
+            {"writer": "w" * 257, "run": "first"},
+            {"takeOver": True},
+            {"takeOver": "yes"} | who,
+            {"timeoutMs": -1},
+            {"timeoutMs": True},
+            {"timeoutMs": "1m"},
+        ):
+            assert (await box.ask("POST", f"{path}/1/stages", wrong)).status == 400, wrong
 
     with_box(scenario)

@@ -53,6 +53,15 @@ def test_it_is_a_window_of_all_that_is_sorted(
     assert chosen == Chosen(len(values), len(values), [(value,) for value in expected[offset : offset + limit]])
 
 
+@pytest.mark.parametrize("descending", [True, False])
+def test_what_is_no_number_comes_last_and_hides_nothing(descending: bool) -> None:
+    things = [(value,) for value in (1.0, float("nan"), 3.0, None, 2.0, True, float("inf"))]
+    chosen, _ = run(choose(things, None, Order(lambda each: each[0], descending), (0, 9)))
+    best = [1.0, True, 2.0, 3.0, float("inf")]
+    assert [value for (value,) in chosen.things[:5]] == (sorted(best, reverse=True) if descending else best)
+    assert {str(value) for (value,) in chosen.things[5:]} == {"nan", "None"}
+
+
 def test_what_is_not_wanted_is_counted_and_left_out() -> None:
     chosen, _ = run(choose(range(1000), lambda each: each % 10 == 0, Order(itself), (2, 3)))
     assert chosen == Chosen(1000, 100, [970, 960, 950])

@@ -1,0 +1,101 @@
+"""Measures how fast messages are read as columns, without Spark: in place and over the network.
+
+Real frames, as clients have sent them, interleaved over many topics; checksums are verified. One process reads topic
+after topic, so the figures are those of one core (the box beside it, over the network, has another).
+``python -m benchmarks.reading``; a table on stdout.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pulsar
+
+from pulsarbox import PulsarBox
+from pulsarbox.spark.access import mapped
+from pulsarbox.spark.messages import COLUMNS, messages
+from pulsarbox.spark.segments import BEGINNING, Reach
+from pulsarbox.spark.service import LATEST, Service
+
+USUAL: Final = frozenset({"payload", "key", "message_id", "publish_time", "event_time", "properties"})
+"""What a plain read of a DataFrame asks for."""
+
+
+class Case(NamedTuple):
+    """What is published."""
+
+    name: str
+    size: int
+    """Bytes of a payload."""
+    batch: int
+    """Messages of an entry; 1 is no batch."""
+
+
+CASES: Final = (
+    Case("1 KB, single", 1024, 1),
+    Case("1 KB, batches of 50", 1024, 50),
+    Case("100 B, single", 100, 1),
+    Case("100 B, batches of 100", 100, 100),
+)
+
+
+def publish(box: PulsarBox, case: Case, count: int, topics: int) -> list[str]:
+    """Messages by turns into each topic; their names."""
+    client = pulsar.Client(box.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    names = [f"persistent://public/default/{case.size}-{case.batch}-{at}" for at in range(topics)]
+    batching = {"batching_enabled": case.batch > 1, "batching_max_publish_delay_ms": 1000}
+    if case.batch > 1:
+        batching["batching_max_messages"] = case.batch
+    producers = [client.create_producer(name, block_if_queue_full=True, **batching) for name in names]
+    body = os.urandom(case.size)
+    for at in range(count // (topics * case.batch)):
+        for producer in producers:
+            for _ in range(case.batch):
+                producer.send_async(body, lambda *_: None, partition_key=f"key-{at % 1000}", properties={"n": "1"})
+    for producer in producers:
+        producer.flush()
+    client.close()
+    return names
+
+
+def rows_per_second(reach: Reach, topics: Sequence[str], wanted: frozenset[str]) -> tuple[int, float, float]:
+    """How many messages were read, how many a second, and how many a second of this process's processor time: that is
+    what it would be where nobody else wants the core."""
+    with Service(reach) as service:
+        segments = [each for topic in topics for each in service.segments(topic, BEGINNING, LATEST)]
+    rows, begin, busy = 0, time.perf_counter(), time.process_time()
+    for some in messages(segments, wanted, reach):
+        rows += some.rows
+    return rows, rows / (time.perf_counter() - begin), rows / (time.process_time() - busy)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=200_000, help="of each case")
+    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("--cases", type=int, nargs="+", default=list(range(len(CASES))), help="numbers from 0 on")
+    arguments = parser.parse_args(words)
+    print(f"{'':24}{'access':8}{'columns':>9}{'rows':>10}{'rows/s':>11}{'a CPU s':>11}")
+    for number in arguments.cases:
+        case = CASES[number]
+        with tempfile.TemporaryDirectory() as folder:
+            data = Path(folder) / "data"
+            with PulsarBox(data_dir=data, process=True) as box:
+                print(f"{case.name}: publishing", file=sys.stderr)
+                topics = publish(box, case, arguments.messages, arguments.topics)
+                for access in ("mmap", "mmap", "wire"):
+                    for columns, wanted in (("payload", frozenset({"payload"})), ("usual", USUAL), ("all", COLUMNS)):
+                        reach = Reach(box.service_url, box.admin_url, str(data), access)
+                        rows, speed, alone = rows_per_second(reach, topics, wanted)
+                        line = f"{case.name:24}{access:8}{columns:>9}{rows:>10}{speed:>11.0f}{alone:>11.0f}"
+                        print(line, flush=True)
+                mapped.close_all()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""What a topic has from one place to another, as stretches of ledgers: for who reads it in parts, in place or not.
+
+Below ``/pulsarbox/v1``. Places are next to be read, ranges half-open: what is at their end does not belong to them.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from pulsarbox.broker.finder import find_first_since
+from pulsarbox.broker.security.authorization import CONSUME
+from pulsarbox.broker.segments import Segments, begin_of, end_of
+from pulsarbox.broker.subscription import Subscription
+from pulsarbox.broker.topic import PersistentTopic
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest
+from pulsarbox.names import PERSISTENT
+from pulsarbox.server.http.call import Answer, Call, Later, answer
+from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.server.http.targets import stored_topic, subscription_of
+from pulsarbox.server.http.turns import in_turns
+from pulsarbox.storage.engine import Whereabouts
+from pulsarbox.storage.record import Position
+from pulsarbox.times import moment
+
+AT_ONCE: Final = 2000
+"""Ledgers and hidden runs that one turn looks at."""
+_NOWHERE: Final = Whereabouts("", {})
+_EARLIEST: Final = Position(-1, -1)
+_LATEST: Final = Position(2**63 - 1, 0)
+
+
+def segments(call: Call) -> Later:
+    """``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``; places are ``ledger:entry``.
+
+    ``from`` and ``to`` (not included): where nothing is said, all there is. Each segment: ``ledger``, ``first``,
+    ``last``, ``messages``, ``bytes``, ``hidden`` (runs of aborted transactions) and the ``volumes`` that may hold it.
+    ``next``: where an answer goes on that would be too long, or null.
+    """
+    topic = stored_topic(call, "Segments", PERSISTENT)
+    start, end = _place(call, "from", _EARLIEST), _place(call, "to", _LATEST)
+    found = Segments(topic, start, end)
+
+    def finish(now: Now, later: Later) -> None:
+        view = topic.compaction.view
+        ledgers = [each.ledger_id for each in found.found] + ([view.ledger_id] if view is not None else [])
+        _with_volumes(call, ledgers, later, lambda where: _told(topic, found, where))
+
+    return in_turns(call, found.steps(), lambda step, now: None, finish, AT_ONCE)
+
+
+def _with_volumes(call: Call, ledgers: list[int], later: Later, told: Callable[[Whereabouts], Answer]) -> None:
+    """Look up beside the loop in which volumes ledgers stand, and give the answer."""
+    look = call.broker.whereabouts
+
+    def done(where: Whereabouts | None, error: Exception | None) -> None:
+        if error is not None:
+            later.failed(error)
+        else:
+            later.give(told(where or _NOWHERE))
+
+    if look is None:
+        done(None, None)
+    else:
+        call.broker.beside("segments", lambda: look(ledgers), done)
+
+
+def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> Answer:
+    (begin, before), (end, total), view = begin_of(topic), end_of(topic), topic.compaction.view
+    compacted = None
+    if view is not None:
+        compacted = {
+            "ledger": view.ledger_id,
+            "entries": view.entries,
+            "bytes": view.size,
+            "horizon": _shown(view.horizon),
+            "last": _shown(Position(*view.last[:2])),
+            "volumes": where.of(view.ledger_id, 0, view.entries),
+        }
+    return answer(
+        {
+            "topic": str(topic.name),
+            "instance": where.instance,
+            "earliest": _shown(begin),
+            "before": before,
+            "end": _shown(end),
+            "total": total,
+            "compacted": compacted,
+            "segments": [
+                {
+                    "ledger": each.ledger_id,
+                    "first": each.first,
+                    "last": each.end - 1,
+                    "messages": each.messages,
+                    "bytes": each.bytes,
+                    "hidden": each.hidden,
+                    "volumes": where.of(each.ledger_id, each.first, each.end),
+                }
+                for each in found.found
+            ],
+            "next": None if found.next is None else _shown(found.next),
+        }
+    )
+
+
+def places(call: Call) -> Later:
+    """Places of a topic: ``{"topic", "earliest", "end"}``, the first entry there is and the place behind the last.
+
+    ``time``: and that of the first entry which was published then or later, as ``at``. ``subscription``: and where that
+    one goes on, as ``subscription``: ``ledger:entry``, behind it ``:index`` within a batch. The whole numbers
+    ``before`` and ``total`` are the topic's messages before the first and up to the end.
+    """
+    topic = stored_topic(call, "Places", PERSISTENT)
+    (begin, before), (end, total) = begin_of(topic), end_of(topic)
+    told: dict[str, Any] = {
+        "topic": str(topic.name),
+        "earliest": _shown(begin),
+        "before": before,
+        "end": _shown(end),
+        "total": total,
+    }
+    name = call.query.get("subscription", "")
+    if name:
+        call.broker.core.authorization.require_on_topic(call.principal, topic.name, (CONSUME,), name)
+        told["subscription"] = _goes_on(subscription_of(topic, name))
+    later = Later()
+    text = call.query.get("time", "")
+    if not text:
+        later.give(answer(told))
+        return later
+    try:
+        at = moment(text, call.now.wall)
+    except ValueError as error:
+        raise BadRequest(f"time: {error}") from None
+
+    def found(position: Position, now: Now) -> None:
+        later.give(answer(told | {"at": _shown(min(max(position, begin), end))}))
+
+    find_first_since(topic, at, found, later.failed, call.now)
+    return later
+
+
+def _goes_on(subscription: Subscription) -> str:
+    """Behind mark-delete; within a batch, behind the messages at its beginning that are acknowledged."""
+    cursor = subscription.cursor
+    position = cursor.ledger.next(*cursor.mark_delete)
+    partly = cursor.batch_acks.get(position)
+    index = 0
+    if partly is not None:
+        count, unacked = partly
+        while index < count and not unacked >> index & 1:
+            index += 1
+    return _shown(position) + (f":{index}" if index else "")
+
+
+def _place(call: Call, name: str, default: Position) -> Position:
+    text = call.query.get(name, "")
+    if not text:
+        return default
+    parts = text.split(":")
+    try:
+        if len(parts) == 2 and text.isascii() and all(-1 <= int(part) < 2**63 for part in parts):
+            return Position(*map(int, parts))
+    except ValueError:
+        pass
+    raise BadRequest(f"{name}: {text[:60]!r} is no place: it looks like 12:345, a ledger and an entry")
+
+
+def _shown(position: Position) -> str:
+    return f"{position.ledger_id}:{position.entry_id}"
+
+
+_TOPIC: Final = "{tenant}/{namespace}/{topic}"
+
+ROUTES = (
+    Route("GET", f"/pulsarbox/v1/segments/{_TOPIC}", Permission.TOPIC_CONSUMER, segments),
+    Route("GET", f"/pulsarbox/v1/places/{_TOPIC}", Permission.TOPIC_CONSUMER, places),
+)

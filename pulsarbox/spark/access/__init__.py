@@ -1,0 +1,123 @@
+"""How entries are read: in place where the data directory is at hand, else over the network.
+
+Decided where it is read, by a worker: what a driver can reach need not be what a worker can.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+from pulsarbox.errors import EntryDamaged
+from pulsarbox.spark.access import mapped, wire
+from pulsarbox.spark.segments import Lost, Place, Reach, Segment
+
+log = logging.getLogger(__name__)
+
+Entry = wire.Entry
+Again = Callable[[Segment], list[Segment]]
+"""Asks the box which of a segment's entries are still there."""
+
+
+def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again: Again) -> Iterator[list[Entry]]:
+    """What a segment has, in order, verified: ledger, entry and bytes as the client sent them.
+
+    ``lost`` is told what is missing or damaged, and may raise. Raises NotInPlace where it must be read in place and
+    cannot be, and what the broker tells.
+    """
+    if reach.access == "wire" or (reach.access == "auto" and not reach.data_dir):
+        yield from wire.entries(segment, reach, lost)
+        return
+    left = segment
+    try:
+        store = mapped.store_of(reach.data_dir, segment.instance)
+        for found, end in _in_place(store, segment, lost, again):
+            yield found
+            left = rest_of(segment, found[-1], end)
+    except mapped.NotInPlace as error:
+        if reach.access == "mmap":
+            raise
+        log.info("%s is read over the network: %s", segment.topic, error)
+        yield from wire.entries(left, reach, lost)
+
+
+def entries_of(
+    segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], None], again: Again
+) -> Iterator[tuple[int, list[Entry]]]:
+    """What several segments have: the number of one, and some of its entries. Those of each are in order; where they
+    are read in place, topics that take turns on the disk do so here. Otherwise as ``entries``.
+    """
+    left = list(segments)
+    if reach.access != "wire" and reach.data_dir and len(segments) > 1:
+        with suppress(mapped.NotInPlace):  # which is said where it is read one by one
+            yield from _swept(segments, left, reach)
+    for number, segment in enumerate(left):
+        if segment.first <= segment.last:
+            for found in entries(segment, reach, lost, again):
+                yield number, found
+
+
+def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> Iterator[tuple[int, list[Entry]]]:
+    """What can be had in one go; ``left`` is what remains of each segment."""
+    wanted = [number for number, each in enumerate(segments) if each.end is None and len(each.visible) == 1]
+    wanted = [number for number in wanted if segments[number].instance == segments[wanted[0]].instance]
+    if not wanted:
+        return
+    store = mapped.store_of(reach.data_dir, segments[wanted[0]].instance)
+    wants = [mapped.Want(segments[number].ledger, *segments[number].visible[0]) for number in wanted]
+    for at, found, end in store.sweep(wants):
+        number = wanted[at]
+        # Before it is yielded: where who reads it has had enough, nobody asks what is left.
+        left[number] = segments[number]._replace(first=end, hidden=(), from_batch=0)
+        if end > wants[at].last:
+            left[number] = left[number]._replace(first=1, last=0)
+        if found:
+            yield number, found
+
+
+def rest_of(segment: Segment, last: Entry, at: int) -> Segment:
+    """What of a segment is behind its entry before ``at``, which was published as ``last``."""
+    if segment.end is not None:
+        return segment._replace(start=Place(last[0], last[1] + 1))
+    hidden = tuple((max(low, at), high) for low, high in segment.hidden if high >= at)
+    return segment._replace(first=at, hidden=hidden, from_batch=0)
+
+
+def _in_place(
+    store: mapped.Store, segment: Segment, lost: Callable[[Lost], None], again: Again
+) -> Iterator[tuple[list[Entry], int]]:
+    """Entries, and the first that is not among them."""
+    asked = -1
+    for first, last in segment.visible:
+        at = first
+        while at <= last:
+            try:
+                found, end = store.read(segment.ledger, at, last)
+            except EntryDamaged as error:
+                end = min(error.last, last) + 1
+                _tell(segment, at, end, f"are damaged: {error.reason}", lost)
+                found = []
+            except mapped.Gone as error:
+                if asked == at:
+                    raise mapped.NotInPlace(f"{error}, but the box has it") from error
+                asked = at
+                end = _still_there(segment, at, last, again)
+                if end > at:
+                    _tell(segment, at, end, "are not there any more", lost)
+                found = []
+            if found:
+                yield (mapped.compacted(found) if segment.compacted else found), end
+            at = end
+
+
+def _still_there(segment: Segment, at: int, last: int, again: Again) -> int:
+    """The first entry from ``at`` on that the box still has; behind ``last`` where there is none."""
+    if segment.compacted:
+        return last + 1
+    found = again(segment._replace(first=at, last=last, hidden=()))
+    return min((each.visible[0][0] for each in found if each.visible), default=last + 1)
+
+
+def _tell(segment: Segment, first: int, end: int, reason: str, lost: Callable[[Lost], None]) -> None:
+    if segment.compacted:
+        reason += " in its compacted view, which was replaced meanwhile: read it again"
+    lost(Lost(segment.topic, Place(segment.ledger, first), Place(segment.ledger, end), reason))

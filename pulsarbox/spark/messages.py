@@ -1,0 +1,422 @@
+"""Entries to messages, as columns: lists of what Arrow takes fastest, and only those that are asked for.
+
+A message in chunks belongs to where its last chunk is: whoever reads that goes back for the first ones, and whoever
+reads only first ones leaves it to others.
+"""
+
+import logging
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from pulsarbox.client.chunks import Chunking, Chunks
+from pulsarbox.names import parse_topic
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
+from pulsarbox.protocol.commands import MAGIC
+from pulsarbox.protocol.metadata import parse_entry
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
+from pulsarbox.protocol.violations import MalformedMetadata
+from pulsarbox.spark import access
+from pulsarbox.spark.segments import BEGINNING, Lost, Place, Reach, Segment
+from pulsarbox.spark.service import Service
+
+log = logging.getLogger(__name__)
+
+COLUMNS: Final = frozenset(
+    {
+        "payload", "key", "ordering_key", "message_id", "ledger", "entry", "batch", "publish_time", "event_time",
+        "properties", "producer_name", "sequence_id", "schema_version",
+    }
+)  # fmt: skip
+"""What may be asked for: names of lists of ``Messages``."""
+ROWS_MAX: Final = 512
+"""Messages of one ``Messages``, or BYTES_MAX: Arrow takes lists of bytes fastest so."""
+BYTES_MAX: Final = 1 << 20
+HELD_BYTES: Final = 32 << 20
+"""What is held of all topics together before there is enough of one."""
+CHUNKS_AT_ONCE: Final = 100_000
+"""Messages in chunks that are put together at once."""
+BACK_ENTRIES: Final = 10_000
+"""So far in front of a segment first chunks are looked for."""
+
+_u32 = Struct(">I").unpack_from
+_parse = MessageMetadata.FromString
+_parse_single = SingleMessageMetadata.FromString
+
+
+@dataclass(slots=True)
+class Messages:
+    """Some messages of one topic, in order: lists of ``rows`` values each, empty where a column was not asked for."""
+
+    topic: str
+    """Full name, of a partition its own."""
+    partition: int
+    """-1 where it is none."""
+    rows: int = 0
+    payload: list[bytes | None] = field(default_factory=list)
+    """None is a null value. Decompressed; of encrypted messages as it came."""
+    key: list[bytes | None] = field(default_factory=list)
+    """As bytes: of a key in base64 what it means."""
+    ordering_key: list[bytes | None] = field(default_factory=list)
+    message_id: list[bytes] = field(default_factory=list)
+    """MessageIdData in protobuf, as the clients of Pulsar write an id."""
+    ledger: list[int] = field(default_factory=list)
+    entry: list[int] = field(default_factory=list)
+    batch: list[int | None] = field(default_factory=list)
+    """The index in its batch, None where it is in none."""
+    publish_time: list[int] = field(default_factory=list)
+    """Milliseconds since 1970."""
+    event_time: list[int | None] = field(default_factory=list)
+    """The same; None where it has none."""
+    properties: list[list[tuple[str, str]]] = field(default_factory=list)
+    """Pairs, as Arrow takes a map; a name that comes twice stands once, with its last value."""
+    producer_name: list[str] = field(default_factory=list)
+    sequence_id: list[int] = field(default_factory=list)
+    schema_version: list[bytes | None] = field(default_factory=list)
+
+
+def messages(segments: Segment | Sequence[Segment], wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
+    """The messages of some segments with the ``wanted`` columns. Those of each segment are in order; those of topics
+    that take turns on the disk may do so here, so many segments at once are faster than one after another.
+
+    Raises DataLost for what is not there any more or damaged, where ``reach`` does not say otherwise; ValueError for a
+    column that is none; NotInPlace where it must be read in place and cannot be; what the broker tells.
+    """
+    unknown = wanted - COLUMNS
+    if unknown:
+        raise ValueError(f"{sorted(unknown)[0]!r} is no column of messages: there are {', '.join(sorted(COLUMNS))}")
+    parts = [segments] if isinstance(segments, Segment) else list(segments)
+    with Service(reach) as service:
+
+        def again(part: Segment) -> list[Segment]:
+            start, end = Place(part.ledger, part.first), Place(part.ledger, part.last + 1)
+            return service.segments(part.topic, start, end)
+
+        openings = [_Opening(part, wanted, service) for part in parts]
+        held = 0
+        for number, found in access.entries_of(parts, reach, service.lost, again):
+            opening, left = openings[number], found
+            before = opening.size
+            while left:
+                left = left[opening.add(left) :]
+                if opening.is_full:
+                    yield opening.take()
+            held += opening.size - before
+            if held >= HELD_BYTES:
+                yield from _all_of(openings)
+                held = 0
+        yield from _all_of(openings)
+
+
+def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
+    for opening in openings:
+        if opening.has_some:
+            yield opening.take()
+
+
+def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
+    """The entries in front of a segment, piece by piece backward; each piece forward. It may end early."""
+    left = BACK_ENTRIES
+    if segment.end is not None:
+        return
+    found = service.segments(segment.topic, Place(BEGINNING.ledger, 0), Place(segment.ledger, segment.first))
+    for one in reversed(found):
+        last = one.last
+        size = 64
+        while last >= one.first and left > 0:
+            first = max(one.first, last - size + 1)
+            hidden = tuple(
+                (max(low, first), min(high, last)) for low, high in one.hidden if high >= first and low <= last
+            )
+            part = one._replace(first=first, last=last, hidden=hidden, from_batch=0, to_batch=0)
+            piece: list[access.Entry] = []
+            for some in access.entries(part, service.reach, service.lost, lambda part: [part]):
+                piece += some
+            yield piece
+            left -= last - first + 1
+            last, size = first - 1, min(4 * size, 1024)
+
+
+class _Opening:
+    """What was opened so far, not yet made columns of: one row each in parallel lists."""
+
+    def __init__(self, segment: Segment, wanted: frozenset[str], service: Service) -> None:
+        self._segment = segment
+        self._partition = parse_topic(segment.topic).partition_index
+        self._wanted = wanted
+        self._service = service
+        self._chunks = Chunks(Chunking(most=CHUNKS_AT_ONCE))
+        self._begun: set[str | bytes] = set()
+        """Messages whose first chunk was seen, or looked for."""
+        self._first_chunks: dict[int, tuple[int, int]] = {}
+        """Of rows that came in chunks: where the first one is."""
+        self._clear()
+
+    def _clear(self) -> None:
+        self._payloads: list[bytes | None] = []
+        self._owns: list[Any] = []
+        self._metas: list[Any] = []
+        self._places: list[tuple[int, int]] = []
+        self._indexes: list[int | None] = []
+        self.size = 0
+        self._first_chunks = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to take."""
+        return self.size >= BYTES_MAX or len(self._owns) >= ROWS_MAX
+
+    @property
+    def has_some(self) -> bool:
+        """Whether there is anything to take."""
+        return bool(self._owns)
+
+    # Opening
+
+    def add(self, entries: list[access.Entry]) -> int:
+        """Take entries until it is full; how many. Raises what ``lost`` does."""
+        simple = self._segment.end is None
+        owns = self._owns
+        add_payload, add_own, add_meta = self._payloads.append, owns.append, self._metas.append
+        add_place, add_index = self._places.append, self._indexes.append
+        count = 0
+        for ledger, entry, stored in entries:
+            count += 1
+            try:
+                if stored[:2] == MAGIC:
+                    end = 10 + _u32(stored, 6)[0]
+                    metadata = _parse(stored[10:end])
+                else:
+                    parsed = parse_entry(stored, verify=False)
+                    metadata, end = parsed.metadata, parsed.body_offset
+                if (
+                    simple
+                    and not metadata.compression
+                    and not metadata.HasField("num_messages_in_batch")
+                    and not metadata.HasField("num_chunks_from_msg")
+                ):
+                    add_payload(None if metadata.null_value else stored[end:])
+                    add_own(metadata)
+                    add_meta(metadata)
+                    add_place((ledger, entry))
+                    add_index(None)
+                    self.size += len(stored)
+                elif metadata.num_chunks_from_msg > 1:
+                    self._add_chunk(ledger, entry, metadata, stored[end:])
+                else:
+                    self._add_opened(ledger, entry, metadata, stored[end:])
+            except (DecodeError, MalformedMetadata, NotUnpacked, CodecMissing) as error:
+                self._broken(ledger, entry, str(error))
+            if self.size >= BYTES_MAX or len(owns) >= ROWS_MAX:
+                break
+        return count
+
+    def _broken(self, ledger: int, entry: int, reason: str) -> None:
+        topic = self._segment.topic
+        self._service.lost(Lost(topic, Place(ledger, entry), Place(ledger, entry + 1), f"cannot be opened: {reason}"))
+
+    def _add_one(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
+        if self._segment.end is not None and not self._segment.start <= (ledger, entry, 0) < self._segment.end:
+            return
+        self._payloads.append(None if metadata.null_value else body)
+        self._owns.append(metadata)
+        self._metas.append(metadata)
+        self._places.append((ledger, entry))
+        self._indexes.append(None)
+        self.size += len(body)
+
+    def _add_opened(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
+        """One that is compressed, encrypted or a batch."""
+        if metadata.encryption_keys:
+            self._add_one(ledger, entry, metadata, body)
+            return
+        if metadata.compression:
+            body = decompress(metadata.compression, body, metadata.uncompressed_size)
+        if metadata.HasField("num_messages_in_batch"):
+            self._add_batch(ledger, entry, metadata, body)
+        else:
+            self._add_one(ledger, entry, metadata, body)
+
+    def _add_batch(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
+        singles: list[Any] = []
+        payloads: list[bytes | None] = []
+        at = 0
+        try:
+            for _ in range(metadata.num_messages_in_batch):
+                start = at + 4
+                end = start + _u32(body, at)[0]
+                single = _parse_single(body[start:end])
+                at = end + single.payload_size
+                singles.append(single)
+                payloads.append(None if single.null_value else body[end:at])
+        except Exception as error:  # struct.error has no other name in C
+            raise MalformedMetadata(f"message {len(singles)} of its batch: {error}") from None
+        if at > len(body):
+            raise MalformedMetadata("it ends before its batch does")
+        wanted = self._wanted_of(ledger, entry, singles)
+        self._payloads += [payloads[index] for index in wanted]
+        self._owns += [singles[index] for index in wanted]
+        self._metas += [metadata] * len(wanted)
+        self._places += [(ledger, entry)] * len(wanted)
+        self._indexes += wanted
+        self.size += len(body)
+
+    def _wanted_of(self, ledger: int, entry: int, singles: list[Any]) -> list[int]:
+        """Those of a batch that are wanted: in the range, and not compacted out."""
+        segment, count = self._segment, len(singles)
+        low, high = 0, count
+        if segment.end is not None:
+            if (ledger, entry) == segment.start[:2]:
+                low = segment.start.batch
+            if (ledger, entry) == segment.end[:2]:
+                high = min(high, segment.end.batch)
+            if not segment.start[:2] <= (ledger, entry) <= segment.end[:2]:
+                high = 0
+        elif entry == segment.first and segment.from_batch:
+            low = segment.from_batch
+        if segment.end is None and entry == segment.last and segment.to_batch:
+            high = min(high, segment.to_batch)
+        if segment.compacted:
+            return [index for index in range(low, high) if not singles[index].compacted_out]
+        return list(range(low, high))
+
+    # Chunks
+
+    def _add_chunk(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
+        if metadata.chunk_id > 0 and metadata.uuid not in self._begun:
+            self._look_back(metadata.uuid)
+        self._begun.add(metadata.uuid)
+        whole = self._chunks.add(ledger, entry, metadata, body, 0.0)
+        if whole is None:
+            return
+        self._begun.discard(metadata.uuid)
+        row = len(self._owns)
+        body, places = whole
+        self._add_opened(ledger, entry, metadata, body)
+        if len(self._owns) > row:
+            self._first_chunks[row] = places[0]
+
+    def _look_back(self, uuid: str | bytes) -> None:
+        """Find the chunks of a message that are in front of the segment, and take them."""
+        found: list[tuple[int, int, MessageMetadata, bytes]] = []
+        for piece in _before(self._segment, self._service):
+            some = []
+            for ledger, entry, stored in piece:
+                parsed = parse_entry(stored, verify=False)
+                if parsed.metadata.num_chunks_from_msg > 1 and parsed.metadata.uuid == uuid:
+                    some.append((ledger, entry, parsed.metadata, stored[parsed.body_offset :]))
+            found = some + found
+            if any(metadata.chunk_id == 0 for _, _, metadata, _ in some):
+                break
+        for ledger, entry, metadata, body in found:
+            self._chunks.add(ledger, entry, metadata, body, 0.0)
+
+    # Columns
+
+    def take(self) -> Messages:
+        """What there is as columns; then there is nothing."""
+        found = Messages(self._segment.topic, self._partition, len(self._owns))
+        for name in self._wanted:
+            setattr(found, name, _MAKERS[name](self))
+        self._clear()
+        return found
+
+    def _ids(self) -> list[bytes]:
+        """The ids as clients write them."""
+        found: list[bytes] = []
+        before, ledger_id, head, prefix = (-1, -1), -1, b"", b""
+        tail = b"\x18" + _varint(self._partition) if self._partition >= 0 else b""
+        for row, (place, index) in enumerate(zip(self._places, self._indexes, strict=True)):
+            if index is None or place != before:
+                before = place
+                if place[0] != ledger_id:
+                    ledger_id = place[0]
+                    head = b"\x08" + _varint(ledger_id) + b"\x10"
+                prefix = head + _varint(place[1]) + tail
+            if index is not None:
+                count = self._metas[row].num_messages_in_batch
+                found.append(prefix + b"\x20" + _varint(index) + b"\x30" + _varint(count))
+            elif row in self._first_chunks:
+                ledger, entry = self._first_chunks[row]
+                first = MessageIdData(ledgerId=ledger, entryId=entry, partition=self._partition).SerializeToString()
+                found.append(prefix + b"\x3a" + _varint(len(first)) + first)
+            else:
+                found.append(prefix)
+        return found
+
+    def _sequence_ids(self) -> list[int]:
+        return [
+            own.sequence_id if index is None or own.HasField("sequence_id") else metadata.sequence_id + index
+            for own, metadata, index in zip(self._owns, self._metas, self._indexes, strict=True)
+        ]
+
+
+def _varint(number: int) -> bytes:
+    if number < 0x80:
+        return b"%c" % number
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+def _key(own: Any) -> bytes | None:
+    key = own.partition_key
+    if not key and not own.HasField("partition_key"):
+        return None
+    raw: bytes = key.encode() if isinstance(key, str) else key
+    if not own.partition_key_b64_encoded:
+        return raw
+    try:
+        return b64decode(raw, validate=True)
+    except NotBase64:
+        return raw
+
+
+def _ordering_key(own: Any) -> bytes | None:
+    key: bytes = own.ordering_key
+    return key if key or own.HasField("ordering_key") else None
+
+
+def _properties(own: Any) -> list[tuple[str, str]]:
+    pairs = own.properties
+    if not pairs:
+        return []
+    if len(pairs) == 1:
+        return [(_text(pairs[0].key), _text(pairs[0].value))]
+    return list({_text(each.key): _text(each.value) for each in pairs}.items())
+
+
+def _schema_version(metadata: Any) -> bytes | None:
+    version: bytes = metadata.schema_version
+    return version if version or metadata.HasField("schema_version") else None
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
+_MAKERS: Final[dict[str, Callable[[_Opening], list[Any]]]] = {
+    "payload": lambda some: some._payloads,
+    "key": lambda some: [_key(own) for own in some._owns],
+    "ordering_key": lambda some: [_ordering_key(own) for own in some._owns],
+    "message_id": _Opening._ids,
+    "ledger": lambda some: [place[0] for place in some._places],
+    "entry": lambda some: [place[1] for place in some._places],
+    "batch": lambda some: some._indexes,
+    "publish_time": lambda some: [metadata.publish_time for metadata in some._metas],
+    "event_time": lambda some: [own.event_time or None for own in some._owns],
+    "properties": lambda some: [_properties(own) for own in some._owns],
+    "producer_name": lambda some: [_text(metadata.producer_name) for metadata in some._metas],
+    "sequence_id": _Opening._sequence_ids,
+    "schema_version": lambda some: [_schema_version(metadata) for metadata in some._metas],
+}
+"""What makes each column of what was opened."""
+assert _MAKERS.keys() == COLUMNS

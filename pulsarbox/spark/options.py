@@ -1,0 +1,541 @@
+"""The options of ``spark.read``, ``readStream``, ``write`` and ``writeStream``, as a table; how they are read. Pure.
+
+A row is a field of ``Options``: its name for Spark, older names of it, what it may be, its default and meaning. The
+table of docs/spark.md is made from these rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.config.setting import did_you_mean
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.spark.kinds import (
+    COLUMNS,
+    COUNT,
+    LENGTH,
+    SECRET,
+    SIZE,
+    TEXT,
+    TIME,
+    TOPIC,
+    TOPICS,
+    YES_OR_NO,
+    Asked,
+    Kind,
+    one_of,
+    places,
+)
+
+BATCH: Final = "batch"
+STREAM: Final = "stream"
+WRITE: Final = "write"
+READS: Final = (BATCH, STREAM)
+READ: Final = "read"
+"""Either of these: before it is known which."""
+ALL: Final = (BATCH, STREAM, WRITE)
+"""What an option is for: ``read``, ``readStream``, and ``write`` or ``writeStream``."""
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+SUBSCRIPTION: Final = "subscription"
+
+OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
+"""Options of Spark's own that it shows to a source or sink; ``path`` is refused by name."""
+WITHOUT_EFFECT: Final = ("pulsar.reader.", "pulsar.admin.", "pulsar.client.", "pulsar.producer.")
+"""Beginnings of options of the existing Pulsar connector that configure a Java client: passed over without a row."""
+
+
+class OptionError(ValueError):
+    """An option that there is not, or that cannot be used so; says which one and what to do."""
+
+
+class Row(NamedTuple):
+    """What is said of an option beside its default."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    used: tuple[str, ...] = ALL
+    aliases: tuple[str, ...] = ()
+    shown: str = ""
+    """The default in words, where it is not the value itself."""
+
+
+PLACES: Final = places(EARLIEST, LATEST, SUBSCRIPTION)
+
+
+def option(default: Any, name: str, kind: Kind, meaning: str, **more: Any) -> Any:
+    """Declares a field of ``Options``: a row of the table."""
+    return field(default=default, metadata={"row": Row(name, kind, meaning, **more)}, repr=kind is not SECRET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What was asked for, with defaults for the rest. Can be pickled; what is secret does not stand in its text."""
+
+    service_url: str = option(
+        "",
+        "service.url",
+        TEXT,
+        "Where the broker is, `pulsar://host:6650` or `pulsar+ssl://`.",
+        shown="the box that runs on `data.dir`, else `pulsar://localhost:6650`",
+    )
+    admin_url: str = option(
+        "",
+        "admin.url",
+        TEXT,
+        "Its Admin API, `http://host:8080` or `https://`.",
+        shown="of the box on `data.dir`, else the host of `service.url` with port 8080 (TLS: 8443)",
+    )
+    data_dir: str = option(
+        "",
+        "data.dir",
+        TEXT,
+        "The data directory of the box, where workers have it too: they read in place.",
+        shown="what the box says",
+    )
+    access: str = option(
+        "auto",
+        "access",
+        one_of("auto", "mmap", "wire"),
+        "`mmap`: read the files of the box in place, or fail. `wire`: by the Pulsar protocol. `auto`: in "
+        "place where a worker finds the box's data directory, else by the protocol.",
+        used=READS,
+    )
+    token: str = option("", "token", SECRET, "A token that proves who asks.")
+    token_file: str = option("", "tokenFile", TEXT, "A file with the token, on every machine of the cluster.")
+    auth_plugin: str = option(
+        "",
+        "pulsar.client.authPluginClassName",
+        TEXT,
+        "How to prove who asks: `token`, `basic`, `tls`, or a Java class of that name.",
+        aliases=("pulsar.admin.authPluginClassName",),
+    )
+    auth_params: str = option(
+        "",
+        "pulsar.client.authParams",
+        SECRET,
+        "What that needs, as `token:...`. Spark's plans show it: prefer `token`.",
+        aliases=("pulsar.admin.authParams",),
+    )
+    tls_trust: str = option(
+        "",
+        "pulsar.client.tlsTrustCertsFilePath",
+        TEXT,
+        "A PEM file with the certificates to trust.",
+        aliases=("pulsar.admin.tlsTrustCertsFilePath",),
+        shown="those of the system",
+    )
+    tls_insecure: bool = option(
+        False,
+        "pulsar.client.tlsAllowInsecureConnection",
+        YES_OR_NO,
+        "Trust whoever answers.",
+        aliases=("pulsar.admin.tlsAllowInsecureConnection",),
+    )
+    tls_check_host: bool = option(
+        False,
+        "pulsar.client.tlsHostnameVerificationEnable",
+        YES_OR_NO,
+        "The certificate must name the host.",
+        aliases=("pulsar.admin.tlsHostnameVerificationEnable",),
+    )
+    timeout_ms: int = option(
+        120_000,
+        "pollTimeoutMs",
+        LENGTH,
+        "How long an answer of the broker is waited for.",
+    )
+
+    topic: str = option(
+        "",
+        "topic",
+        TOPIC,
+        "The topic. To write: that of every row; without it, each row's `__topic`.",
+    )
+    topics: tuple[str, ...] = option((), "topics", TOPICS, "Several topics.", used=READS)
+    topics_pattern: str = option(
+        "",
+        "topicsPattern",
+        TEXT,
+        "A pattern of topic names, as Pulsar's consumers take it: `tenant/namespace/regex`, or a regex for "
+        "`public/default`. Topics that come later are read as well.",
+        used=READS,
+    )
+    subscription: str = option(
+        "",
+        "subscription",
+        TEXT,
+        "A subscription that is acknowledged as a stream goes on, and from which "
+        "`startingOffsets=subscription` starts.",
+        used=READS,
+        aliases=("predefinedSubscription",),
+    )
+    wait_for_topic: bool = option(
+        False,
+        "waitForTopic",
+        YES_OR_NO,
+        "Wait for topics that do not exist yet, up to `pollTimeoutMs` (a stream: as long as it runs).",
+        used=READS,
+        aliases=("waitingForNonExistedTopic",),
+    )
+
+    starting_offsets: Asked = option(  # noqa: RUF009 - a word
+        "",
+        "startingOffsets",
+        PLACES,
+        "Where to start. In JSON a place `ledger:entry[:batch]`, `earliest`, `latest`, or the bytes of a "
+        "`MessageIdData` for each topic or partition.",
+        used=READS,
+        shown="`earliest`; a stream: `latest`",
+    )
+    ending_offsets: Asked = option(  # noqa: RUF009 - a word
+        LATEST, "endingOffsets", PLACES, "Where to end; what stands there is not read.", used=(BATCH,)
+    )
+    starting_time: int | None = option(
+        None,
+        "startingTime",
+        TIME,
+        "Start with the first message that was published then or later.",
+        used=READS,
+        aliases=("startingTimestamp",),
+    )
+    ending_time: int | None = option(
+        None,
+        "endingTime",
+        TIME,
+        "End before the first message that was published then or later.",
+        used=(BATCH,),
+        aliases=("endingTimestamp",),
+    )
+    read_compacted: bool = option(
+        False,
+        "readCompacted",
+        YES_OR_NO,
+        "The latest message of every key, as far as the topic is compacted.",
+        used=(BATCH,),
+    )
+
+    max_entries: int | None = option(
+        None,
+        "maxEntriesPerTrigger",
+        COUNT,
+        "So many messages a micro-batch, about: entries are not torn apart.",
+        used=(STREAM,),
+        aliases=("maxOffsetsPerTrigger",),
+        shown="no limit",
+    )
+    max_bytes: int | None = option(
+        None, "maxBytesPerTrigger", SIZE, "So many stored bytes a micro-batch, about.", used=READS, shown="no limit"
+    )
+    min_entries: int | None = option(
+        None,
+        "minEntriesPerTrigger",
+        COUNT,
+        "Wait for so many messages, or for `maxTriggerDelay`.",
+        used=(STREAM,),
+        aliases=("minOffsetsPerTrigger",),
+        shown="no wait",
+    )
+    max_delay_ms: int = option(
+        900_000,
+        "maxTriggerDelay",
+        LENGTH,
+        "The longest wait for `minEntriesPerTrigger`.",
+        used=(STREAM,),
+        shown="`15m`",
+    )
+    min_partitions: int = option(
+        1, "minPartitions", COUNT, "At least so many Spark partitions, as far as there are entries.", used=READS
+    )
+    max_partition_bytes: int = option(
+        64 << 20,
+        "maxBytesPerPartition",
+        SIZE,
+        "A Spark partition has about so many stored bytes at most.",
+        used=READS,
+        shown="`64m`",
+    )
+
+    columns: str = option(
+        "basic",
+        "columns",
+        COLUMNS,
+        "Which columns there are; `.schema(...)` chooses among all of them.",
+        used=READS,
+    )
+    value_format: str = option(
+        "auto",
+        "valueFormat",
+        one_of("auto", "bytes", "string", "json", "avro"),
+        "`auto`: columns by the topic's schema. `bytes`, `string`: one column `value`. `json`, `avro`: by the "
+        "schema, or by `.schema(...)`; to write, by the topic's schema, made from the columns where there is none.",
+    )
+    mode: str = option(
+        "permissive",
+        "mode",
+        one_of("permissive", "failfast", "dropmalformed"),
+        "A value that its schema cannot read: `permissive` leaves its columns null and puts its bytes into "
+        "`_corrupt_record`, `failfast` ends the read, `dropmalformed` leaves the message out.",
+        used=READS,
+    )
+    different_schemas: bool = option(
+        False,
+        "allowDifferentTopicSchemas",
+        YES_OR_NO,
+        "Give raw bytes whatever the schemas are, as `valueFormat=bytes`.",
+        used=READS,
+    )
+    fail_on_data_loss: bool = option(
+        True,
+        "failOnDataLoss",
+        YES_OR_NO,
+        "Fail where messages that were to be read are gone or damaged; else go on with what there is.",
+        used=READS,
+    )
+    pushdown: bool = option(
+        False,
+        "pushdown",
+        YES_OR_NO,
+        "Leave out partitions that a filter on topic, ledger or publish time excludes. Needs "
+        "`spark.sql.python.filterPushdown.enabled=true`.",
+        used=(BATCH,),
+    )
+
+    delivery: str = option(
+        "exactly-once",
+        "delivery",
+        one_of("exactly-once", "at-least-once", "dedup"),
+        "`exactly-once`: all of an epoch, or of a batch write, is published with one commit of the box, once. "
+        "`at-least-once`: at once; again where a task is run again. `dedup`: at once, and the topics' deduplication "
+        "drops what comes again, where partitions and the order of rows do not change.",
+        used=(WRITE,),
+    )
+    sink_id: str = option(
+        "",
+        "sinkId",
+        TEXT,
+        "The name under which the box knows the last epoch of a stream.",
+        used=(WRITE,),
+        shown="the query's id, which is that of its checkpoint",
+    )
+    sink_namespace: str = option(
+        "",
+        "sinkNamespace",
+        TEXT,
+        "The namespace that the sink is in, `tenant/namespace`. It has to stay the same.",
+        used=(WRITE,),
+        shown="that of `topic`, else `public/default`",
+    )
+    sink_epoch: str = option(
+        "continue",
+        "sinkEpoch",
+        one_of("continue", "reset"),
+        "`reset`: take a `sinkId` over that another query has written, or go back behind its last epoch.",
+        used=(WRITE,),
+    )
+    job_id: str = option(
+        "",
+        "jobId",
+        TEXT,
+        "The name of a batch write: a second one of that name publishes nothing.",
+        used=(WRITE,),
+        shown="none: each write publishes",
+    )
+    stage_timeout_ms: int = option(
+        0,
+        "stageTimeout",
+        LENGTH,
+        "From a task's first row to the commit: what takes longer is aborted.",
+        used=(WRITE,),
+        shown="a stream `10m`, a batch as long as the box allows",
+    )
+    dedup_partitions: int | None = option(
+        None,
+        "dedupPartitions",
+        COUNT,
+        "With `delivery=dedup`: how many partitions the frame has, now and after every restart.",
+        used=(WRITE,),
+        shown="none",
+    )
+    register_schema: bool = option(
+        True,
+        "registerSchema",
+        YES_OR_NO,
+        "With `valueFormat=json` or `avro`: give a topic without a schema one, from the columns.",
+        used=(WRITE,),
+    )
+    router: str = option(
+        "round-robin",
+        "router",
+        TEXT,
+        "Which partition a row goes to: a routing plugin, built in or your own.",
+        used=(WRITE,),
+    )
+    router_hashing: str = option(
+        "java", "router.hashing", TEXT, "The hashing plugin of keys; `java` is what Java clients do.", used=(WRITE,)
+    )
+    router_options: str = option(
+        "", "router.options", TEXT, "What that router takes, as `name=value,name=value`.", used=(WRITE,), shown="none"
+    )
+    plugins_dir: str = option(
+        "",
+        "router.pluginsDir",
+        TEXT,
+        "Where your own plugins are, on every machine of the cluster.",
+        used=(WRITE,),
+        shown="`plugins` of `data.dir`",
+    )
+    batching: str = option(
+        "key",
+        "batching",
+        one_of("key", "mixed", "none"),
+        "`key`: a batch has messages of one key, as Key_Shared subscriptions need. `mixed`: of any, "
+        "as Java clients do unless told otherwise; many times as fast where every row has its own key. `none`: no "
+        "batches.",
+        used=(WRITE,),
+    )
+    compression: str = option(
+        "none",
+        "compression",
+        one_of("none", "lz4", "zlib", "zstd", "snappy"),
+        "Of batches and messages.",
+        used=(WRITE,),
+    )
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The topics that are named, full names; empty with a pattern."""
+        return (self.topic,) if self.topic else self.topics
+
+
+def row(option: "Field[Any]") -> Row:
+    """The row of a field of ``Options``."""
+    found: Row = option.metadata["row"]
+    return found
+
+
+ROWS: Final = tuple(row(each) for each in fields(Options))
+_BY_NAME: Final = {name.lower(): each for each in fields(Options) for name in (row(each).name, *row(each).aliases)}
+
+
+def parse(given: Mapping[str, str], use: str) -> Options:
+    """The options that a user gave for ``use``. Names and most words may be written in any case.
+
+    Raises OptionError, naming the option and the nearest right one.
+    """
+    values: dict[str, Any] = {}
+    named: dict[str, str] = {}
+    for key, text in given.items():
+        found = _BY_NAME.get(key.lower())
+        if found is None:
+            _check_unknown(key, use)
+            continue
+        name = row(found).name
+        if not set(_either(use)) & set(row(found).used):
+            raise OptionError(f"option {name} is not for {_said(use)}, but for {_uses(row(found).used)}: leave it out")
+        value = _value(name, row(found).kind, text)
+        if values.get(found.name, value) != value:
+            raise OptionError(f"options {named[found.name]} and {key} are the same one: give one of them")
+        values[found.name], named[found.name] = value, key
+    options = Options(**values)
+    _check_together(options, set(values), use)
+    return options
+
+
+def _value(name: str, kind: Kind, text: str) -> Any:
+    try:
+        return kind.read(text)
+    except (ValueError, PulsarBoxError) as error:
+        shown = "" if kind is SECRET else f" = {text!r}"
+        raise OptionError(f"option {name}{shown}: {error}") from None
+
+
+def _check_unknown(key: str, use: str) -> None:
+    folded = key.lower()
+    if folded == "path":
+        raise OptionError("a path is not for the format pulsarbox: give option topic, and load() or save() without one")
+    if folded in OF_SPARK or folded.startswith(WITHOUT_EFFECT) or folded == "subscriptionprefix":
+        return
+    names = [name for each in ROWS if set(_either(use)) & set(each.used) for name in (each.name, *each.aliases)]
+    nearest = did_you_mean(key, names, 0.5) or ". docs/spark.md lists them all"
+    raise OptionError(f"there is no option {key!r} for {_said(use)}{nearest}")
+
+
+def _either(use: str) -> tuple[str, ...]:
+    return READS if use == READ else (use,)
+
+
+def _said(use: str) -> str:
+    return {READ: "spark.read", BATCH: "spark.read", STREAM: "spark.readStream"}.get(use, "write and writeStream")
+
+
+def _uses(used: tuple[str, ...]) -> str:
+    return " and ".join(_said(use) for use in used)
+
+
+_APART: Final = (
+    (("topic", "topics", "topics_pattern"), READS),
+    (("starting_offsets", "starting_time"), READS),
+    (("ending_offsets", "ending_time"), (BATCH,)),
+    (("token", "token_file", "auth_params"), ALL),
+)
+"""Of these, one at most; where they may be given."""
+
+
+def _check_together(options: Options, given: set[str], use: str) -> None:
+    names = {each.name: row(each).name for each in fields(Options)}
+    for together, uses in _APART:
+        both = [names[each] for each in together if each in given]
+        if set(_either(use)) & set(uses) and len(both) > 1:
+            raise OptionError(f"options {' and '.join(both)} contradict each other: give one of them")
+    if use == WRITE:
+        _check_sink(options, given)
+    if _either(use)[0] in READS and not (options.named or options.topics_pattern):
+        raise OptionError("give one of the options topic, topics and topicsPattern: what is to be read")
+    if SUBSCRIPTION in (options.starting_offsets, options.ending_offsets) and not options.subscription:
+        raise OptionError("offsets from a subscription need the option subscription: its name")
+    if options.max_entries and options.min_entries and options.min_entries > options.max_entries:
+        raise OptionError("minEntriesPerTrigger is above maxEntriesPerTrigger: no micro-batch can have as many")
+    if options.read_compacted and options.starting_offsets not in ("", EARLIEST):
+        raise OptionError("readCompacted shows a topic from its beginning: leave startingOffsets out")
+    if options.different_schemas and options.value_format not in ("auto", "bytes"):
+        raise OptionError(f"allowDifferentTopicSchemas gives bytes, valueFormat={options.value_format} does not")
+    if options.data_dir and options.access == "wire":
+        raise OptionError("access=wire reads nothing in place: leave data.dir out, or give service.url instead")
+
+
+def _check_sink(options: Options, given: set[str]) -> None:
+    names = {each.name: row(each).name for each in fields(Options)}
+    for only, delivery in _ONLY_WITH.items():
+        if only in given and options.delivery != delivery:
+            raise OptionError(
+                f"option {names[only]} is for delivery={delivery}, not for {options.delivery}: leave it out"
+            )
+    if options.delivery == "dedup" and options.dedup_partitions is None:
+        raise OptionError(
+            "delivery=dedup holds only where the frame always has the same partitions: say how many with "
+            "dedupPartitions, and repartition to that before a stream starts"
+        )
+    if options.sink_epoch == "reset" and not options.sink_id:
+        raise OptionError("sinkEpoch=reset is for a sinkId that there is already: give sinkId")
+    if options.sink_id and options.job_id:
+        raise OptionError("sinkId is for writeStream, jobId for write: give one of them")
+    if options.sink_namespace.count("/") != bool(options.sink_namespace):
+        raise OptionError(f"option sinkNamespace = {options.sink_namespace!r}: must be like public/default")
+    if options.topic.startswith("non-persistent://") and options.delivery != "at-least-once":
+        raise OptionError(f"delivery={options.delivery} is for persistent topics: say delivery=at-least-once")
+    if options.value_format in ("bytes", "string") and "register_schema" in given:
+        raise OptionError(f"registerSchema is for valueFormat=json and avro, not for {options.value_format}")
+
+
+_ONLY_WITH: Final = {
+    "sink_id": "exactly-once",
+    "sink_namespace": "exactly-once",
+    "sink_epoch": "exactly-once",
+    "job_id": "exactly-once",
+    "stage_timeout_ms": "exactly-once",
+    "dedup_partitions": "dedup",
+}
+"""Options that only one kind of delivery has."""

@@ -1,0 +1,116 @@
+"""How the broker that options name is reached: its two URLs, and with what we prove who asks."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from pulsarbox.client.credentials import Credentials
+from pulsarbox.spark.options import OptionError, Options
+from pulsarbox.spark.segments import Reach, hosts_of
+
+DEFAULT: Final = "pulsar://localhost:6650"
+
+
+def reach(options: Options) -> Reach:
+    """The broker that is meant, for the driver and for workers. Raises OptionError with what to do instead."""
+    made = Reach(
+        service_url=options.service_url,
+        admin_url=options.admin_url,
+        data_dir=options.data_dir,
+        access=options.access,
+        credentials=_credentials(options),
+        fail_on_data_loss=options.fail_on_data_loss,
+        seconds=options.timeout_ms / 1000,
+    )
+    if options.data_dir and not (options.service_url and options.admin_url):
+        made = _of_the_box(made)
+    service = made.service_url or DEFAULT
+    _check("service.url", service, ("pulsar", "pulsar+ssl"), 6650)
+    admin = made.admin_url or _admin_of(service)
+    _check("admin.url", admin, ("http", "https"), 8080)
+    return replace(made, service_url=service, admin_url=admin)
+
+
+def _check(option: str, url: str, schemes: tuple[str, str], port: int) -> None:
+    try:
+        if url.partition("://")[0] in schemes:
+            hosts_of(url, port)
+            return
+    except ValueError:
+        pass
+    raise OptionError(f"option {option} = {url!r} is no URL: it looks like {schemes[0]}://localhost:{port}")
+
+
+def _admin_of(service: str) -> str:
+    """The usual port of the Admin API on the hosts of a service URL."""
+    web, port = ("https", 8443) if service.startswith("pulsar+ssl:") else ("http", 8080)
+    names = (f"[{host}]" if ":" in host else host for host, _ in hosts_of(service, 6650)[0])
+    return f"{web}://" + ",".join(f"{name}:{port}" for name in names)
+
+
+def _of_the_box(made: Reach) -> Reach:
+    """What the box that runs on the data directory says of itself."""
+    from pulsarbox.server.running import read
+    from pulsarbox.storage.directory import holder
+
+    directory = Path(made.data_dir).expanduser()
+    live, pid = holder(directory) if directory.is_dir() else (False, 0)
+    running = read(directory, pid) if live else None
+    if running is None:
+        raise OptionError(
+            f"option data.dir = {made.data_dir!r}: no box runs there. Start it with `pulsarbox start --detach "
+            f"--data-dir {made.data_dir}`, or give service.url"
+        )
+    credentials = made.credentials
+    if not credentials.method and running.operator:
+        credentials = replace(credentials, operator=running.operator)
+    if running.certificate and not credentials.trusted:
+        credentials = replace(credentials, pinned=running.certificate)
+    service = made.service_url or running.local_url(web=False)
+    admin = made.admin_url or running.local_url(web=True)
+    return replace(made, service_url=service, admin_url=admin, credentials=credentials)
+
+
+def _credentials(options: Options) -> Credentials:
+    made = Credentials(
+        trusted=options.tls_trust or None, insecure=options.tls_insecure, check_host=options.tls_check_host
+    )
+    if options.token:
+        return replace(made, token=options.token.removeprefix("token:"))
+    if options.token_file:
+        return replace(made, token_file=options.token_file.removeprefix("file://"))
+    plugin, params = options.auth_plugin.rpartition(".")[2], options.auth_params.strip()
+    if plugin in ("token", "AuthenticationToken") or (not plugin and params):
+        if params.startswith("file:"):
+            return replace(made, token_file=params.removeprefix("file:").removeprefix("//"))
+        return replace(made, token=params.removeprefix("token:"))
+    if plugin in ("tls", "AuthenticationTls"):
+        found = _pairs(params)
+        return replace(made, certificate=_needed(found, "tlsCertFile"), key=_needed(found, "tlsKeyFile"))
+    if plugin in ("basic", "AuthenticationBasic"):
+        found = _pairs(params)
+        return replace(made, basic=f"{_needed(found, 'userId')}:{_needed(found, 'password')}")
+    if plugin:
+        raise OptionError(
+            f"option pulsar.client.authPluginClassName: {plugin!r} is not known; token, tls and basic are"
+        )
+    return made
+
+
+def _pairs(text: str) -> dict[str, str]:
+    if text.startswith("{"):
+        try:
+            found = json.loads(text)
+            return {str(name): str(value) for name, value in found.items()}
+        except (ValueError, AttributeError):
+            raise OptionError("option pulsar.client.authParams is no JSON object") from None
+    pairs = (part.partition(":") for part in text.split(",") if part)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _needed(found: Mapping[str, str], name: str) -> str:
+    if not found.get(name):
+        raise OptionError(f"option pulsar.client.authParams lacks {name}: it looks like {name}:...")
+    return found[name]

@@ -1,0 +1,59 @@
+"""What a worker does: segments to record batches. It travels from the driver to workers."""
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from pulsarbox.client.errors import passes
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.spark.messages import Messages, messages
+from pulsarbox.spark.plan import Partition
+from pulsarbox.spark.segments import Reach, Segment
+from pulsarbox.spark.tables import Tables
+
+_PAUSE_SECONDS: Final = 0.5
+
+
+class Part(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, segments: Partition) -> None:
+        self.value = segments
+
+
+class Reading:
+    """How parts are read."""
+
+    def __init__(self, tables: Tables, reach: Reach) -> None:
+        self._tables = tables
+        self._reach = reach
+
+    def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a part. Raises DataLost, MalformedError, Unreadable, and what the broker tells."""
+        try:
+            for segment in part.value or ():
+                for some in _patiently(segment, self._tables.wanted, self._reach):
+                    yield self._tables.batch(some)
+        finally:
+            self._tables.close()
+
+
+def _patiently(segment: Segment, wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
+    """The messages of a segment; a broker that is just not there is waited for, as long as nothing was given away."""
+    deadline = time.monotonic() + reach.seconds
+    while True:
+        found = messages(segment, wanted, reach)
+        try:
+            first = next(found, None)
+        except PulsarBoxError as error:
+            if not passes(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+            continue
+        if first is not None:
+            yield first
+            yield from found
+        return

@@ -1,0 +1,246 @@
+"""``spark.readStream``: offsets that go on, and what is read between two of them."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pulsarbox.client.admin import Refused
+from pulsarbox.client.errors import passes
+from pulsarbox.errors import NotFound, PulsarBoxError, TopicNotFound
+from pulsarbox.spark import plan, selection
+from pulsarbox.spark.admission import Available, admitted
+from pulsarbox.spark.batch import reading
+from pulsarbox.spark.offsets import FIRST, Mark, document, marks
+from pulsarbox.spark.options import LATEST, Options
+from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.reading import Part
+from pulsarbox.spark.segments import BEGINNING, DataLost, Lost, Segment
+from pulsarbox.spark.service import LATEST as END
+from pulsarbox.spark.service import Bounds, Service
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS: Final = 0.25
+"""So long an offset is waited for where there is nothing new: Spark asks again at once."""
+_POLL_SECONDS: Final = 0.02
+_DISCOVER_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 0.5
+_T = TypeVar("_T")
+
+Marks = dict[str, Mark]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives as long as a query, in a process of its own; a copy of it reads in the workers."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        """Raises OptionError, and what the broker tells."""
+        self._options = options
+        self._reach = reach(options)
+        self._service: Service | None = None
+        self._topics: list[str] = self._patiently(lambda service: selection.topics(service, options))
+        self._discovered = time.monotonic()
+        self._reading = reading(options, schema, self._reach, self._topics)
+        self._initial: Marks | None = None
+        self._target: Marks | None = None
+        """Where a run with AvailableNow ends."""
+        self._acknowledged: Marks = {}
+        self._bounds: dict[str, Bounds] = {}
+        self._told: set[Mark] = set()
+        self._turn = 0
+        self._moved = time.monotonic()
+        """When there was something new last."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Let connections go."""
+        service, self._service = self._service, None
+        if service is not None:
+            service.close()
+
+    def _patiently(self, ask: Callable[[Service], _T]) -> _T:
+        """What a broker says; one that is just not there is waited for as long as pollTimeoutMs."""
+        deadline = time.monotonic() + self._reach.seconds
+        while True:
+            if self._service is None:
+                self._service = Service(self._reach)
+            try:
+                return ask(self._service)
+            except PulsarBoxError as error:
+                if not passes(error) or time.monotonic() > deadline:
+                    raise
+            self.stop()
+            time.sleep(_PAUSE_SECONDS)
+
+    # Offsets
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where a query begins that has no checkpoint. The same however often it is asked for."""
+        if self._initial is None:
+            selection.check_named(self._options, self._topics)
+            self._initial = self._patiently(
+                lambda service: {
+                    topic: selection.start(service, self._options, topic, LATEST) for topic in self._topics
+                }
+            )
+        return document(self._initial)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """The limit that Spark knows of; the others are kept in ``latestOffset``."""
+        if self._options.max_entries is not None:
+            return ReadMaxRows(self._options.max_entries)
+        if self._options.max_bytes is not None:
+            return ReadMaxBytes(self._options.max_bytes)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """What is there now is read, in as many micro-batches as limits make of it, and no more."""
+        self._discover()
+        self._target = self._ends()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Up to where the next micro-batch reads, after some waiting where nothing is new. All before ``start`` is
+        committed by then, so the subscription is told."""
+        begin = marks(start)
+        self._acknowledge(begin)
+        deadline = time.monotonic() + IDLE_SECONDS
+        while True:
+            found = self._next(begin, limit)
+            if found != begin or self._target is not None or time.monotonic() > deadline:
+                return document(found)
+            time.sleep(_POLL_SECONDS)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """What there is, for Spark's progress."""
+        return document(self._target or self._ends())
+
+    def _next(self, begin: Marks, limit: ReadLimit) -> Marks:
+        if self._target is None and time.monotonic() - self._discovered > _DISCOVER_SECONDS:
+            self._discover()
+        ends = self._target or self._ends()
+        self._check_gone(begin, ends)
+        found = {topic: _latest(begin.get(topic, FIRST), end) for topic, end in ends.items()}
+        limited = (
+            not isinstance(limit, ReadAllAvailable) or self._options.max_entries is None is self._options.max_bytes
+        )
+        options = self._options
+        wants_more = options.min_entries is not None and self._target is None and limited
+        if found == begin or not (wants_more or (limited and (options.max_entries or options.max_bytes))):
+            return self._moving(begin, found)
+        available = {
+            topic: Available(begin.get(topic, FIRST), self._segments(topic, begin.get(topic, FIRST), end), end)
+            for topic, end in found.items()
+        }
+        if wants_more and self._is_too_few(sum(each.messages for each in available.values() if each.segments)):
+            return begin
+        self._turn += 1
+        return self._moving(begin, admitted(available, options.max_entries, options.max_bytes, self._turn))
+
+    def _moving(self, begin: Marks, found: Marks) -> Marks:
+        if found != begin:
+            self._moved = time.monotonic()
+        return found
+
+    def _is_too_few(self, messages: int) -> bool:
+        waited = (time.monotonic() - self._moved) * 1000
+        return messages < (self._options.min_entries or 0) and waited < self._options.max_delay_ms
+
+    def _discover(self) -> None:
+        self._topics = self._patiently(lambda service: selection.topics(service, self._options))
+        self._discovered = time.monotonic()
+
+    def _ends(self) -> Marks:
+        def ask(service: Service) -> Marks:
+            found = {}
+            for topic in self._topics:
+                try:
+                    bounds = service.bounds(topic)
+                except (NotFound, TopicNotFound, Refused) as error:
+                    if isinstance(error, Refused) and error.status != 404:
+                        raise
+                    continue  # deleted since it was looked for
+                found[topic] = Mark(bounds.end, bounds.total)
+                self._bounds[topic] = bounds
+            return found
+
+        return self._patiently(ask)
+
+    def _check_gone(self, begin: Marks, ends: Marks) -> None:
+        """Raises DataLost where a topic that was read is gone, unless options have it so."""
+        for topic, mark in sorted(begin.items()):
+            if topic not in ends:
+                self._lost(Lost(topic, mark.place, END, "are not there any more: the topic does not exist"))
+            elif mark not in self._told and _is_another(mark, self._bounds[topic]):
+                self._told.add(mark)
+                earliest = self._bounds[topic].earliest
+                self._lost(Lost(topic, mark.place, earliest, "are not there any more: the topic was made anew"))
+
+    def _lost(self, lost: Lost) -> None:
+        if self._reach.fail_on_data_loss:
+            raise DataLost(lost)
+        log.warning("%s: skipped", lost)
+
+    # Reading
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """What the tasks of a micro-batch read. The same whenever it is asked for. Raises DataLost."""
+        begin, options = marks(start), self._options
+        found: list[Segment] = []
+        for topic, upto in marks(end).items():
+            found += self._segments(topic, begin.get(topic, FIRST), upto)
+        return [Part(each) for each in plan.partitions(found, options.min_partitions, options.max_partition_bytes)]
+
+    def _segments(self, topic: str, begin: Mark, end: Mark) -> list[Segment]:
+        if end.place <= begin.place:
+            return []
+        return self._patiently(lambda service: service.segments(topic, begin.place, end.place, seen=begin.seen))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition. In a worker."""
+        return self._reading.batches(partition)
+
+    # Acknowledging
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """All before ``end`` is done with. Spark does not say so of the last micro-batch of a run."""
+        self._acknowledge(marks(end))
+
+    def _acknowledge(self, upto: Mapping[str, Mark]) -> None:
+        for topic, mark in upto.items() if self._options.subscription else ():
+            if mark.place != BEGINNING and self._acknowledged.get(topic) != mark:
+                self._acknowledge_one(topic, mark)
+
+    def _acknowledge_one(self, topic: str, mark: Mark) -> None:
+        name = self._options.subscription
+        try:
+            self._patiently(lambda service: service.acknowledge(topic, name, mark.place))
+        except (NotFound, TopicNotFound):
+            return  # what is to be said of a topic that is gone is said where it is read
+        self._acknowledged[topic] = mark
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_service": None}
+
+
+def _is_another(mark: Mark, bounds: Bounds) -> bool:
+    """Whether this is no longer the topic in which a place was: its ledger is gone, and more than went before is."""
+    return 0 <= bounds.before < mark.seen and mark.place.ledger < bounds.earliest.ledger
+
+
+def _latest(begin: Mark, end: Mark) -> Mark:
+    """The end, unless it only moved because a ledger was closed and another one opened."""
+    if end.place <= begin.place or end.seen == max(begin.seen, 0):
+        return begin
+    return end

@@ -1,0 +1,284 @@
+"""Messages to the record batches that Spark asked for: the columns of its schema, each with its own type."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.protocol.schema.key_value import is_separated, split
+from pulsarbox.spark.messages import Messages
+from pulsarbox.spark.registry import Registry
+from pulsarbox.spark.rows import CORRUPT, NAMES, VALUE
+from pulsarbox.spark.schema import KEY, NoColumnsError, type_of
+from pulsarbox.spark.values import RECORDS, Bad, Decoder, Unreadable, decoder, is_pair, pair
+
+FAILFAST: Final = "failfast"
+DROP: Final = "dropmalformed"
+
+_LISTS: Final[Mapping[str, str]] = {
+    "__key": "key",
+    "__messageId": "message_id",
+    "__publishTime": "publish_time",
+    "__eventTime": "event_time",
+    "__messageProperties": "properties",
+    "__ledgerId": "ledger",
+    "__entryId": "entry",
+    "__batchIndex": "batch",
+    "__producerName": "producer_name",
+    "__sequenceId": "sequence_id",
+    "__orderingKey": "ordering_key",
+    "__schemaVersion": "schema_version",
+}
+"""Where the values of a column stand in ``Messages``."""
+_MILLIS: Final = pa.timestamp("ms", tz="UTC")
+_OWN: Final[Mapping[str, pa.DataType]] = {
+    "__key": pa.binary(),
+    "__messageId": pa.binary(),
+    "__publishTime": _MILLIS,
+    "__eventTime": _MILLIS,
+    "__orderingKey": pa.binary(),
+    "__schemaVersion": pa.binary(),
+}
+"""What these values are, where it is not what Spark calls the column."""
+
+
+class MalformedError(ValueError):
+    """A value that its schema cannot read, where that ends the read."""
+
+
+class Tables:
+    """Makes record batches of one schema. Can be pickled before its first use."""
+
+    def __init__(self, schema: StructType, registry: Registry, value_format: str, mode: str) -> None:
+        self._names = schema.fieldNames()
+        self._arrow: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._registry = registry
+        self._form = value_format
+        self._mode = mode
+        self._values = [name for name in self._names if name not in NAMES and name != CORRUPT]
+        self._readers: dict[tuple[str, bytes | None], _Reader] = {}
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The lists of ``Messages`` that are needed."""
+        lists = {_LISTS[name] for name in self._names if name in _LISTS}
+        if self._values or CORRUPT in self._names:
+            lists.add("payload")
+            if self._form in ("auto", "avro"):
+                lists.add("schema_version")
+        if KEY in self._values:
+            lists.add("key")
+        if self._mode == FAILFAST and self._values:
+            lists |= {"ledger", "entry"}
+        return frozenset(lists)
+
+    def batch(self, messages: Messages) -> pa.RecordBatch:
+        """One batch of some messages. Raises MalformedError, Unreadable, PulsarBoxError."""
+        arrays: dict[str, pa.Array] = {}
+        bad: list[Bad] = []
+        if self._values or CORRUPT in self._names:
+            found, bad = self._decoded(messages)
+            arrays.update(found)
+        if bad and self._mode == FAILFAST:
+            raise MalformedError(self._malformed(messages, bad[0]))
+        for name in self._names:
+            if name in NAMES:
+                arrays[name] = self._own(name, messages)
+        if CORRUPT in self._names:
+            unread: list[bytes | None] = [None] * messages.rows
+            for each in bad:
+                unread[each.at] = messages.payload[each.at]
+            arrays[CORRUPT] = _as(pa.array(unread, pa.binary()), self._arrow.field(CORRUPT).type)
+        made = pa.RecordBatch.from_arrays([arrays[name] for name in self._names], schema=self._arrow)
+        if bad and self._mode == DROP:
+            out = {each.at for each in bad}
+            made = made.filter(pa.array([at not in out for at in range(messages.rows)]))
+        return made
+
+    def close(self) -> None:
+        """Let a connection go that was needed to ask for schemas. Raises nothing."""
+        self._registry.close()
+
+    def _malformed(self, messages: Messages, bad: Bad) -> str:
+        where = f"{messages.ledger[bad.at]}:{messages.entry[bad.at]}"
+        return (
+            f"the message {where} of {messages.topic} is not what its schema says ({bad.reason}). mode=permissive puts "
+            f"such values into {CORRUPT}, mode=dropmalformed leaves them out"
+        )
+
+    def _own(self, name: str, messages: Messages) -> pa.Array:
+        target = self._arrow.field(name).type
+        if name == "__topic":
+            return _as(pa.repeat(messages.topic, messages.rows), target)
+        if name == "__partition":
+            number = pa.scalar(messages.partition if messages.partition >= 0 else None, target)
+            return pa.repeat(number, messages.rows)
+        if name == "__redeliveryCount":
+            return pa.repeat(pa.scalar(0, target), messages.rows)
+        values = getattr(messages, _LISTS[name])
+        if name == "__messageProperties" and not any(values):
+            return _no_properties(messages.rows, target)
+        return _as(pa.array(values, _OWN.get(name, target)), target)
+
+    # Values
+
+    def _decoded(self, messages: Messages) -> tuple[dict[str, pa.Array], list[Bad]]:
+        """The columns of the value, and which could not be read; group by group of one schema each."""
+        groups: dict[bytes | None, list[int]] = {}
+        versions = set(messages.schema_version) or {None}
+        if len(versions) == 1:
+            groups[versions.pop()] = list(range(messages.rows))
+        else:
+            for at, version in enumerate(messages.schema_version):
+                groups.setdefault(version, []).append(at)
+        pieces: list[list[pa.Array]] = []
+        order: list[int] = []
+        bad: list[Bad] = []
+        for version, places in groups.items():
+            arrays, unread = self._reader(messages.topic, version).columns(messages, places)
+            pieces.append(arrays)
+            order += places
+            bad += [Bad(places[each.at], each.reason) for each in unread]
+        columns = pieces[0]
+        if len(pieces) > 1:
+            back = pa.array(sorted(range(len(order)), key=order.__getitem__))
+            columns = [pa.concat_arrays(each).take(back) for each in zip(*pieces, strict=True)]
+        return dict(zip(self._values, columns, strict=True)), sorted(bad)
+
+    def _reader(self, topic: str, version: bytes | None) -> "_Reader":
+        found = self._readers.get((topic, version))
+        if found is None:
+            newest = None if self._form in ("bytes", "string") else self._registry.newest(topic)
+            is_same = version is None or newest is None or newest.type == Schema.Json
+            writer = newest if is_same else self._registry.at(topic, version or b"")
+            fields = [self._arrow.field(name) for name in self._values]
+            try:
+                found = _Reader(writer, newest, fields, self._form)
+            except Unreadable as error:
+                raise Unreadable(f"{topic}: {error}") from None
+            self._readers[topic, version] = found
+        return found
+
+
+class _Reader:
+    """Reads values of one schema as some columns."""
+
+    def __init__(self, writer: Schema | None, newest: Schema | None, fields: list[pa.Field], form: str) -> None:
+        self._fields = fields
+        self._parts: list[tuple[Callable[[Messages, int], bytes | None], Decoder, list[str]]] = []
+        names = [field.name for field in fields]
+        if form == "auto" and writer is not None and is_pair(writer):
+            self._take_pair(writer, newest)
+        elif not fields:
+            pass
+        elif self._is_record(writer, form):
+            self._add(_payload, decoder(writer, newest, pa.struct(fields), form), names)
+        else:
+            target = self._only_value()
+            as_it_is = writer is None or (writer.type in RECORDS and not pa.types.is_struct(target))
+            self._add(_payload, decoder(None if as_it_is else writer, newest, target, form), names)
+
+    def _add(self, take: Callable[[Messages, int], bytes | None], made: Decoder, names: list[str]) -> None:
+        self._parts.append((take, made, names))
+
+    def _is_record(self, writer: Schema | None, form: str) -> bool:
+        """Whether the columns are fields of a record. One column ``value`` is all of it, if no field is called so."""
+        if form in ("bytes", "string", "json"):
+            return form == "json"
+        names = [field.name for field in self._fields]
+        try:
+            found = type_of(writer)
+        except NoColumnsError:
+            return names != [VALUE]
+        return isinstance(found, StructType) and (names != [VALUE] or VALUE in found.fieldNames())
+
+    def _only_value(self) -> pa.DataType:
+        if [field.name for field in self._fields] != [VALUE]:
+            names = ", ".join(field.name for field in self._fields)
+            raise Unreadable(
+                f"its values are no records with columns {names}, but one column {VALUE}; for JSON without a schema "
+                "give valueFormat=json"
+            )
+        return self._fields[0].type
+
+    def _take_pair(self, writer: Schema, newest: Schema | None) -> None:
+        apart = is_separated(writer)
+        parts = split(writer)
+        latest = split(newest) if newest is not None and is_pair(newest) else (None, None)
+        takes = (_own_key, _payload) if apart else (_first, _second)
+        for name, take, part, last in zip((KEY, VALUE), takes, parts, latest, strict=True):
+            wanted = [field for field in self._fields if field.name == name]
+            if wanted:
+                self._add(take, decoder(part if part.type else None, last, wanted[0].type), [name])
+
+    def columns(self, messages: Messages, places: list[int]) -> tuple[list[pa.Array], list[Bad]]:
+        """The columns of some messages, in the order of the fields; and which could not be read."""
+        found: dict[str, pa.Array] = {}
+        bad: dict[int, str] = {}
+        for take, made, names in self._parts:
+            array, unread = _with_nulls(made, _taken(take, messages, places, bad))
+            bad.update((each.at, each.reason) for each in unread)
+            is_record = pa.types.is_struct(array.type) and names != [VALUE] and names != [KEY]
+            found.update(zip(names, array.flatten() if is_record else [array], strict=True))
+        arrays = [
+            found[field.name] if field.name in found else pa.nulls(len(places), field.type) for field in self._fields
+        ]
+        return arrays, [Bad(at, reason) for at, reason in sorted(bad.items())]
+
+
+def _taken(
+    take: Callable[[Messages, int], bytes | None], messages: Messages, places: list[int], bad: dict[int, str]
+) -> list[bytes | None]:
+    if take is _payload and len(places) == messages.rows:  # in their order, as they are all of one schema
+        return messages.payload
+    taken: list[bytes | None] = []
+    for at, place in enumerate(places):
+        try:
+            taken.append(take(messages, place))
+        except ValueError as error:
+            bad[at] = str(error)
+            taken.append(None)
+    return taken
+
+
+def _with_nulls(made: Decoder, values: list[bytes | None]) -> tuple[pa.Array, list[Bad]]:
+    """Values of which some are null."""
+    if None not in values:
+        return made.array(values)  # type: ignore[arg-type]
+    there = [at for at, value in enumerate(values) if value is not None]
+    array, bad = made.array([value for value in values if value is not None])
+    numbers: Iterator[int] = iter(range(len(there)))
+    back = pa.array([None if value is None else next(numbers) for value in values], pa.int64())
+    return array.take(back), [Bad(there[each.at], each.reason) for each in bad]
+
+
+def _payload(messages: Messages, at: int) -> bytes | None:
+    return messages.payload[at]
+
+
+def _own_key(messages: Messages, at: int) -> bytes | None:
+    return messages.key[at]
+
+
+def _first(messages: Messages, at: int) -> bytes | None:
+    payload = messages.payload[at]
+    return None if payload is None else pair(payload)[0]
+
+
+def _second(messages: Messages, at: int) -> bytes | None:
+    payload = messages.payload[at]
+    return None if payload is None else pair(payload)[1]
+
+
+def _as(array: pa.Array, target: pa.DataType) -> pa.Array:
+    return array if array.type == target else array.cast(target)
+
+
+def _no_properties(rows: int, target: Any) -> pa.Array:
+    if not pa.types.is_map(target):
+        return pa.nulls(rows, target)
+    keys, items = pa.array([], target.key_type), pa.array([], target.item_type)
+    return pa.MapArray.from_arrays(pa.array([0] * (rows + 1), pa.int32()), keys, items).cast(target)

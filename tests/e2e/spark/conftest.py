@@ -1,0 +1,74 @@
+"""One Spark for all tests of this folder: local, with tasks that are tried again, on a JVM that starts fast.
+
+tests/conftest.py has them run one after the other in one process, so there is one JVM.
+"""
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
+CONF = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+    # The default one runs shell commands for every file.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+
+
+@pytest.fixture(scope="package")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """A session whose tasks run two at a time, and three times before they fail."""
+    if shutil.which(JAVA) is None:
+        pytest.skip("Spark needs Java: no java on PATH, and no JAVA_HOME")
+    folder = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("PYSPARK_PYTHON", sys.executable)
+        environ.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        environ.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        environ.setenv("SPARK_LOCAL_DIRS", str(folder / "local"))
+        environ.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        session = _session(folder)
+        yield session
+        session.stop()
+        _end_the_jvm()
+
+
+def _session(folder: Path) -> "SparkSession":
+    with warnings.catch_warnings():
+        # py4j: sockets that it leaves to the collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master("local[2,3]").appName("pulsarbox tests")
+        builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        for name, value in CONF.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _end_the_jvm() -> None:
+    """It would stay as long as this process, which has other tests to run."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=60)
+    SparkContext._gateway = SparkContext._jvm = None

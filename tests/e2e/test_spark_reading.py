@@ -1,0 +1,63 @@
+"""What a topic holds, read without Spark: in place, over the network, and by the official client's reader."""
+
+import random
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsarbox import PulsarBox
+from pulsarbox.spark.access import mapped
+from pulsarbox.spark.messages import COLUMNS, Messages, messages
+from pulsarbox.spark.segments import BEGINNING, Reach, Segment
+from pulsarbox.spark.service import LATEST, Service
+from tests.e2e.histories import SMALL, History, Row, truth, wait_for_packing
+
+
+def reach_of(box: PulsarBox, access: str, data: Path | str = "", **more: Any) -> Reach:
+    return Reach(box.service_url, box.admin_url, str(data), access, **more)
+
+
+def rows_of(some: Messages) -> list[Row]:
+    columns = (
+        [payload or b"" for payload in some.payload], some.key, some.properties, some.event_time, some.producer_name,
+        some.publish_time, some.ledger, some.entry,
+    )  # fmt: skip
+    assert {len(column) for column in columns} == {some.rows}
+    return [
+        (payload, key, tuple(sorted(properties)), event or 0, producer, published, (ledger, entry))
+        for payload, key, properties, event, producer, published, ledger, entry in zip(*columns, strict=True)
+    ]
+
+
+def read(segments: list[Segment], reach: Reach) -> list[Row]:
+    return [row for segment in segments for some in messages(segment, COLUMNS, reach) for row in rows_of(some)]
+
+
+def service_segments(box: PulsarBox, topic: str) -> list[Segment]:
+    with Service(reach_of(box, "wire")) as service:
+        return service.segments(topic, BEGINNING, LATEST)
+
+
+@pytest.mark.parametrize("seed", [4, 8, 11])
+def test_all_ways_to_read_give_the_same(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    data = tmp_path / "data"
+    with PulsarBox(data_dir=data, process=True, **SMALL, managedLedgerMaxEntriesPerLedger=dice.choice((7, 50))) as box:
+        history = History(box, "t", seed)
+        told = list(history.steps(25))
+        wait_for_packing(box)
+        expected = truth(box, "t")
+        topic = "persistent://public/default/t"
+        segments = service_segments(box, topic)
+        parts = [part for each in segments for part in each.parts(dice.choice((500, 5000, 1 << 20)))]
+        assert read(parts, reach_of(box, "mmap", data)) == expected, told
+        beside = service_segments(box, "persistent://public/default/t-beside")
+        both = [each for pair in zip_longest(parts, beside) for each in pair if each is not None]
+        swept = [row for some in messages(both, COLUMNS, reach_of(box, "mmap", data)) if some.topic == topic
+                 for row in rows_of(some)]  # fmt: skip
+        assert sorted(swept, key=lambda row: row[-1]) == expected, told
+        assert read(segments, reach_of(box, "wire")) == expected, told
+        mapped.close_all()
+        history.close()

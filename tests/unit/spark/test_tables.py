@@ -1,0 +1,343 @@
+"""Messages to record batches: types as Spark wants them, values by their schemas, and what becomes of bad ones."""
+
+import io
+import json
+import pickle
+import struct
+from base64 import b64encode
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, Schema
+from pulsarbox.protocol.schema.key_value import joined
+from pulsarbox.spark.messages import Messages
+from pulsarbox.spark.registry import Registry
+from pulsarbox.spark.rows import ALL
+from pulsarbox.spark.schema import of_row, value_fields, with_corrupt
+from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.tables import MalformedError, Tables
+from pulsarbox.spark.values import Unreadable
+
+TOPIC = "persistent://public/default/orders"
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "demo.Outer$",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "amount", "type": ["null", "double"], "default": None},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "labels", "type": {"type": "map", "values": "int"}},
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "DONE"]}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "either", "type": ["null", "int", "string"]},
+        {"name": "clock", "type": {"type": "int", "logicalType": "time-millis"}},
+        {"name": "raw", "type": "bytes"},
+    ],
+}
+SIMPLE = {
+    "type": "record",
+    "name": "Simple",
+    "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"], "default": None}],
+}
+
+
+def schema(kind: Any, definition: Any = None) -> Schema:
+    data = (
+        definition if isinstance(definition, bytes) else b"" if definition is None else json.dumps(definition).encode()
+    )
+    return Schema(name="s", type=kind, schema_data=data)
+
+
+def columns_of(**types: DataType) -> StructType:
+    return StructType([StructField(name, each) for name, each in types.items()])
+
+
+BINARY, INT, LONG, TEXT, TIME = BinaryType(), IntegerType(), LongType(), StringType(), TimestampType()
+
+
+def tables(columns: StructType | None, known: Schema | None, form: str = "auto", mode: str = "permissive") -> Tables:
+    registry = Registry(Reach("pulsar://127.0.0.1:1"))
+    registry.know(TOPIC, b"", known)
+    registry.know(TOPIC, b"\0", known)
+    if columns is None:
+        columns = StructType(with_corrupt(value_fields(known)))
+    return Tables(columns, registry, form, mode)
+
+
+def messages(*payloads: bytes | None, version: bytes | None = b"\0", **more: Any) -> Messages:
+    count = len(payloads)
+    versions: list[bytes | None] = [version] * count
+    return Messages(TOPIC, -1, count, payload=list(payloads), schema_version=versions, **more)
+
+
+def read(made: Tables, given: Messages) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = made.batch(given).to_pylist()
+    return rows
+
+
+def avro(definition: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(json.dumps(definition).replace("$", ""))), value)
+    return out.getvalue()
+
+
+def test_all_columns_have_the_types_that_spark_expects() -> None:
+    columns = StructType([*value_fields(None), *map(of_row, ALL)])
+    given = messages(
+        b"x",
+        None,
+        key=[b"k", None],
+        message_id=[b"\x08\x01", b"\x08\x02"],
+        publish_time=[1_700_000_000_001, 1],
+        event_time=[None, 5],
+        properties=[[("a", "b")], []],
+        ledger=[1, 1],
+        entry=[0, 1],
+        batch=[None, 3],
+        producer_name=["p", "p"],
+        sequence_id=[0, 1],
+        ordering_key=[None, b"o"],
+    )
+    made = tables(columns, None)
+    batch = made.batch(given)
+    assert batch.schema.equals(to_arrow_schema(columns, timezone="UTC"))
+    first, second = batch.to_pylist()
+    assert first["value"] == b"x" and second["value"] is None
+    assert first["__publishTime"] == datetime(2023, 11, 14, 22, 13, 20, 1000, tzinfo=UTC)
+    assert first["__messageProperties"] == [("a", "b")] and second["__messageProperties"] == []
+    assert first["__topic"] == TOPIC and first["__partition"] is None and first["__redeliveryCount"] == 0
+    assert (first["__batchIndex"], second["__batchIndex"]) == (None, 3)
+
+
+def test_only_what_is_asked_for_is_needed() -> None:
+    columns = columns_of(value=BINARY, __key=TEXT, __publishTime=TIME)
+    assert tables(columns, None, form="bytes").wanted == {"payload", "key", "publish_time"}
+    assert tables(columns_of(__key=BINARY), None).wanted == {"key"}
+
+
+def test_a_column_may_be_asked_for_as_another_type() -> None:
+    columns = columns_of(
+        value=TEXT, __key=TEXT, __publishTime=TimestampNTZType(), __messageProperties=MapType(TEXT, TEXT)
+    )
+    given = messages(b"v", key=[b"k"], publish_time=[1000], properties=[[]])
+    (row,) = read(tables(columns, None), given)
+    assert (row["value"], row["__key"]) == ("v", "k")
+
+
+def test_a_record_in_avro_becomes_columns() -> None:
+    value = {
+        "id": 7,
+        "amount": None,
+        "tags": ["a", "b"],
+        "labels": {"x": 1},
+        "state": "NEW",
+        "at": datetime(2026, 1, 2, tzinfo=UTC),
+        "day": date(2026, 1, 2),
+        "price": Decimal("12.50"),
+        "either": 5,
+        "clock": 1000,
+        "raw": b"\0\xff",
+    }
+    plain = json.loads(json.dumps(ORDER))
+    plain["fields"][9]["type"] = "int"
+    made = tables(None, schema(Schema.Avro, ORDER))
+    (row,) = read(made, messages(avro(plain, value)))
+    assert row == {**value, "labels": [("x", 1)], "either": "5", "_corrupt_record": None}
+
+
+def test_a_record_in_json_becomes_columns() -> None:
+    made = tables(None, schema(Schema.Json, SIMPLE))
+    rows = read(made, messages(b'{"id": 1, "name": "a", "more": 2}', None, b'{"id":2}'))
+    assert [(row["id"], row["name"]) for row in rows] == [(1, "a"), (None, None), (2, None)]
+    assert not any(row["_corrupt_record"] for row in rows)
+
+
+HOSTILE = [b"", b" ", b"{", b"{}{}", b'{"id":"x"}', b"5", b"null", b'{"id":\n3}', b'{"id":1}\n{"id":2}', b"\xff", b"[]"]
+GOOD = [b'{"id":1}', b'{"id": 2, "name": "b"}', b' {"id":3}', b"{}", b'{"id":4,"name":null,"z":[1,{}]}']
+
+
+@given(st.lists(st.one_of(st.sampled_from(GOOD), st.sampled_from(HOSTILE), st.none()), max_size=12))
+def test_what_stands_beside_a_value_does_not_change_how_it_is_read(payloads: list[bytes | None]) -> None:
+    """Read at once or one by one, each value is the same; what is no JSON object of the schema is told apart."""
+    known = schema(Schema.Json, SIMPLE)
+    together = read(tables(None, known), messages(*payloads)) if payloads else []
+    alone = [read(tables(None, known), messages(payload))[0] for payload in payloads]
+    assert together == alone
+    for payload, row in zip(payloads, together, strict=True):
+        is_bad = payload in HOSTILE and payload != b'{"id":\n3}'
+        assert row["_corrupt_record"] == (payload if is_bad else None)
+
+
+def test_a_bad_value_ends_the_read_by_name_where_that_is_asked_for() -> None:
+    made = tables(None, schema(Schema.Json, SIMPLE), mode="failfast")
+    given = messages(b'{"id":1}', b"{", ledger=[3, 3], entry=[4, 5])
+    with pytest.raises(MalformedError, match=f"3:5 of {TOPIC}.*mode=permissive"):
+        made.batch(given)
+
+
+def test_a_bad_value_is_left_out_where_that_is_asked_for() -> None:
+    made = tables(columns_of(id=LONG), schema(Schema.Json, SIMPLE), mode="dropmalformed")
+    assert read(made, messages(b'{"id":1}', b"{", None, b'{"id":2}')) == [{"id": 1}, {"id": None}, {"id": 2}]
+
+
+def test_bad_avro_is_kept_aside() -> None:
+    made = tables(None, schema(Schema.Avro, SIMPLE))
+    good = avro(SIMPLE, {"id": 1, "name": "a"})
+    rows = read(made, messages(good, b"\xff", good))
+    assert [row["id"] for row in rows] == [1, None, 1]
+    assert [row["_corrupt_record"] for row in rows] == [None, b"\xff", None]
+
+
+def test_older_records_get_the_defaults_of_the_newest_schema() -> None:
+    newer = {**SIMPLE, "name": "Renamed", "fields": [*SIMPLE["fields"], {"name": "size", "type": "int", "default": 9}]}
+    registry = Registry(Reach("pulsar://127.0.0.1:1"))
+    registry.know(TOPIC, b"\0", schema(Schema.Avro, SIMPLE))
+    registry.know(TOPIC, b"\1", schema(Schema.Avro, newer))
+    registry.know(TOPIC, b"", schema(Schema.Avro, newer))
+    made = Tables(columns_of(id=LONG, size=INT, gone=TEXT), registry, "auto", "permissive")
+    given = messages(
+        avro(newer, {"id": 1, "name": None, "size": 3}),
+        avro(SIMPLE, {"id": 2, "name": "b"}),
+        avro(newer, {"id": 3, "name": "c", "size": 4}),
+    )
+    given.schema_version = [b"\1", b"\0", b"\1"]
+    assert [(row["id"], row["size"], row["gone"]) for row in read(made, given)] == [
+        (1, 3, None),
+        (2, 9, None),
+        (3, 4, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "value"),
+    [
+        (Schema.String, "ä".encode(), "ä"),
+        (Schema.Bool, b"\1", True),
+        (Schema.Int8, b"\xff", -1),
+        (Schema.Int16, struct.pack(">h", -2), -2),
+        (Schema.Int32, struct.pack(">i", 7), 7),
+        (Schema.Int64, struct.pack(">q", 2**40), 2**40),
+        (Schema.Float, struct.pack(">f", 0.5), 0.5),
+        (Schema.Double, struct.pack(">d", 0.1), 0.1),
+        (Schema.Timestamp, struct.pack(">q", 1500), datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)),
+        (Schema.Date, struct.pack(">q", 86_400_000), date(1970, 1, 2)),
+        (Schema.LocalDate, struct.pack(">q", 2), date(1970, 1, 3)),
+        (Schema.LocalTime, struct.pack(">q", 5), 5),
+        (Schema.Instant, struct.pack(">qi", 1, 5000), datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=UTC)),
+        (Schema.LocalDateTime, struct.pack(">qq", 1, 1000), datetime(1970, 1, 2, 0, 0, 0, 1)),  # noqa: DTZ001
+    ],
+)
+def test_a_primitive_is_a_value_of_its_type(kind: Any, payload: bytes, value: Any) -> None:
+    rows = read(tables(None, schema(kind)), messages(payload, None, b"\xff\xff\xff"))
+    assert [row["value"] for row in rows] == [value, None, None]
+    assert rows[2]["_corrupt_record"] == b"\xff\xff\xff"
+
+
+def native() -> tuple[Schema, type[Any]]:
+    file = FileDescriptorProto(name="m.proto", package="demo", syntax="proto3")
+    part = file.message_type.add(name="Part")
+    part.field.add(name="n", number=1, type=5, label=1)
+    made = file.message_type.add(name="Message")
+    made.field.add(name="id", number=1, type=3, label=1)
+    made.field.add(name="big", number=2, type=4, label=1)
+    made.field.add(name="names", number=3, type=9, label=3)
+    made.field.add(name="part", number=4, type=11, type_name=".demo.Part", label=1)
+    made.field.add(name="data", number=5, type=12, label=1)
+    pool = DescriptorPool()
+    pool.Add(file)
+    told = {
+        "fileDescriptorSet": b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode(),
+        "rootMessageTypeName": "demo.Message",
+        "rootFileDescriptorName": "m.proto",
+    }
+    return schema(Schema.ProtobufNative, told), GetMessageClass(pool.FindMessageTypeByName("demo.Message"))
+
+
+def test_a_message_of_protobuf_becomes_columns() -> None:
+    known, message = native()
+    sent = message(id=5, big=2**64 - 1, names=["a"], data=b"\xff")
+    sent.part.n = 3
+    rows = read(tables(None, known), messages(sent.SerializeToString(), message().SerializeToString(), b"\xff"))
+    assert rows[0] == {
+        "id": 5, "big": Decimal(2**64 - 1), "names": ["a"], "part": {"n": 3}, "data": b"\xff", "_corrupt_record": None
+    }  # fmt: skip
+    assert (rows[1]["id"], rows[1]["part"]) == (0, None)
+    assert rows[2]["_corrupt_record"] == b"\xff"
+
+
+def test_key_and_value_become_two_columns_wherever_the_key_stands() -> None:
+    key, value = schema(Schema.String), schema(Schema.Json, SIMPLE)
+    apart = joined("kv", key, value)
+    inline = Schema.FromString(apart.SerializeToString())
+    del inline.properties[:]
+    inline.properties.extend(
+        KeyValue(key=each.key, value=each.value) for each in apart.properties if "kv." not in each.key
+    )
+    body = b'{"id":1}'
+    wanted = {"key": "k", "value": {"id": 1, "name": None}, "_corrupt_record": None}
+    assert read(tables(None, apart), messages(body, key=[b"k"])) == [wanted]
+    both = struct.pack(">i", 1) + b"k" + struct.pack(">i", len(body)) + body
+    rows = read(tables(None, inline), messages(both, b"\0\0\0\x09", key=[None, None]))
+    assert rows == [wanted, {"key": None, "value": None, "_corrupt_record": b"\0\0\0\x09"}]
+
+
+def test_one_column_value_is_all_of_a_record_as_it_came() -> None:
+    known = schema(Schema.Json, SIMPLE)
+    body = b'{"id":1}'
+    assert read(tables(columns_of(value=BINARY), known), messages(body)) == [{"value": body}]
+    assert read(tables(columns_of(value=TEXT), known), messages(body)) == [{"value": body.decode()}]
+    assert read(tables(columns_of(value=BINARY), known, form="bytes"), messages(body)) == [{"value": body}]
+
+
+def test_json_without_a_schema_is_read_by_the_columns_asked_for() -> None:
+    columns = columns_of(a=INT, b=columns_of(c=ArrayType(DoubleType())), d=MapType(TEXT, LONG), _corrupt_record=TEXT)
+    made = tables(columns, None, form="json")
+    rows = read(made, messages(b'{"a":1,"b":{"c":[1,2.5]},"d":{"x":5}}', b'{"a":1.5}', version=None))
+    assert rows[0] == {"a": 1, "b": {"c": [1.0, 2.5]}, "d": [("x", 5)], "_corrupt_record": None}
+    assert rows[1] == {"a": None, "b": None, "d": None, "_corrupt_record": '{"a":1.5}'}
+
+
+@pytest.mark.parametrize(("name", "form"), [("a", "auto"), ("value", "auto"), ("a", "avro")])
+def test_columns_of_values_that_have_none_are_refused_with_what_to_do(name: str, form: str) -> None:
+    made = tables(columns_of(**{name: INT}), None, form=form)
+    with pytest.raises(Unreadable, match="valueFormat"):
+        made.batch(messages(b"x", version=None))
+
+
+def test_tables_travel() -> None:
+    known = schema(Schema.Json, SIMPLE)
+    made = pickle.loads(pickle.dumps(tables(None, known)))  # noqa: S301 - our own
+    assert read(made, messages(b'{"id":1}'))[0]["id"] == 1
+
+
+def test_no_rows_are_a_batch_too() -> None:
+    assert tables(None, schema(Schema.Json, SIMPLE)).batch(messages()).num_rows == 0
+    assert isinstance(tables(None, None).batch(messages()), pa.RecordBatch)

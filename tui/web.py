@@ -1,0 +1,155 @@
+"""``pulsarbox top --serve``: the dashboard in a browser on this machine.
+
+textual-serve has the page, and starts a process for each that is opened. What is here lets nobody else in: the address
+has a key, and pages of other sites, which a browser would let speak to a port of this machine, are refused. The page
+fetches nothing from elsewhere.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import re
+import secrets
+import shlex
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Callable, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from textual_serve.app_service import AppService
+from textual_serve.server import Server, to_int
+
+_ENDING_SECONDS: Final = 5.0
+"""How long a dashboard may take to end before it is ended."""
+_ELSEWHERE: Final = re.compile(r"<link[^>]*https?://(?!127\.0\.0\.1|localhost)[^>]*>")
+_POLICY: Final = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self' ws://{host}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine is meant by it."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class _Session(AppService):
+    """The dashboard of one page: when it ends, so does the page's connection, and the other way round."""
+
+    _process: Process | None
+
+    async def run(self) -> None:
+        """Until it has ended; see AppService."""
+        try:
+            await super().run()
+        finally:
+            await self.remote_close()
+
+    async def stop(self) -> None:
+        """Ask it to end, and wait; see that it does."""
+        process = self._process
+        try:
+            await asyncio.wait_for(super().stop(), _ENDING_SECONDS)
+        except TimeoutError:
+            if process is not None:
+                process.kill()
+        if process is not None:
+            await process.wait()
+
+
+class Page(Server):
+    """What listens."""
+
+    def __init__(self, words: Sequence[str], host: str, port: int) -> None:
+        """``words``: those of ``pulsarbox`` that a page runs."""
+        command = "exec " + shlex.join([sys.executable, "-m", "pulsarbox", *words])
+        super().__init__(command, host=host, port=port, title="pulsarbox top")
+        self._key = secrets.token_urlsafe(16)
+        self._cookie = f"pulsarbox-{port}"
+        self._sessions: set[_Session] = set()
+
+    @property
+    def address(self) -> str:
+        """What is opened in a browser; who knows it may do all that this user may."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/?key={self._key}"
+
+    def run(self, begun: Callable[[], None]) -> None:
+        """Until Ctrl-C. ``begun`` is called when pages can be opened. Raises OSError where the port is taken."""
+        logging.getLogger("textual-serve").setLevel(logging.CRITICAL)
+        with contextlib.redirect_stdout(sys.stderr):  # what a dashboard that fails has said
+            web.run_app(
+                self._make_app(), host=self.host, port=self.port, access_log=None, print=lambda *args, **more: begun()
+            )
+
+    async def on_startup(self, app: web.Application) -> None:
+        """Nothing is printed here: ``begun`` says it, once it is true."""
+
+    async def on_shutdown(self, app: web.Application) -> None:
+        """End all dashboards: otherwise those who look at them would be waited for."""
+        await asyncio.gather(*(session.stop() for session in self._sessions))
+
+    async def _make_app(self) -> web.Application:
+        app = await super()._make_app()
+        app.middlewares.append(self._guarded)
+        return app
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Only for who has the address, by a name of this machine, from a page of ours."""
+        name = urlsplit(f"//{request.host}").hostname or ""
+        origin = request.headers.get("Origin")
+        shown = request.query.get("key") or request.cookies.get(self._cookie) or ""
+        if not is_loopback(name):
+            raise web.HTTPForbidden(text=f"this is served to this machine alone, as 127.0.0.1, not as {name}\n")
+        if origin is not None and urlsplit(origin).netloc != request.host:
+            raise web.HTTPForbidden(text=f"pages of {origin} have no business here\n")
+        if not secrets.compare_digest(shown.encode(), self._key.encode()):
+            raise web.HTTPForbidden(text="open the address that `pulsarbox top --serve` has printed: it has a key\n")
+        return await handler(request)
+
+    async def handle_index(self, request: web.Request) -> web.Response:
+        """The page, by the name that it was asked by (``ssh -L`` may have another port), without fonts of others."""
+        answer: web.Response = await super().handle_index(request)  # type: ignore[assignment]
+        here = f"//{request.host}"
+        text = re.sub(rf"//{re.escape(self.public_url.partition('//')[2])}\b", here, answer.text or "")
+        answer.text = _ELSEWHERE.sub("", text)
+        answer.headers["Content-Security-Policy"] = _POLICY.format(host=request.host)
+        answer.headers["Referrer-Policy"] = "no-referrer"
+        answer.set_cookie(self._cookie, self._key, httponly=True, samesite="Strict")
+        return answer
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A page: a dashboard of its own, in so many columns and lines."""
+        socket = web.WebSocketResponse(heartbeat=15)
+        await socket.prepare(request)
+
+        async def close() -> None:
+            await socket.close()
+
+        session = _Session(
+            self.command,
+            write_bytes=socket.send_bytes,
+            write_str=socket.send_str,
+            close=close,
+            download_manager=self.download_manager,
+        )
+        self._sessions.add(session)
+        try:
+            width, height = (to_int(request.query.get(name, ""), usual) for name, usual in _SIZE)
+            await session.start(width, height)
+            await self._process_messages(socket, session)
+        finally:
+            self._sessions.discard(session)
+            await session.stop()
+        return socket
+
+
+_SIZE: Final = (("width", 80), ("height", 24))
