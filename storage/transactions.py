@@ -154,7 +154,7 @@ def aborted_of(catalog: Catalog, topic_id: int, ledger_id: int | None = None) ->
 
 
 def aborted_within(catalog: Catalog, topic_id: int, ledger_id: int, first: int, end: int) -> Iterator[AckedRange]:
-    """Those runs of a ledger that have one of its entries from ``first`` to before ``end``. Only their rows are read,
+    """Those runs of a ledger that have one of its entries from ``first`` to before ``end``: only their rows are read,
     and the one before."""
     prefix, at = aborted_key(topic_id, ledger_id), aborted_key(topic_id, ledger_id, first)
     before = catalog.last(prefix, at)

@@ -213,6 +213,8 @@ class Pledges:
     def acknowledged(self, sub: SubView, body: CommandAck, request: Request) -> None:
         """An ACK in a transaction is about to be given to the core."""
         known = sub.topic.entries
+        if body.ack_type == CommandAck.Cumulative and sub.side_by_side:
+            return  # it means nothing there
         named = [(position_of(each), ack_set_bits(list(each.ack_set))) for each in body.message_id]
         acks = [(at, known[at].all_bits & ~left) for at, left in named if at in known]
         txn = self.of(TxnId(body.txnid_most_bits, body.txnid_least_bits))

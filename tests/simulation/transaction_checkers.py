@@ -12,7 +12,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import ServerError
 from pulsarbox.storage.ledger import NO_LIMIT
 from pulsarbox.storage.record import Meta, Position
 from pulsarbox.storage.recovery import StoredTopic
-from pulsarbox.storage.transactions import aborted_of
+from pulsarbox.storage.transactions import TxnId, aborted_of
 from tests.simulation.checker import Checker
 from tests.simulation.letters import TOPIC_SUFFIX
 from tests.simulation.model import Model
@@ -112,27 +112,25 @@ class Outcome(Checker):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self._ended: dict[object, str] = {}
+        self._ended: dict[TxnId, str] = {}
 
     def written(self, row: Meta) -> None:
         """See Checker; the model has read it."""
-        if not row.key.startswith(b"txn/"):
+        if not row.key.startswith(b"txn/") or row.value is None:
             return
-        for txn in [each for each in self.model.pledges.txns.values() if each.id not in self._ended]:
-            if txn.state != OPEN:
-                self._ended[txn.id] = txn.state
-                late = txn.ends_at <= self.model.latest_wall
-                asked = txn.state in txn.asked or (txn.state == ABORTED and (late or not txn.asked))
-                self.check(asked, "ended by nobody:", txn.id, txn.state, txn.asked)
-                on_time = txn.asked or late
-                self.check(bool(on_time), "timed out too early:", txn.id, txn.ends_at - self.model.latest_wall)
+        _, most, least = row.key.decode().split("/")
+        txn = self.model.pledges.of(TxnId(int(most, 16), int(least, 16)))
+        before = self._ended.get(txn.id, txn.state)
+        self.check(txn.state == before, "ended as", before, "and now as", txn.state, txn.id)
+        if txn.state == OPEN or txn.id in self._ended:
+            return
+        self._ended[txn.id] = txn.state
+        timed_out = txn.state == ABORTED and txn.ends_at <= self.model.latest_wall
+        self.check(txn.state in txn.asked or timed_out, "ended by nobody:", txn.id, txn.state, txn.asked, txn.ends_at)
 
     def turn(self) -> None:
         """See Checker."""
         self.model.latest_wall = max(self.model.latest_wall, self.model.world.now.wall)
-        for txn_id, state in self._ended.items() if self.model.pledges.unsettled else ():
-            found = self.model.pledges.txns[txn_id].state  # type: ignore[index]
-            self.check(found == state, "ended twice:", txn_id, state, found)
 
     def came(self, topic: TopicView, entry: EntryView) -> None:
         """See Checker."""
@@ -165,7 +163,7 @@ class Outcome(Checker):
         """See Checker: what was told before a crash is found behind it."""
         catalog = self.model.box.found.catalog
         for txn_id, state in self._ended.items():
-            txn = self.model.pledges.txns[txn_id]  # type: ignore[index]
+            txn = self.model.pledges.txns[txn_id]
             row = catalog.get(f"txn/{txn.id.most:016x}/{txn.id.least:016x}")
             self.check(row is None or row["state"] == state, "ended as", state, "and found", row)
 
@@ -177,8 +175,8 @@ class Outcome(Checker):
 
     def finished(self) -> None:
         """See Checker."""
-        self.check(not self.model.pledges.open or not any(t.ends_at for t in self.model.pledges.open), "never ended:",
-                   [txn.id for txn in self.model.pledges.open if txn.ends_at])  # fmt: skip
+        left = [txn.id for txn in self.model.pledges.open if txn.ends_at]  # others were never begun
+        self.check(not left, "never ended:", left)
 
     def _compare(self, topic: TopicView, stored: StoredTopic, ledgers: set[int]) -> None:
         for state, found in (

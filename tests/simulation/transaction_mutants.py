@@ -109,11 +109,11 @@ def an_epoch_is_noted_after_its_transactions(patch: pytest.MonkeyPatch) -> None:
     original = Epochs._settled
 
     def settled(self: Epochs, sink: str, owner: str | None, now: Any) -> None:
-        commits, noted = self._core.commits, list[tuple[str, Any]]()
-        kept, commits.put_row = commits.put_row, lambda key, row: noted.append((key, row))  # type: ignore[method-assign]
+        commits, rows = self._core.commits, []
+        kept, commits.put_row = commits.put_row, lambda key, row: rows.append((key, row))  # type: ignore[method-assign]
         original(self, sink, owner, now)
         commits.put_row = kept  # type: ignore[method-assign]
-        for key, row in noted:
+        for key, row in rows:
             commits.after_commit(lambda when, key=key, row=row: commits.put_row(key, row))  # type: ignore[misc]
 
     patch.setattr(Epochs, "_settled", settled)

@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import figures
-from pulsarbox.tui.bars import Line
+from pulsarbox.tui.bars import Line, Part
 from pulsarbox.tui.columns import Column
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
 from pulsarbox.tui.places import now_ms
