@@ -1,11 +1,14 @@
 """Deadlines of the core: two heaps, one a clock."""
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
 
 from pulsarbox.clock import Deadlines, Now
 
 Action = Callable[[Now], None]
+SWEPT_FROM: Final = 256
+"""Deadlines from which on it is looked which of them were cancelled: they take memory until their time comes."""
 
 
 class Timer:
@@ -27,12 +30,15 @@ class Timers:
     def __init__(self) -> None:
         self._monotonic: list[tuple[float, int, Timer]] = []
         self._wall: list[tuple[int, int, Timer]] = []
+        self._monotonic_limit = self._wall_limit = SWEPT_FROM
         self._count = 0
 
     def at(self, monotonic: float, action: Action) -> Timer:
         """Do ``action`` at an instant of the monotonic clock (seconds)."""
         timer = Timer(action)
         self._count += 1
+        if len(self._monotonic) >= self._monotonic_limit:
+            self._monotonic_limit = _sweep(self._monotonic)
         heappush(self._monotonic, (monotonic, self._count, timer))
         return timer
 
@@ -40,6 +46,8 @@ class Timers:
         """Do ``action`` at an instant of the wall clock (milliseconds since 1970)."""
         timer = Timer(action)
         self._count += 1
+        if len(self._wall) >= self._wall_limit:
+            self._wall_limit = _sweep(self._wall)
         heappush(self._wall, (wall, self._count, timer))
         return timer
 
@@ -64,3 +72,10 @@ class Timers:
             self._monotonic[0][0] if self._monotonic else None,
             self._wall[0][0] if self._wall else None,
         )
+
+
+def _sweep(heap: list[Any]) -> int:
+    """Leave out what was cancelled; how many there may be before that is done again. The order stays."""
+    heap[:] = [each for each in heap if each[2].action is not None]
+    heapify(heap)
+    return max(SWEPT_FROM, 2 * len(heap))
