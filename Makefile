@@ -1,6 +1,6 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
-# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and spark-faults, images of
-# powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
+# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and
+# spark-faults, images of powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
 # WORKERS (of test).
 
 SHELL := /usr/bin/env bash
@@ -152,6 +152,7 @@ generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.
 	$(BIN)/python -m tests.tools.generate_endpoints
 	$(BIN)/python -m tests.tools.generate_policies
 	$(BIN)/python -m tests.tools.generate_known
+	$(BIN)/python -m tests.tools.generate_spark
 	$(BIN)/python -m pulsarbox.config --write
 
 .PHONY: lock

@@ -257,8 +257,8 @@ class Catalog:
         return (key for key, _ in self.items(prefix))
 
     def items(self, prefix: str, after: str = "", before: str = "") -> Iterator[tuple[str, bytes]]:
-        """The rows whose keys start with ``prefix``, sorted, as they are now; of these only those whose keys come behind
-        ``after``, and before ``before``, where those are given. The others are not looked at."""
+        """The rows whose keys start with ``prefix``, sorted, as they are now; where those are given, only from behind
+        ``after``, and to before ``before``. The others are not looked at."""
         memory: dict[str, bytes | None] = {}
         low, high = max(prefix, after), before or prefix + _AFTER_ALL
         for rows in (self._taken, self._fresh):
@@ -273,8 +273,8 @@ class Catalog:
         return merge((item for item in stored if item[0] not in memory), fresh)
 
     def last(self, prefix: str, through: str) -> tuple[str, bytes] | None:
-        """The last row whose key starts with ``prefix`` and is not behind ``through``; None where there is none. Of rows
-        with short keys."""
+        """The last row whose key starts with ``prefix`` and is not behind ``through``; None where there is none. See
+        ``Rows.last``."""
         best: tuple[str, bytes] | None = None
         for rows, above in ((self._fresh, ()), (self._taken, self._fresh)):
             for key in rows.irange(prefix, through, reverse=True):

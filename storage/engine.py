@@ -50,8 +50,9 @@ class Rows(Protocol):
         """
 
     def last(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
-        """The last row whose key starts with ``prefix`` and is not behind ``through``, which starts with it as well; None
-        where there is none. Of rows with short keys: up to 400 bytes.
+        """The last row whose key starts with ``prefix`` and is not behind ``through``, which starts with it as well.
+
+        None where there is none. Of rows with short keys: up to 400 bytes.
         """
 
 

@@ -14,11 +14,12 @@ from pulsarbox.storage.engine import Checkpoint, Choice, Compressing, ReadReques
 from pulsarbox.storage.index import UnindexedRuns, runs_of
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.packing import put_together, take_apart, wall_of
-from pulsarbox.storage.pressing import NewDictionaries, Press, Usage
+from pulsarbox.storage.pressing import NewDictionaries, Press
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import Entry, check_batch
 from pulsarbox.storage.unpacked import Unpacked
 from pulsarbox.storage.unpacking import Dictionary, RestUnpacker
+from pulsarbox.storage.usage import Usage
 
 _SEGMENTS_AT_ONCE = 256
 

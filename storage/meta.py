@@ -26,8 +26,8 @@ from pulsarbox.storage.format import (
     STRETCH,
 )
 from pulsarbox.storage.index import Stretch
-from pulsarbox.storage.pressing import Usage
 from pulsarbox.storage.unpacking import Dictionary
+from pulsarbox.storage.usage import Usage
 from pulsarbox.storage.volume import create_environment, open_environment, seek_at_or_before
 
 TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped")

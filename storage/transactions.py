@@ -68,7 +68,9 @@ class OpenEntries:
             if len(self._runs) == 1:
                 self._limited(at)
         elif runs and (last := runs[-1]).ledger_id == at[0] and last.last == at[1] - 1:
-            runs[-1] = last._replace(last=at[1], messages_after=messages[1], bytes_after=size[1])
+            runs[-1] = AckedRange(
+                at[0], last.first, at[1], last.messages_before, messages[1], last.bytes_before, size[1]
+            )
             return
         before = messages[1] - messages[0], messages[1], size[1] - size[0], size[1]
         runs.append(AckedRange(at[0], at[1], at[1], *before))
@@ -152,8 +154,8 @@ def aborted_of(catalog: Catalog, topic_id: int, ledger_id: int | None = None) ->
 
 
 def aborted_within(catalog: Catalog, topic_id: int, ledger_id: int, first: int, end: int) -> Iterator[AckedRange]:
-    """Those runs of a ledger that have one of its entries from ``first`` to before ``end``: only their rows are read, and
-    the one before."""
+    """Those runs of a ledger that have one of its entries from ``first`` to before ``end``. Only their rows are read,
+    and the one before."""
     prefix, at = aborted_key(topic_id, ledger_id), aborted_key(topic_id, ledger_id, first)
     before = catalog.last(prefix, at)
     if before is not None and (run := run_of(before)).last >= first:

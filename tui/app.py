@@ -123,6 +123,8 @@ class Top(App[None]):
         self.target = tuple(target)
         self.parent_pid: int | None = None
         """The process that shows this to somebody, if any: nobody looks any more when that has ended."""
+        self.ahead = 0
+        """Milliseconds by which the box's clock is ahead of ours: history is by its clock."""
         self.paused = False
         self.vitals: dict[str, Any] = {}
         self._given_read_only = read_only
@@ -167,9 +169,13 @@ class Top(App[None]):
 
     def learn(self, snapshot: Snapshot) -> None:
         """What an answer says of the box as a whole."""
+        if not snapshot.received:  # chosen here, from a list: that says nothing of the box
+            return
         told = {name: value for name, value in snapshot.totals.items() if value is not None}
         self.vitals.update(told)
-        self.vitals["virtualClock"] = snapshot.virtual_clock
+        if snapshot.query.at is None:  # history does not tell
+            self.vitals["virtualClock"] = snapshot.virtual_clock
+            self.ahead = snapshot.virtual_clock or 0
         self.read_only = self._given_read_only or snapshot.read_only
 
     def _end_with_parent(self) -> None:
@@ -269,6 +275,14 @@ class Top(App[None]):
             self.at = None
             self.refreshed()
 
+    def box_now(self) -> int:
+        """What time it is for the box."""
+        return now_ms() + self.ahead
+
+    def instant(self, text: str) -> int:
+        """A time as it is typed in, by the clock of the box. Raises Wrong."""
+        return instant(text, self.box_now())
+
     def _travel_by(self, steps: int) -> None:
         if self.at is None:
             self.notify("t goes back in time; then the arrows step", timeout=3)
@@ -277,7 +291,7 @@ class Top(App[None]):
         if at < self._since:
             at = self._since
             self.notify("Nothing was recorded before that", timeout=3)
-        self.at = None if at >= now_ms() else at
+        self.at = None if at >= self.box_now() else at
         self.refreshed()
 
     async def travel(self) -> None:
@@ -294,10 +308,11 @@ class Top(App[None]):
         from pulsarbox.tui.figures import instant as written
 
         hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now. Recorded since {written(told['from'])[:16]}"
-        found = await self.push_screen_wait(Question("Go to the time", hint, "", lambda text: text and instant(text)))
+        question = Question("Go to the time", hint, "", lambda text: text and self.instant(text))
+        found = await self.push_screen_wait(question)
         if found is None:
             return
-        at = instant(found) if found.strip() else None
+        at = self.instant(found) if found.strip() else None
         if at is not None and at < self._since:
             at = self._since
             self.notify("That is before what is recorded: this is its beginning", severity="warning")

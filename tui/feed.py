@@ -100,6 +100,8 @@ class Snapshot:
     read_only: bool = False
     sampled: int = 0
     virtual_clock: int | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """Columns whose values nobody can tell now, and why: of a box that does not run."""
     received: float = 0.0
     """On the monotonic clock of this process."""
     took: float = 0.0
@@ -178,6 +180,7 @@ class Feed:
             read_only=bool(told.get("readOnly")),
             sampled=told.get("sampled") or 0,
             virtual_clock=told.get("virtualClock"),
+            unknown=cleaned(told.get("unknown") or {}),
             received=now,
             took=now - before,
         )

@@ -86,6 +86,8 @@ class Table(Looks, ScrollView, can_focus=True):
         """Those out of sight too, as they were when they were marked."""
         self.pointed: Row | None = None
         self.count = 0
+        self.unknown: Mapping[str, str] = {}
+        """Columns whose values cannot be told, and why: they have a ``?``."""
         self.empty = ""
         """What is said where there is no row."""
         self._identity = tuple(identity)
@@ -300,7 +302,9 @@ class Table(Looks, ScrollView, can_focus=True):
         segments = [Segment(">" if is_hot else "●" if is_marked else " ", base)]
         looks: dict[str, Style] = {}
         for column, width in self.laid_out:
-            text, look = KINDS[column.kind](row.get(column.key), dict(row), width)
+            value = row.get(column.key)
+            unknown = value is None and column.key in self.unknown
+            text, look = ("?", "dim") if unknown else KINDS[column.kind](value, dict(row), width)
             if is_marked:
                 look = "marked"
             if look not in looks:

@@ -12,7 +12,7 @@ from pulsarbox.cli.exits import Failed, Misused, Unreachable, ending_of_status, 
 from pulsarbox.cli.scope import scope_options
 from pulsarbox.cli.target import Target, late_admin_options
 from pulsarbox.cli.text import say
-from pulsarbox.cli.times import MOMENT
+from pulsarbox.cli.times import Words
 
 if TYPE_CHECKING:
     from pulsarbox.tui.feed import Feed
@@ -33,6 +33,14 @@ class Place(click.Choice[str]):
         return super().convert("deadletters" if value == "dlq" else value, param, ctx)
 
 
+def _time(text: str) -> str:
+    """A time of history, as it was written: how late it is for the box is found out when the box is asked."""
+    from pulsarbox.tui.places import instant
+
+    instant(text)
+    return text
+
+
 @click.command()
 @click.argument("view", type=Place(PLACES), default="overview", metavar="[VIEW]")
 @click.option("--once", is_flag=True, help="One look on stdout, in the form that -o names, and no dashboard.")
@@ -47,7 +55,7 @@ class Place(click.Choice[str]):
 @click.option("--filter", "passing", metavar="EXPRESSION", default="", help="Only rows for which it holds; /pattern.")
 @click.option("--sort", metavar="COLUMN", help="By this column, the highest first; -COLUMN: the lowest first.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="With --once: rows.")
-@click.option("--at", metavar="TIME", type=MOMENT, help="Recorded history: -8h, 2026-11-21T03:12.")
+@click.option("--at", metavar="TIME", type=Words("time", _time), help="Recorded history: -8h, 03:12, 2026-11-21T03:12.")
 @click.option("--read-only", is_flag=True, help="Nothing can be changed from here.")
 @click.option(
     "--interval",
@@ -94,6 +102,7 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
     if serve:
         _serve(options["serve_host"], options["serve_port"])
         return
+    options["at"], options["ahead"] = _at(feed, options["at"])
     if once:
         _once(feed, target, **options)
         return
@@ -155,6 +164,20 @@ def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, st
     return Feed(exchange, found.url, scope), words
 
 
+def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
+    """A time of history by the clock of the box (ms since 1970), and by how much that is ahead of ours."""
+    if text is None:
+        return None, 0
+    from pulsarbox.tui.feed import Query, Trouble
+    from pulsarbox.tui.places import instant, now_ms
+
+    try:
+        ahead = feed.view(Query("overview", limit=1)).virtual_clock or 0
+    except Trouble:  # who asks for history hears of it
+        ahead = 0
+    return instant(text, now_ms() + ahead), ahead
+
+
 def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> Any:
     from pulsarbox.tui.app import Top
 
@@ -168,6 +191,7 @@ def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> A
         place=options["view"],
         target=target,
     )
+    app.ahead = options["ahead"]
     _order(app.kept, options["view"], options["sort"])
     return app
 

@@ -15,16 +15,17 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.broker.plugins import Key, Load, Plugins
 from pulsarbox.config import Settings
 from pulsarbox.plugins import guard as guard_module
-from pulsarbox.plugins.fingerprint import fingerprint
 from pulsarbox.plugins.guard import Guard, PluginEndless
-from pulsarbox.plugins.probe import Report, probe
 from pulsarbox.plugins.registry import Found, PluginError, choose, find, load
 from pulsarbox.storage.format import KNOWN_PLUGINS
+
+if TYPE_CHECKING:
+    from pulsarbox.plugins.probe import Report
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,10 @@ class _Loader:
 
     def _looked_at(self, found: Found) -> Report:
         """What a look at it finds, or found when it was the same. What cannot be used is looked at each time."""
+        # Only where there is a plugin, and then in a thread, or before the box serves.
+        from pulsarbox.plugins.fingerprint import fingerprint
+        from pulsarbox.plugins.probe import Report, probe
+
         made_of = None if self._known is None or found.problem else fingerprint(found)
         if made_of is None:
             return probe(found, PROBE_SECONDS)

@@ -20,7 +20,7 @@ from pyspark.sql.types import BinaryType, StructType
 from pulsarbox.spark import plan, selection
 from pulsarbox.spark.offsets import IN_FRONT, Mark
 from pulsarbox.spark.options import EARLIEST, Options
-from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.reaching import in_place, reach
 from pulsarbox.spark.reading import Part, Reading
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.rows import CORRUPT, NAMES, VALUE
@@ -43,7 +43,7 @@ def reading(options: Options, schema: StructType, to: Reach, found: Sequence[str
         if form == "auto" and is_plain and not any(known):
             form = "bytes"
     registry.close()
-    return Reading(Tables(schema, registry, form, options.mode), to)
+    return Reading(Tables(schema, registry, form, options.mode), in_place(to))
 
 
 class BatchReader(DataSourceReader):

@@ -93,7 +93,7 @@ class Options:
         "data.dir",
         TEXT,
         "The data directory of the box, where workers have it too: they read in place.",
-        shown="what the box says",
+        shown="what the box says, if that is an absolute path",
     )
     access: str = option(
         "auto",

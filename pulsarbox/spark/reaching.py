@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from pulsarbox.client.admin import Admin
 from pulsarbox.client.credentials import Credentials
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.spark.options import OptionError, Options
 from pulsarbox.spark.segments import Reach, hosts_of
 
@@ -31,6 +33,19 @@ def reach(options: Options) -> Reach:
     admin = made.admin_url or _admin_of(service)
     _check("admin.url", admin, ("http", "https"), 8080)
     return replace(made, service_url=service, admin_url=admin)
+
+
+def in_place(to: Reach) -> Reach:
+    """The same with the data directory that a box says it has, for workers that may have it too."""
+    if to.data_dir or to.access == "wire":
+        return to
+    addresses, secure = hosts_of(to.admin_url, 8080)
+    try:
+        with Admin(addresses, to.seconds, secure=secure, credentials=to.credentials) as admin:
+            told = str(admin.ask("GET", "/brokers/configuration/runtime").get("dataDirectory", ""))
+    except PulsarBoxError:  # it does not tell everybody, and Apache Pulsar has none
+        return to
+    return replace(to, data_dir=told) if Path(told).is_absolute() else to
 
 
 def _check(option: str, url: str, schemes: tuple[str, str], port: int) -> None:

@@ -11,7 +11,7 @@ from pulsarbox.client.errors import passes
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.spark.messages import Messages, messages
 from pulsarbox.spark.plan import Partition
-from pulsarbox.spark.segments import Reach, Segment
+from pulsarbox.spark.segments import Reach
 from pulsarbox.spark.tables import Tables
 
 _PAUSE_SECONDS: Final = 0.5
@@ -34,18 +34,17 @@ class Reading:
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part. Raises DataLost, MalformedError, Unreadable, and what the broker tells."""
         try:
-            for segment in part.value or ():
-                for some in _patiently(segment, self._tables.wanted, self._reach):
-                    yield self._tables.batch(some)
+            for some in _patiently(part.value or (), self._tables.wanted, self._reach):
+                yield self._tables.batch(some)
         finally:
             self._tables.close()
 
 
-def _patiently(segment: Segment, wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
-    """The messages of a segment; a broker that is just not there is waited for, as long as nothing was given away."""
+def _patiently(segments: Partition, wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
+    """The messages of some segments; a broker that is just not there is waited for, while nothing was given away."""
     deadline = time.monotonic() + reach.seconds
     while True:
-        found = messages(segment, wanted, reach)
+        found = messages(segments, wanted, reach)
         try:
             first = next(found, None)
         except PulsarBoxError as error:

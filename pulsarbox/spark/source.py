@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PulsarboxSource(DataSource):
-    """``spark.read.format("pulsarbox")``, and ``readStream``."""
+    """``spark.read.format("pulsarbox")`` and its three siblings."""
 
     @classmethod
     def name(cls) -> str:

@@ -34,7 +34,7 @@ from pulsarbox.storage.format import (
 )
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.meta import Content
-from pulsarbox.storage.pressing import Usage
+from pulsarbox.storage.usage import Usage
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}

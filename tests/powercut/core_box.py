@@ -45,7 +45,7 @@ class CoreBox(Box):
     def __init__(self, path: Path, options: dict[str, Any], told: Callable[[Reclaimed], None] | None = None) -> None:
         self.lmdb = TellingEngine(path, learn_from_bytes=4 << 10, **options)
         self.lmdb.told = told
-        self.engine = self.lmdb  # type: ignore[assignment]
+        self.engine = self.lmdb
         self.auto = True
         self.time = 1000.0
         self.wall = 1_700_000_000_000

@@ -1,7 +1,7 @@
-"""The sink with faults: at named points of named epochs something is killed, once each. What Spark calls is the real sink.
+"""The sink with faults: at named points of named epochs something is killed, once each. Spark calls the real sink.
 
-A folder holds the plan: ``faults/EPOCH`` names the point, and goes when it is struck; ``jvm.pid`` and ``box.pid`` say whom
-to kill.
+A folder holds the plan: ``faults/EPOCH`` names the point, and goes when it is struck; ``jvm.pid`` and ``box.pid`` say
+whom to kill.
 """
 
 import os

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -33,7 +32,7 @@ def main() -> None:
     assert gateway is not None
     pid = folder / "jvm.pid"
     pid.with_suffix(".new").write_text(str(gateway.proc.pid))
-    os.replace(pid.with_suffix(".new"), pid)
+    pid.with_suffix(".new").replace(pid)
     spark.dataSource.register(FaultySource)
     rows = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(folder / "in"))
     rows = rows.repartition(plan["partitions"]).selectExpr(

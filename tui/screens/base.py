@@ -184,6 +184,8 @@ class TopScreen(Screen[None]):
                     return
         finally:
             self._asking = False
+            if self.is_attached:
+                self.retell()
 
     def load(self) -> Any:
         """The call, made now and carried out elsewhere, that asks for all this screen shows."""
@@ -244,6 +246,8 @@ class TopScreen(Screen[None]):
         if top.read_only:
             badges.append((" read-only ", "badge", ""))
         if top.at is not None:
+            if self._asking:  # what is shown is of another time still
+                badges.append((" asking ", "dim", ""))
             badges.append((f" ◀ {figures.moment(top.at)} ", "badge", "live"))
         elif top.paused:
             badges.append((" paused ", "badge", "pause"))
@@ -251,7 +255,7 @@ class TopScreen(Screen[None]):
             age = time.monotonic() - self.answered if self.answered else 0.0
             if self.answered and age > 2 * top.interval + 1:
                 badges.append((f" stale {figures.seconds(round(age))} ", "badge", "refresh"))
-            elif not self.answered:
+            elif not self.answered and self.trouble is None:
                 badges.append((" asking ", "dim", ""))
         clock = top.vitals.get("virtualClock")
         if clock:

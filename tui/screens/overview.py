@@ -62,7 +62,7 @@ class Overview(TopScreen):
         super().begin()
         table = self.query_one("#subscriptions", Table)
         table.sorted_by = ("backlog", True)
-        table.focus()
+        self.set_focus(table)  # at once: keys may follow
 
     def on_resize(self, event: events.Resize) -> None:
         """Graphs have whole lines."""
@@ -160,15 +160,15 @@ def _table(panel: Panel, title: str, empty: str) -> Table:
 
 def _numbers(totals: Any) -> list[Part]:
     parts: list[Part] = [(" ", "plain", "")]
+    held, dead = totals.get("throttled"), totals.get("deadLetters")
+    if held:  # first what is wrong: where there is little room, the rest gives way
+        parts.append((f"● {held} holding back  ", "warn", "quotas"))
+    if dead:
+        parts.append((f"● {figures.count(dead)} dead letters  ", "bad", "deadletters"))
     for name in ("topics", "subscriptions", "producers", "consumers", "connections"):
         if totals.get(name) is not None:
             where = {"topics": "topics", "subscriptions": "subscriptions"}.get(name, "clients")
             parts += [(f"{name} ", "dim", where), (f"{figures.count(totals[name])}  ", "plain", where)]
-    held, dead = totals.get("throttled"), totals.get("deadLetters")
-    if held:
-        parts.append((f"● {held} holding back  ", "warn", "quotas"))
-    if dead:
-        parts.append((f"● {figures.count(dead)} dead letters  ", "bad", "deadletters"))
     if totals.get("diskUsed") is not None:
         parts += [("disk ", "dim", "storage"), (figures.size(totals["diskUsed"]), "plain", "storage")]
         if totals.get("diskFree") is not None:

@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import figures
 from pulsarbox.tui.actions import for_row
-from pulsarbox.tui.bars import Line
+from pulsarbox.tui.bars import Line, Part
 from pulsarbox.tui.columns import Column
 from pulsarbox.tui.deed import default_of
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
@@ -66,7 +66,7 @@ class ViewScreen(TopScreen):
         if self.top.filter:  # of the first screen that takes one
             self.filter, self.top.filter = self.top.filter, ""
         super().begin()
-        table.focus()
+        self.set_focus(table)  # at once: keys may follow
 
     # Asking
 
@@ -91,8 +91,18 @@ class ViewScreen(TopScreen):
             f"No row passes the filter: {clean(self.filter)}  (esc: without it)" if self.filter else self.view.empty
         )
         table.empty = nothing if not answer.matching else ""
+        table.unknown = answer.unknown
         table.show(answer.rows, answer.offset, answer.matching)
         self._tell_filter(answer)
+
+    def told(self) -> list[Part]:
+        """What a ``?`` in a column means, where there is one."""
+        table = self.table
+        parts: list[Part] = []
+        for column, _ in table.laid_out:
+            if column.key in table.unknown:
+                parts += [(f" {column.title} ? ", "key", ""), (f"{table.unknown[column.key]} ", "dim", "")]
+        return [*parts, *super().told()]
 
     def unanswered(self, trouble: Trouble) -> None:
         """The filter may be what is wrong."""
@@ -236,7 +246,11 @@ class ViewScreen(TopScreen):
         if not rows:
             self.top.notify("There is no row to do something with", severity="warning")
             return
-        actions = [each for each in for_row(self.kind) if each.deed is None or each.deed.fits(rows[0])]
+        actions = [
+            each
+            for each in for_row(self.kind)
+            if each.deed is None or (each.deed.fits(rows[0]) and not self.top.read_only)
+        ]
         options = []
         for action in actions:
             deed = action.deed

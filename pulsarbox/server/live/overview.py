@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.scoped import Scoped
 from pulsarbox.broker.series import STEP_SECONDS
 from pulsarbox.broker.totals import Totals
 from pulsarbox.clock import Now
@@ -31,15 +32,17 @@ def overview(broker: Broker, scope: Scope, now: Now) -> Values:
 
 
 def overviewed(broker: Broker, scope: Scope, now: Now, columns: tuple[str, ...] = ()) -> Generator[None, Now, Values]:
-    """The members that the overview adds to an answer. Of a tenant alone there is no series.
+    """The members that the overview adds to an answer. The series of a tenant begin when somebody looks at it.
 
     ``columns``: of ``COLUMNS``, these numbers alone, and the series where ``series`` is among them; all of it where
     none is named. Where it yields, others may be served, and it is sent the time.
     """
     with_series = SERIES in columns or not columns
     if scope.prefix:
-        totals = (yield from _within(broker, scope)) | dict.fromkeys(_BOX)
-        series: Values = {}
+        part = yield from _within(broker, scope, now)
+        totals = _of_topics(part.totals) | {"producers": part.producers, "consumers": part.consumers}
+        totals |= dict.fromkeys(_BOX)
+        series = part.series.values() if with_series else {}
     else:
         samples = broker.samples
         totals = _of_topics(samples.totals.plus(samples.stored.totals)) | _of_box(broker, now, columns or COLUMNS)
@@ -49,8 +52,12 @@ def overviewed(broker: Broker, scope: Scope, now: Now, columns: tuple[str, ...] 
     return {"totals": totals} | ({"series": series, "seriesStep": STEP_SECONDS} if with_series else {})
 
 
-def _within(broker: Broker, scope: Scope) -> Generator[None, Now, Values]:
-    found = Totals()
+def _within(broker: Broker, scope: Scope, now: Now) -> Generator[None, Now, Scoped]:
+    samples = broker.samples
+    part = samples.scopes.watched(scope.prefix, now)
+    if part.passes == samples.passes and samples.stored.complete:
+        return part
+    found, passes = Totals(), samples.passes
     producers = consumers = 0
     for number, topic in enumerate(broker.samples.every()):
         if number % TOPICS_AT_ONCE == TOPICS_AT_ONCE - 1:
@@ -59,7 +66,8 @@ def _within(broker: Broker, scope: Scope) -> Generator[None, Now, Values]:
             found.add(topic)
             producers += topic.producers
             consumers += topic.consumers
-    return _of_topics(found) | {"producers": producers, "consumers": consumers}
+    part.totals, part.producers, part.consumers, part.passes = found, producers, consumers, passes
+    return part
 
 
 def _of_topics(totals: Totals) -> Values:

@@ -27,7 +27,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(of.name)
         return Report(of.name != "bad", ["range: it gives -1"] if of.name in ("bad", "odd") else [])
 
-    monkeypatch.setattr(plugins, "probe", probe)
+    monkeypatch.setattr("pulsarbox.plugins.probe.probe", probe)
     return found
 
 

@@ -62,7 +62,7 @@ def _no_producer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "Producer", _Opened)
 
 
-def sinking(options: Mapping[str, str] = {}, **columns: Any) -> Sinking:  # noqa: B006 - nobody changes it
+def sinking(options: Mapping[str, str] = {}, **columns: Any) -> Sinking:
     found = parse({"topic": TOPIC, **options}, WRITE)
     simple = {name: kind if isinstance(kind, str) else "struct<>" for name, kind in columns.items()}
     names = {"long": "bigint", "integer": "int"}

@@ -8,7 +8,7 @@ from pulsarbox.server.live import overview
 from pulsarbox.server.live.table import VIEWS as BOX
 from pulsarbox.tui import views
 from pulsarbox.tui.columns import laid_out
-from pulsarbox.tui.feed import VIEWS, Query
+from pulsarbox.tui.feed import VIEWS, Query, Trouble
 from pulsarbox.tui.keeping import Kept
 from pulsarbox.tui.questions import PANELS, VITALS, first, of_numbers, of_panel, of_vitals
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
@@ -70,3 +70,24 @@ async def test_columns_that_are_taken_away_are_not_asked_for_any_more() -> None:
 def test_a_view_that_says_nothing_of_it_is_asked_for_all() -> None:
     assert views.CLIENTS.asked(views.CLIENTS.columns) == ()
     assert Query("clients").target == f"{VIEWS}/clients?offset=0&limit=60"
+
+
+def test_what_was_foreseen_is_asked_once_and_given_to_the_first_who_asks() -> None:
+    box = FakeBox()
+    soon, other = Query("subscriptions", limit=3), Query("topics", limit=2)
+    box.feed.foresee([soon, other])
+    assert [row["topic"] for row in box.feed.view(soon).rows] == [row["topic"] for row in box.rows["subscriptions"][:3]]
+    assert box.feed.view(other).total == 40
+    assert [target for _, target, _ in box.asked] == [soon.target, other.target]
+    box.feed.view(soon)
+    assert [target for _, target, _ in box.asked] == [soon.target, other.target, soon.target]
+
+
+def test_trouble_that_was_foreseen_is_told_to_the_first_who_asks() -> None:
+    box = FakeBox()
+    box.gone = "Connection refused"
+    box.feed.foresee([Query("topics")])
+    with pytest.raises(Trouble, match="Connection refused"):
+        box.feed.view(Query("topics"))
+    box.gone = ""
+    assert box.feed.view(Query("topics")).total == 40

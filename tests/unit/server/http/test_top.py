@@ -140,9 +140,26 @@ def test_the_overview_of_a_tenant_tells_nothing_of_others() -> None:
     async def scenario(box: Box) -> None:
         await subscriptions(box, a=2)
         found = await top(box, "overview", "tenant=shop")
-        assert found["series"] == {}
+        assert found["series"] == {"publishRate": [], "deliverRate": [], "backlog": []}
         assert {name: value for name, value in found["totals"].items() if value} == {}
         assert (await top(box, "overview", "tenant=public"))["totals"]["subscriptions"] == 2
+
+    with_box(scenario)
+
+
+def test_the_graphs_of_a_tenant_begin_when_somebody_looks_and_are_of_nobody_else() -> None:
+    async def scenario(box: Box) -> None:
+        await subscriptions(box, a=2)
+        name = "/persistent/public/default/a"
+        for _ in range(3):
+            sent = await box.ask("POST", f"/topics{name}", {"producerName": "p", "messages": [{"payload": "x"}]})
+            assert sent.status == 200, sent.text
+        for query, backlog in (("tenant=public", 6), ("namespace=public/default", 6), ("tenant=shop", 0)):
+            await top(box, "overview", query)
+            box.broker.samples.tick(box.shell.now())
+            found = await top(box, "overview", f"{query}&columns=backlog,series")
+            assert found["totals"] == {"backlog": backlog}
+            assert found["series"]["backlog"] == [float(backlog)]
 
     with_box(scenario)
 

@@ -1,0 +1,60 @@
+"""Write the tables of options and of columns into docs/spark.md.
+
+Run `python -m tests.tools.generate_spark`; a test holds that the document is current.
+"""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.spark.options import BATCH, STREAM, WRITE, Options, row
+from pulsarbox.spark.rows import BASIC, MORE, Column
+
+DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "spark.md"
+OPTIONS: Final = "<!-- options, from pulsarbox/spark/options.py by tests/tools/generate_spark.py -->\n"
+COLUMNS: Final = "<!-- columns, from pulsarbox/spark/rows.py by tests/tools/generate_spark.py -->\n"
+END: Final = "<!-- end -->\n"
+_USES: Final = {BATCH: "read", STREAM: "readStream", WRITE: "write"}
+
+
+def options() -> str:
+    """The table of options."""
+    lines = ["| option | what it may be | default | for | what it does |", "|---|---|---|---|---|"]
+    for each in fields(Options):
+        about = row(each)
+        names = " ".join(f"`{name}`" for name in (about.name, *about.aliases))
+        uses = "all" if len(about.used) == len(_USES) else ", ".join(_USES[use] for use in about.used)
+        lines.append(
+            f"| {names} | {about.kind.words} | {about.shown or _default(each.default)} | {uses} | {about.meaning} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: Any) -> str:
+    if value in ("", (), None):
+        return "-"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def columns() -> str:
+    """The table of columns."""
+    lines = ["| column | type | `columns` | what it is |", "|---|---|---|---|"]
+    lines += [_line(each, "basic, all") for each in BASIC] + [_line(each, "all") for each in MORE]
+    return "\n".join(lines) + "\n"
+
+
+def _line(column: Column, words: str) -> str:
+    return f"| `{column.name}` | {column.type} | {words} | {column.meaning} |"
+
+
+def generate(text: str) -> str:
+    """The document with its tables as they should be."""
+    for begin, table in ((OPTIONS, options()), (COLUMNS, columns())):
+        before, mark, rest = text.partition(begin)
+        assert mark, begin
+        text = before + begin + table + END + rest.partition(END)[2]
+    return text
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(generate(DOCUMENT.read_text("utf-8")), "utf-8")
