@@ -31,19 +31,22 @@ def read(service: Service, topic: str, start: Place = BEGINNING, end: Place = LA
     return [payload for each in found for some in messages(each, WANTED, service.reach) for payload in some.payload]
 
 
-def publish(client: Any, topic: str) -> list[bytes]:
+def publish(client: Any, topic: str, *, chunks: bool) -> list[bytes]:
     """Messages one by one, in batches, in chunks."""
+    client.subscribe(topic, "keeps", initial_position=pulsar.InitialPosition.Earliest).close()
     singles, batched = [b"%d" % at for at in range(20)], [b"b%d" % at for at in range(30)]
-    large = [bytes([at]) * 6_000_000 for at in range(2)]
+    large = [bytes([at]) * 6_000_000 for at in range(2 if chunks else 0)]
     send_all(client.create_producer(topic, batching_enabled=False), singles)
     send_all(client.create_producer(topic, batching_enabled=True, batching_max_messages=7), batched)
-    send_all(client.create_producer(topic, batching_enabled=False, chunking_enabled=True), large)
+    if large:
+        send_all(client.create_producer(topic, batching_enabled=False, chunking_enabled=True), large)
     return singles + batched + large
 
 
 @pytest.mark.parametrize("web", [True, False])
 def test_all_of_it_and_any_range(box: Running, client: Any, topic: str, web: bool) -> None:
-    expected = publish(client, topic)
+    # A standalone Pulsar with little memory does not survive chunks as large as they may be.
+    expected = publish(client, topic, chunks=box.is_ours)
     with foreign(box, web=web) as service:
         assert read(service, topic) == expected
         ends = service.bounds(topic)
@@ -56,9 +59,10 @@ def test_all_of_it_and_any_range(box: Running, client: Any, topic: str, web: boo
         assert ends.end == Place(places[-1].ledger, places[-1].entry + 1)
         assert service.segments(topic, ends.end, LATEST) == []
         # What ends before a message in chunks does not hold it, what begins behind its first chunk does.
-        for low, high in pairwise((0, 5, 24, 33, 50, 51)):
+        cuts = [0, 5, 24, 33, 49, *range(50, len(places))]
+        for low, high in pairwise(cuts):
             assert read(service, topic, places[low], places[high]) == expected[low:high]
-        assert read(service, topic, places[51]) == expected[51:]
+        assert read(service, topic, places[cuts[-1]]) == expected[cuts[-1] :]
 
 
 def test_a_subscription_goes_on_where_it_is_told_to(box: Running, client: Any, topic: str) -> None:
