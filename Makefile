@@ -1,6 +1,6 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
-# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash, images of
-# powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
+# Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and
+# spark-faults, images of powercut), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
 # WORKERS (of test).
 
 SHELL := /usr/bin/env bash
@@ -51,6 +51,10 @@ test: env-dev ## Run all tests (ARGS="-k name")
 .PHONY: crash
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
 	@$(BIN)/python -m tests.crash.run --kills $(or $(N),25) $(ARGS)
+
+.PHONY: spark-faults
+spark-faults: env-dev ## Kill workers, drivers and the box while Spark writes, and count what is there (N=10; needs Java)
+	@$(BIN)/python -m tests.spark_faults.run --kills $(or $(N),10) $(ARGS)
 
 .PHONY: powercut
 powercut: env-dev ## Open disks as they may stand after a power cut (N=500; needs a C compiler)
@@ -120,6 +124,11 @@ clients: env-dev ## README and quickstart line by line, the official clients of 
 .PHONY: go-transactions
 go-transactions: env-dev ## The official Go client's own tests of transactions (ARGS="--run TestTxn_AckAndSend")
 	@$(BIN)/python -m tests.suite.go_client $(ARGS)
+
+.PHONY: java-transactions
+java-transactions: env-dev ## The official Java client's transactions against a box (a JDK; its jars are fetched once, by Maven)
+	@$(BIN)/python -m tests.tools.java
+	@$(BIN)/python -m pytest -n 0 tests/e2e/test_java_transactions.py $(ARGS)
 
 .PHONY: suite
 suite: env-dev ## The official Python client's own suite, from a checkout of it (SUITE_DIR=... ARGS="--only schema")

@@ -22,8 +22,10 @@ RAW_TOP: Final = "benchmarks.raw_top"
 RAW_DEDUP: Final = "benchmarks.raw_dedup"
 RAW_PLUGINS: Final = "benchmarks.raw_plugins"
 RAW_COMPRESSING: Final = "benchmarks.raw_compressing"
+RAW_TRANSACTIONS: Final = "benchmarks.raw_transactions"
 
 RAW_COMPACTION: Final = "benchmarks.raw_compaction"
+RAW_REPLAY: Final = "benchmarks.raw_replay"
 
 COMMANDS: Final = "benchmarks.commands"
 
@@ -146,6 +148,9 @@ ROWS: Final = (
          P99, Figure("share", "x quiet,"), Figure("max_ms", "ms max"), Figure("again_p99_ms", "ms p99 again")),
         {"row": "compaction", "messages": 1_000_000, "keys": 100_000, "size": 100, "limit_seconds": 600.0},
         raw=RAW_COMPACTION),
+    Row("replay", "dead letters are put back by a job; receipts meanwhile",
+        (RATE, Figure("quiet_p99_ms", "ms p99 quiet"), P99, Figure("share", "x quiet,"), Figure("max_ms", "ms max")),
+        {"row": "replay", "messages": 100_000, "limit_seconds": 300.0}, raw=RAW_REPLAY),
     Row("policy", "a policy changed for a namespace of 10,000 topics",
         (Figure("answer_ms", "ms answer"), Figure("stall_ms", "ms longest receipt"),
          Figure("quiet_max_ms", "ms longest without"), P99, Figure("quiet_p99_ms", "ms p99 without"),
@@ -159,6 +164,18 @@ ROWS: Final = (
       for name, title, messages, batch, told in (
           ("single", "single", 240_000, 0, False), ("batched", "batches of 100 as of Java", 800_000, 100, True),
           ("untold", "batches of 100 as of C++", 800_000, 100, False))),
+    # Begun, filled, waited for and committed; so many at the same time on one connection.
+    *(Row(f"txn-{inside}{suffix}", f"transactions of {what}, {together} at a time",
+          (Figure("txns", "txn/s", more_is_better=True), P50, P99, BROKER),
+          {"row": "transactions", "messages": messages, "inside": inside, "together": together},
+          raw=RAW_TRANSACTIONS)
+      for inside, what, together, suffix, messages in (
+          (1, "one message", 1, "-alone", 1500), (1, "one message", 32, "", 20_000),
+          (10, "ten messages", 32, "", 60_000), (100, "a hundred messages", 32, "", 200_000))),
+    Row("txn-inside", "publish single inside of one transaction",
+        (RATE, Figure("without", "msg/s outside", more_is_better=True),
+         Figure("ratio", "of outside", more_is_better=True)),
+        {"row": "transactions", "messages": 240_000}, raw=RAW_TRANSACTIONS),
     # A box of the driver's own, with a plugin and without by turns, whatever broker is measured.
     *(Row(f"plugin-{way}", f"with a plugin: {title}",
           (RATE, Figure("without", "msg/s built-in", more_is_better=True),

@@ -1,19 +1,27 @@
 """What the dashboard costs: until it is seen, for itself and for the box, with ten thousand subscriptions.
 
 ``python -m benchmarks.tui --subscriptions 10000 --seconds 20``: a box with so many, a terminal of 160 by 50 in which
-``pulsarbox top`` shows them twice a second, and the processor time and memory of both processes.
+``pulsarbox top`` shows them twice a second, and the processor time and memory of both processes. With ``--moving 1``
+each topic is published to once a second meanwhile, so that every backlog grows. A bare interpreter's start is measured
+beside it: on a machine with nothing else to do it takes 10 ms, and what it takes longer all else does too.
 """
 
 import argparse
+import contextlib
 import http.client
 import os
+import resource
+import subprocess
+import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
+import pulsar
 
 from tests.e2e.terminal import RawTerminal, pulsarbox
 from tests.tools.box import Box
@@ -21,6 +29,8 @@ from tests.tools.box import Box
 EARLIEST = '{"ledgerId": -1, "entryId": -1}'
 THREADS = 4
 TOPICS = 100
+SETTLED_SECONDS = 90.0
+"""Until what is not used has left the memory, of which a dashboard would hear, and the last checkpoint is written."""
 
 
 def subscribe(web_url: str, count: int) -> None:
@@ -47,8 +57,46 @@ def subscribe(web_url: str, count: int) -> None:
 
 
 def processor_seconds(pid: int) -> float:
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
+    """Of all its threads, as finely as the scheduler counts."""
+    return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+def bare_seconds() -> float:
+    """What a start of the interpreter takes of a processor: the least of some."""
+    found = []
+    for _ in range(7):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(found)
+
+
+@contextlib.contextmanager
+def moving(box: Box, a_second: float) -> Iterator[None]:
+    """Every topic is published to so often."""
+    if not a_second:
+        yield
+        return
+    over = threading.Event()
+
+    def publish() -> None:
+        client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+        producers = [client.create_producer(f"bench-{topic}", batching_enabled=False) for topic in range(TOPICS)]
+        while not over.is_set():
+            for producer in producers:
+                producer.send_async(b"x", None)
+                if over.wait(1 / a_second / TOPICS):
+                    break
+        client.close()
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def box_process(box: Box) -> int:
@@ -66,8 +114,8 @@ def measured(box: Box, view: str, seconds: float, home: Path) -> dict[str, float
     try:
         screen.until(lambda seen: b"pulsarbox " in seen)
         first = time.monotonic() - before
-        screen.until(lambda seen: b"bench-" in seen or b"Backlogs" in seen)
-        filled = time.monotonic() - before
+        screen.until(lambda seen: b"bench-" in seen or b"No subscription has" in seen)
+        filled, spent = time.monotonic() - before, processor_seconds(screen.pid)
         end = time.monotonic() + 3
         screen.until(lambda seen: time.monotonic() > end)
         pid, start = box_process(box), time.monotonic()
@@ -77,6 +125,7 @@ def measured(box: Box, view: str, seconds: float, home: Path) -> dict[str, float
         return {
             "first paint, s": first,
             "rows seen, s": filled,
+            "... of a processor": spent,
             "screen, % of a core": 100 * (processor_seconds(screen.pid) - mine) / lasted,
             "box, % of a core": 100 * (processor_seconds(pid) - its) / lasted,
             "screen, MB": psutil.Process(screen.pid).memory_info().rss / 1e6,
@@ -99,17 +148,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--subscriptions", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--moving", type=float, default=0.0, metavar="RATE", help="messages a second, to each topic")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as data:
         box = Box(Path(data) / "data")
         box.start()
         try:
             subscribe(box.web_url, given.subscriptions)
-            time.sleep(5)
-            print(f"{given.subscriptions:,} subscriptions; the box alone takes {idle(box, 10):.1f} % of a core")
-            for view in ("subscriptions", "overview"):
-                for name, value in measured(box, view, given.seconds, Path(data)).items():
-                    print(f"{view:<14} {name:<20} {value:8.2f}")
+            print(f"a bare interpreter takes {1000 * bare_seconds():.0f} ms; load average {os.getloadavg()[0]:.1f}")
+            with moving(box, given.moving):
+                time.sleep(SETTLED_SECONDS)
+                print(f"{given.subscriptions:,} subscriptions; the box alone takes {idle(box, 10):.2f} % of a core")
+                for view in ("subscriptions", "overview"):
+                    for name, value in measured(box, view, given.seconds, Path(data)).items():
+                        print(f"{view:<14} {name:<20} {value:8.2f}")
         finally:
             box.kill()
 

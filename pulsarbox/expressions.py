@@ -4,7 +4,8 @@ They have the form of Python's, of which this takes comparisons, and, or, not, i
 functions: matches(text, pattern), startswith, endswith, contains, lower, len, time("-1h"). They are taken apart and put
 together from functions of this module: nothing is ever evaluated as Python. What is not there is None, and is neither
 more nor less than anything. Where things have texts to be searched, ``/pattern`` finds those in which one fits, and
-``!/pattern`` the others.
+``!/pattern`` the others. Of a topic's name that is what people see of it, ``tenant/namespace/topic``: ``persistent://``,
+which almost all share, is searched only by a pattern that has ``://``.
 """
 
 import ast
@@ -75,6 +76,10 @@ _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
 }
 
 
+_USUAL_SCHEME: Final = "persistent://"
+_SCHEME_MARK: Final = "://"
+
+
 def compiled(text: str) -> Pattern:
     """A regular expression of Python's. Raises ValueError, in words.
 
@@ -140,7 +145,8 @@ class Language:
         if before.strip() not in ("", "!"):
             raise ValueError(f"'{text}' cannot be read: a search is /pattern or !/pattern")
         search, wanted = self._compiled(pattern).search, "!" not in before
-        return lambda thing: any(search(each) is not None for each in searched(thing)) is wanted
+        unseen = "" if _SCHEME_MARK in pattern else _USUAL_SCHEME
+        return lambda thing: any(search(each.removeprefix(unseen)) is not None for each in searched(thing)) is wanted
 
     def _name(self, node: ast.Name, depth: int) -> Value:
         if node.id in _WORDS:

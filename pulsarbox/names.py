@@ -6,6 +6,7 @@ is the topic ``<name>-partition-<i>``. Source: Pulsar documentation, "Messaging:
 """
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -88,6 +89,23 @@ def parse_topic(text: str) -> TopicName:
     if not local.strip():
         raise InvalidTopicName(f"Invalid topic name {text!r}: the topic's own name is empty")
     return TopicName(domain, tenant, namespace, local)
+
+
+def origin_of(letters: TopicName, suffix: str, there: Callable[[TopicName], bool]) -> tuple[TopicName, str] | None:
+    """The topic and the subscription that a topic for dead letters is called after; None where its name tells of none.
+
+    Clients call it after both, with a dash between and ``suffix`` behind. Names may have dashes as well: it is the
+    longest name of a topic that is ``there``.
+    """
+    local = letters.base.local
+    if not local.endswith(suffix):
+        return None
+    words = local.removesuffix(suffix).split("-")
+    for count in range(len(words) - 1, 0, -1):
+        topic = letters._replace(local="-".join(words[:count]))
+        if topic.local.strip() and there(topic):
+            return topic, "-".join(words[count:])
+    return None
 
 
 def is_entity_name(text: str) -> bool:

@@ -66,7 +66,8 @@ not know of delays lets their rows be, and publishes entries without: see ``dela
 import json
 from collections.abc import Iterator
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
+from operator import itemgetter
 from typing import Any, Final
 
 from sortedcontainers import SortedDict
@@ -255,16 +256,39 @@ class Catalog:
         """The keys that start with ``prefix``, sorted, as they are now."""
         return (key for key, _ in self.items(prefix))
 
-    def items(self, prefix: str) -> Iterator[tuple[str, bytes]]:
-        """The rows whose keys start with ``prefix``, sorted, as they are now."""
+    def items(self, prefix: str, after: str = "", before: str = "") -> Iterator[tuple[str, bytes]]:
+        """The rows whose keys start with ``prefix``, sorted, as they are now; where those are given, only from behind
+        ``after``, and to before ``before``. The others are not looked at."""
         memory: dict[str, bytes | None] = {}
+        low, high = max(prefix, after), before or prefix + _AFTER_ALL
         for rows in (self._taken, self._fresh):
-            memory.update((key, rows[key]) for key in rows.irange(prefix, prefix + _AFTER_ALL))
-        stored = ((key.decode(), value) for key, value in self._rows.items(prefix.encode()))
+            memory.update((key, rows[key]) for key in rows.irange(low, high, (not after, not before)))
+        found = self._rows.items(prefix.encode(), after.encode())
+        stored: Iterator[tuple[str, bytes]] = ((key.decode(), value) for key, value in found)
+        if before:
+            stored = takewhile(lambda row: row[0] < before, stored)
         if not memory:
             return stored
         fresh = ((key, value) for key, value in sorted(memory.items()) if value is not None)
         return merge((item for item in stored if item[0] not in memory), fresh)
+
+    def last(self, prefix: str, through: str) -> tuple[str, bytes] | None:
+        """The last row whose key starts with ``prefix`` and is not behind ``through``; None where there is none. See
+        ``Rows.last``."""
+        best: tuple[str, bytes] | None = None
+        for rows, above in ((self._fresh, ()), (self._taken, self._fresh)):
+            for key in rows.irange(prefix, through, reverse=True):
+                value = rows[key]
+                if value is not None and key not in above:
+                    best = max(best or (key, value), (key, value), key=itemgetter(0))
+                    break
+        found = self._rows.last(prefix.encode(), through.encode())
+        while found is not None and self._is_deleted(found[0].decode()):  # as rows are with their ledger
+            found = self._rows.last(prefix.encode(), _before(found[0]))
+        if found is None or (best is not None and found[0].decode() <= best[0]):
+            return best
+        key = found[0].decode()
+        return key, self.raw(key) or found[1]
 
     def page(self, prefix: str, after: str, count: int) -> tuple[list[str], str | None]:
         """Some of the keys that start with ``prefix`` and come behind ``after``, sorted, about ``count`` of them; and
@@ -355,6 +379,11 @@ class Catalog:
         """The checkpoint that rows were taken for has failed; later writes win."""
         self._taken.update(self._fresh)
         self._fresh, self._taken = self._taken, SortedDict()
+
+
+def _before(key: bytes) -> bytes:
+    """What comes right before a key that ends with a hex digit, and behind all shorter ones."""
+    return key[:-1] + bytes((key[-1] - 1,)) + b"\xff"
 
 
 _to_json: Final = json.JSONEncoder(separators=(",", ":")).encode

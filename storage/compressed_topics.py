@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pulsarbox.storage.catalog import owner_key
 from pulsarbox.storage.format import PLAIN
-from pulsarbox.storage.pressing import Usage
+from pulsarbox.storage.usage import Usage
 
 Given = tuple[int, bytes, int, Usage]
 """Ledger, tag, dictionary, and what a packed volume was given under them."""

@@ -49,6 +49,12 @@ class Rows(Protocol):
         Each row is as it was at some instant since the first was asked for.
         """
 
+    def last(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
+        """The last row whose key starts with ``prefix`` and is not behind ``through``, which starts with it as well.
+
+        None where there is none. Of rows with short keys: up to 400 bytes.
+        """
+
 
 class Whereabouts(NamedTuple):
     """In which volumes ledgers stand."""

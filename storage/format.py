@@ -105,6 +105,8 @@ LOCK = "LOCK"
 RUNNING = "RUNNING"
 OPERATOR = "OPERATOR"
 PROCESS_LOG = "pulsarbox.log"
+KNOWN_PLUGINS = "plugins-known.json"
+"""What was found out about plugins, by fingerprint."""
 
 
 class RecordKind:

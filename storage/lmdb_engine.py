@@ -28,16 +28,15 @@ from pulsarbox.storage.format import FORMAT_VERSION, PACKED, RESERVE
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.meta import Content, MetaRows
-from pulsarbox.storage.migration import migrate
+from pulsarbox.storage.meta_codecs import MetaCodecs
 from pulsarbox.storage.needed_codecs import require_codecs
 from pulsarbox.storage.page_cache import PageCacheWindow
 from pulsarbox.storage.pool import EnvironmentGone
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.reclaiming import Policy, Reclaimer
 from pulsarbox.storage.record import Entry
-from pulsarbox.storage.repacking import LEARN_FROM, MetaCodecs
 from pulsarbox.storage.reserve import Reserve
-from pulsarbox.storage.standing import standing
+from pulsarbox.storage.steps import LEARN_FROM
 from pulsarbox.storage.unpacked import KEPT_BYTES, Unpacked, UnpackedUse
 from pulsarbox.storage.unpacking import RestUnpacker
 from pulsarbox.storage.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
@@ -139,6 +138,8 @@ class LmdbEngine:
         self._unpacker = RestUnpacker(self.codecs, MetaCodecs(self._volumes))
         try:
             if directory.format < FORMAT_VERSION:
+                from pulsarbox.storage.migration import migrate
+
                 migrate(directory, self._sizes.map, self._step)
             return self._recover()
         except (lmdb.Error, OSError) as error:
@@ -246,6 +247,8 @@ class LmdbEngine:
 
     def standing(self) -> dict[str, Any]:
         """What the store takes and holds; called in any thread. Raises PersistenceError."""
+        from pulsarbox.storage.standing import standing
+
         try:
             return standing(self._volumes, self.unpacked, reserve_held=self._reserve.held)
         except (lmdb.Error, OSError) as error:

@@ -14,11 +14,12 @@ from pulsarbox.storage.engine import Checkpoint, Choice, Compressing, ReadReques
 from pulsarbox.storage.index import UnindexedRuns, runs_of
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.packing import put_together, take_apart, wall_of
-from pulsarbox.storage.pressing import NewDictionaries, Press, Usage
+from pulsarbox.storage.pressing import NewDictionaries, Press
 from pulsarbox.storage.reading import Answer
 from pulsarbox.storage.record import Entry, check_batch
 from pulsarbox.storage.unpacked import Unpacked
 from pulsarbox.storage.unpacking import Dictionary, RestUnpacker
+from pulsarbox.storage.usage import Usage
 
 _SEGMENTS_AT_ONCE = 256
 
@@ -75,6 +76,12 @@ class MemoryRows:
             if not key.startswith(prefix):
                 return
             yield key, rows[key]
+
+    def last(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
+        """See Rows."""
+        rows = self._disk.rows
+        key = next(rows.irange(prefix, through, reverse=True), None)
+        return (key, rows[key]) if key is not None and key.startswith(prefix) else None
 
 
 class MemoryEngine:

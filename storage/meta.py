@@ -26,8 +26,8 @@ from pulsarbox.storage.format import (
     STRETCH,
 )
 from pulsarbox.storage.index import Stretch
-from pulsarbox.storage.pressing import Usage
 from pulsarbox.storage.unpacking import Dictionary
+from pulsarbox.storage.usage import Usage
 from pulsarbox.storage.volume import create_environment, open_environment, seek_at_or_before
 
 TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped")
@@ -141,6 +141,15 @@ class MetaEnvironment:
                 if len(rows) >= limit or size >= _BYTES_AT_ONCE:
                     return rows, True
         return rows, False
+
+    def last_row(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
+        """See Rows.last."""
+        with self._env.begin() as txn, txn.cursor(db=self._rows) as cursor:
+            found = cursor.set_range(through)
+            if not (found and cursor.key() == through) and not (cursor.prev() if found else cursor.last()):
+                return None
+            key, value = cursor.item()
+            return (key, unpack_row(key, value)[1]) if key.startswith(prefix) else None
 
     def contents(self) -> dict[int, Content]:
         """The sealed volumes by number."""
@@ -367,6 +376,14 @@ class MetaRows:
             else:
                 group.append((key, value))
         yield from sorted(group)
+
+    def last(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
+        """See Rows."""
+        try:
+            with self._metas.using(0) as meta:
+                return meta.last_row(prefix, through)
+        except lmdb.Error as error:
+            raise self._guarded(error) from error
 
     def _stored(self, first: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         behind, more, limit = False, True, _ROWS_AT_FIRST

@@ -17,6 +17,7 @@ from pulsarbox.storage.format import COMPRESSED_AS, COMPRESSED_AT, ENTRY_HEADER,
 from pulsarbox.storage.packing import Live
 from pulsarbox.storage.record import Compressed, NotNow, NotUnpacked, Unpacker, compressed_as
 from pulsarbox.storage.unpacking import BYTES_MAX, Codecs, Dictionary, pack_with, unpack_with
+from pulsarbox.storage.usage import Usage
 
 log = logging.getLogger(__name__)
 
@@ -40,18 +41,6 @@ PART_BYTES: Final = 1 << 20
 """What is compressed in one go; then others may go on."""
 
 _EXTRA: Final = COMPRESSED_AS.size - len(PLAIN)
-
-
-class Usage(NamedTuple):
-    """What a packed volume was given of a ledger under one tag and dictionary."""
-
-    tried: bytes
-    """Tag of the codec that was to be used; PLAIN for none."""
-    entries: int
-    came: int
-    """Bytes of their bodies as they came."""
-    stands: int
-    """And as they stand there, what their headers have more included."""
 
 
 class _Method(NamedTuple):

@@ -7,21 +7,24 @@ repair: a volume is removed after no table speaks of it, a packed one is spoken 
 import logging
 import threading
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import lmdb
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.plugins.compression.wire import CodecMissing
-from pulsarbox.storage import repacking
+from pulsarbox.storage import steps
 from pulsarbox.storage.compressed_topics import CompressedTopic, by_owner, topics_of
 from pulsarbox.storage.engine import Checkpoint, Choice, Choose, Compressing, Reclaimed, Rows
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.meta import Content
-from pulsarbox.storage.repacking import LEARN_FROM, DamagedSource, Packer
+from pulsarbox.storage.steps import LEARN_FROM
 from pulsarbox.storage.unpacking import Codecs
 from pulsarbox.storage.volume import disk_bytes, is_damage
 from pulsarbox.storage.volume_set import VolumeSet
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.repacking import Packer
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +57,7 @@ class Reclaimer:
         self._codecs = codecs
         self._rows = rows
         self._closing = threading.Event()
-        self._packer = Packer(volumes, codecs, policy.bytes_per_second, policy.learn_from, self._closing)
+        self._packer: Packer | None = None
         self.compressed: tuple[CompressedTopic, ...] = ()
         """What compressing has done for each topic; replaced as a whole."""
         self._count_again = True
@@ -208,14 +211,14 @@ class Reclaimer:
         chosen = {number for number in able if contents[number].bytes * 100 < share * contents[number].size}
         chosen = {number for number in chosen if self._has_dead(number, contents[number].bytes)}
         # What one step makes is never small: else it would be merged again and again.
-        limit = min(volume_size // _SMALL_SHARE, repacking.STEP_BYTES // 2)
+        limit = min(volume_size // _SMALL_SHARE, steps.STEP_BYTES // 2)
         small = {number for number in able if contents[number].size < limit}
         if len(small) >= _SMALL_SHARE:
             chosen |= small
         sources: list[int] = []
         live = 0
         for number in able:
-            if number in chosen and live < min(volume_size, repacking.STEP_BYTES) and len(sources) < _SOURCES_MAX:
+            if number in chosen and live < min(volume_size, steps.STEP_BYTES) and len(sources) < _SOURCES_MAX:
                 sources.append(number)
                 live += contents[number].bytes
         return sources
@@ -235,6 +238,14 @@ class Reclaimer:
         return written is None or live * 4 <= written * 3
 
     def _pack(self, sources: list[int], contents: dict[int, Content], compressing: Compressing | None) -> list[int]:
+        # Imported by the housekeeper's thread when it packs first: no start waits for it, and no turn of the loop.
+        from pulsarbox.storage.repacking import DamagedSource, Packer
+
+        policy = self._policy
+        if self._packer is None:
+            self._packer = Packer(
+                self._volumes, self._codecs, policy.bytes_per_second, policy.learn_from, self._closing
+            )
         number = self._next_packed
         self._next_packed += 1
         try:
@@ -285,7 +296,7 @@ class Reclaimer:
         sources: list[int] = []
         live = 0
         for number in self._able(contents):
-            if live >= repacking.STEP_BYTES or len(sources) >= _SOURCES_MAX:
+            if live >= steps.STEP_BYTES or len(sources) >= _SOURCES_MAX:
                 break
             if number in self._judged:
                 continue

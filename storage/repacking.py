@@ -15,23 +15,21 @@ from typing import Final
 import lmdb
 
 from pulsarbox.errors import PersistenceError
+from pulsarbox.storage import steps
 from pulsarbox.storage.engine import Choice, Choose, Compressing
 from pulsarbox.storage.format import ENTRY_HEADER, FORMAT_COMPRESSED, PLAIN
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.meta import Content, Move
+from pulsarbox.storage.meta_codecs import MetaCodecs
 from pulsarbox.storage.packing import Live, put_together, take_apart, wall_of
 from pulsarbox.storage.pressing import SAMPLE_BYTES_MAX, SAMPLES_MIN, NewDictionaries, Press
 from pulsarbox.storage.unpacking import Codecs, Dictionary, RestUnpacker
 from pulsarbox.storage.volume import Volume, disk_bytes, make_environment, publish_environment
 from pulsarbox.storage.volume_set import VolumeSet
 
-STEP_BYTES: Final = 48 << 20
-"""Live bytes of one step of packing, about: a checkpoint may have to wait for it."""
 _SLICE: Final = 16 << 20
 _SLICE_COMPRESSED: Final = 4 << 20
 """What is copied, or compressed, between two syncs."""
-LEARN_FROM: Final = 128 << 10
-"""Live bytes of a topic in one step from which on it may get a dictionary of its own."""
 _LEARNERS_MAX: Final = 64
 _SAMPLED_MAX: Final = 16 << 20
 """Bytes of batches that are looked at for samples."""
@@ -39,26 +37,6 @@ _STRIDE: Final = 61
 
 Part = list[tuple[int, int, list[Live]]]
 """Batches: position, when they were handed over, and what is kept of them."""
-
-
-class MetaCodecs:
-    """What the tables of meta know of compressed entries: StoredCodecs."""
-
-    def __init__(self, volumes: VolumeSet) -> None:
-        self._volumes = volumes
-        self._names: dict[bytes, str] = {}
-
-    def name_of(self, tag: bytes) -> str:
-        """See StoredCodecs."""
-        if tag not in self._names:
-            with self._volumes.metas.using(0) as meta:
-                self._names.update({known: name for (known, _), name in meta.needs().items()})
-        return self._names.get(tag, "")
-
-    def dictionary(self, number: int) -> Dictionary | None:
-        """See StoredCodecs."""
-        with self._volumes.metas.using(0) as meta:
-            return meta.dictionary(number)
 
 
 class DamagedSource(PersistenceError):
@@ -222,7 +200,7 @@ class _Work:
             self._by_source[span.stretch.volume].setdefault(span.stretch.ledger_id, []).append(span)
         self.live = sum(one.bytes for one in stretches)
         # What is not much more than one step is moved at once. How much it is, totals say, which may be wrong.
-        self._limit = STEP_BYTES if self.live > STEP_BYTES * 3 // 2 else STEP_BYTES * 4
+        self._limit = steps.STEP_BYTES if self.live > steps.STEP_BYTES * 3 // 2 else steps.STEP_BYTES * 4
 
     # What topics have in common
 

@@ -7,7 +7,7 @@ every cursor that has them before it takes them for acknowledged. So only what i
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from pulsarbox.storage.catalog import Catalog, Row, aborted_key, open_key
@@ -68,7 +68,9 @@ class OpenEntries:
             if len(self._runs) == 1:
                 self._limited(at)
         elif runs and (last := runs[-1]).ledger_id == at[0] and last.last == at[1] - 1:
-            runs[-1] = last._replace(last=at[1], messages_after=messages[1], bytes_after=size[1])
+            runs[-1] = AckedRange(
+                at[0], last.first, at[1], last.messages_before, messages[1], last.bytes_before, size[1]
+            )
             return
         before = messages[1] - messages[0], messages[1], size[1] - size[0], size[1]
         runs.append(AckedRange(at[0], at[1], at[1], *before))
@@ -148,6 +150,45 @@ def aborted_rows(topic_id: int, runs: tuple[AckedRange, ...]) -> dict[str, Row]:
 
 def aborted_of(catalog: Catalog, topic_id: int, ledger_id: int | None = None) -> Iterator[AckedRange]:
     """The entries of a topic, or of one of its ledgers, that were aborted: in order, as runs."""
-    for key, value in catalog.items(aborted_key(topic_id, ledger_id)):
-        *_, ledger, first = key.split("/")
-        yield AckedRange(int(ledger, 16), int(first, 16), *json.loads(value)["run"])
+    return map(run_of, catalog.items(aborted_key(topic_id, ledger_id)))
+
+
+def aborted_within(catalog: Catalog, topic_id: int, ledger_id: int, first: int, end: int) -> Iterator[AckedRange]:
+    """Those runs of a ledger that have one of its entries from ``first`` to before ``end``. Only their rows are read,
+    and the one before."""
+    prefix, at = aborted_key(topic_id, ledger_id), aborted_key(topic_id, ledger_id, first)
+    before = catalog.last(prefix, at)
+    if before is not None and (run := run_of(before)).last >= first:
+        yield run
+    yield from map(run_of, catalog.items(prefix, at, aborted_key(topic_id, ledger_id, end)))
+
+
+def last_aborted(catalog: Catalog, topic_id: int, ledger_id: int, through: int) -> AckedRange | None:
+    """The last run of a ledger that begins at an entry or before."""
+    row = catalog.last(aborted_key(topic_id, ledger_id), aborted_key(topic_id, ledger_id, through))
+    return None if row is None else run_of(row)
+
+
+def run_of(row: tuple[str, bytes]) -> AckedRange:
+    """The entries that a row of aborted ones is about."""
+    key, value = row
+    *_, ledger, first = key.split("/")
+    return AckedRange(int(ledger, 16), int(first, 16), *json.loads(value)["run"])
+
+
+def visible_runs(
+    ledger_id: int, first: int, end: int, limit: tuple[int, int], aborted: Iterable[AckedRange]
+) -> Iterator[tuple[int, int]]:
+    """Which of the entries of a ledger from ``first`` to before ``end`` anybody may see, as first and end of each run:
+    those before ``limit``, the first entry of an open transaction of the topic (``NO_LIMIT`` where none is open), that
+    are not in ``aborted``: runs of the ledger, in order."""
+    if ledger_id >= limit[0]:
+        end = min(end, limit[1] if ledger_id == limit[0] else 0)
+    for run in aborted:
+        if run.first >= end:
+            break
+        if first < run.first:
+            yield first, run.first
+        first = max(first, run.last + 1)
+    if first < end:
+        yield first, end

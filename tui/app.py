@@ -1,5 +1,6 @@
 """The application: which screens there are, what all of them share, and where one goes from where."""
 
+import gc
 import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,15 +14,17 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
 
 from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY
-from pulsarbox.tui.dialogs import Question, Reading
-from pulsarbox.tui.feed import Feed, Query, Snapshot, Trouble, aside
+from pulsarbox.tui.feed import Feed, Snapshot, Trouble, aside
 from pulsarbox.tui.keeping import Kept
 from pulsarbox.tui.places import instant, now_ms
+from pulsarbox.tui.questions import of_vitals
 from pulsarbox.tui.themes import DARK, OURS
 
 INTERVAL: Final = 0.5
 """Seconds between two questions: twice a second is as fast as eyes are."""
 _VITALS_SECONDS: Final = 2.0
+_COLLECTED_SECONDS: Final = 1.0
+"""How long garbage is left alone where it is until the first screen is seen."""
 INTERVAL_MIN: Final = 0.1
 INTERVAL_MAX: Final = 60.0
 
@@ -38,6 +41,12 @@ SCREENS: Final[dict[str, str]] = {
     "jobs": "jobs:Jobs",
 }
 """Module and class of each, below ``pulsarbox.tui.screens``; imported when it is first gone to."""
+
+
+def _collect() -> None:
+    """From now on, and without looking again and again at all that was there from the beginning."""
+    gc.freeze()
+    gc.enable()
 
 
 def made(name: str, *args: Any) -> Screen[Any]:
@@ -114,6 +123,8 @@ class Top(App[None]):
         self.target = tuple(target)
         self.parent_pid: int | None = None
         """The process that shows this to somebody, if any: nobody looks any more when that has ended."""
+        self.ahead = 0
+        """Milliseconds by which the box's clock is ahead of ours: history is by its clock."""
         self.paused = False
         self.vitals: dict[str, Any] = {}
         self._given_read_only = read_only
@@ -145,6 +156,8 @@ class Top(App[None]):
         self.set_interval(_VITALS_SECONDS, self._ask_vitals)
         if self.parent_pid is not None:
             self.set_interval(1.0, self._end_with_parent)
+        if not gc.isenabled():
+            self.set_timer(_COLLECTED_SECONDS, _collect)
         if self.kept.problem:
             self.notify(self.kept.problem, severity="warning", markup=False)
 
@@ -156,9 +169,13 @@ class Top(App[None]):
 
     def learn(self, snapshot: Snapshot) -> None:
         """What an answer says of the box as a whole."""
+        if not snapshot.received:  # chosen here, from a list: that says nothing of the box
+            return
         told = {name: value for name, value in snapshot.totals.items() if value is not None}
         self.vitals.update(told)
-        self.vitals["virtualClock"] = snapshot.virtual_clock
+        if snapshot.query.at is None:  # history does not tell
+            self.vitals["virtualClock"] = snapshot.virtual_clock
+            self.ahead = snapshot.virtual_clock or 0
         self.read_only = self._given_read_only or snapshot.read_only
 
     def _end_with_parent(self) -> None:
@@ -175,7 +192,7 @@ class Top(App[None]):
 
     async def _learn_vitals(self) -> None:
         try:
-            self.learn(await aside(lambda: self.feed.view(Query("overview", limit=1))))
+            self.learn(await aside(lambda: self.feed.view(of_vitals())))
         except Trouble:  # the screen says so itself
             pass
         finally:
@@ -227,6 +244,8 @@ class Top(App[None]):
 
     def do_help(self) -> None:
         """``?``"""
+        from pulsarbox.tui.dialogs import Reading
+
         screen: Any = self.screen
         self.push_screen(
             Reading("Help", help_text(getattr(screen, "kind", ""), getattr(screen, "meanings", lambda: "")()))
@@ -256,6 +275,14 @@ class Top(App[None]):
             self.at = None
             self.refreshed()
 
+    def box_now(self) -> int:
+        """What time it is for the box."""
+        return now_ms() + self.ahead
+
+    def instant(self, text: str) -> int:
+        """A time as it is typed in, by the clock of the box. Raises Wrong."""
+        return instant(text, self.box_now())
+
     def _travel_by(self, steps: int) -> None:
         if self.at is None:
             self.notify("t goes back in time; then the arrows step", timeout=3)
@@ -264,7 +291,7 @@ class Top(App[None]):
         if at < self._since:
             at = self._since
             self.notify("Nothing was recorded before that", timeout=3)
-        self.at = None if at >= now_ms() else at
+        self.at = None if at >= self.box_now() else at
         self.refreshed()
 
     async def travel(self) -> None:
@@ -277,13 +304,15 @@ class Top(App[None]):
             self.notify(f"There is no history: {trouble}", severity="warning", markup=False)
             return
         self._step, self._since = int(told.get("step") or 10_000), int(told["from"])
+        from pulsarbox.tui.dialogs import Question
         from pulsarbox.tui.figures import instant as written
 
         hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now. Recorded since {written(told['from'])[:16]}"
-        found = await self.push_screen_wait(Question("Go to the time", hint, "", lambda text: text and instant(text)))
+        question = Question("Go to the time", hint, "", lambda text: text and self.instant(text))
+        found = await self.push_screen_wait(question)
         if found is None:
             return
-        at = instant(found) if found.strip() else None
+        at = self.instant(found) if found.strip() else None
         if at is not None and at < self._since:
             at = self._since
             self.notify("That is before what is recorded: this is its beginning", severity="warning")

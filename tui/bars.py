@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -67,7 +67,7 @@ class Line(Looks, Widget):
             length = cell_len(text)
             if length > room:
                 if room > 8 and length > 20:
-                    out.append((text[: room - 1] + "…", look, action))
+                    out.append((set_cell_size(text, room - 1) + "…", look, action))
                     room = 0
                 elif out and (out[-1][1] == "key" or (out[-1][1] == "dim" and look not in ("dim", "key"))):
                     room += cell_len(out.pop()[0])  # a key without its word, or a word without its number, says nothing
@@ -117,6 +117,8 @@ def tabs(here: str, width: int) -> list[Part]:
 def vitals(label: str, totals: Mapping[str, Any], width: int) -> list[Part]:
     """How the box is, in one line."""
     name = str(totals.get("clusterName") or label or "pulsarbox")
+    if len(name) > width // 3:  # of an address or a path, the end says more
+        name = f"…{name[1 - width // 3 :]}"
     parts: list[Part] = [(" pulsarbox ", "name", "overview"), (f"{name}  ", "plain", "overview")]
     told: list[tuple[str, Any, Callable[[Any], str]]] = [
         ("in", totals.get("publishRate"), lambda value: f"{figures.rate(value)}/s"),

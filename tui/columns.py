@@ -22,6 +22,8 @@ class Column:
     sort: str | None = ""
     """What the box sorts by for it: the key itself by default, None for nothing."""
     meaning: str = ""
+    beside: tuple[str, ...] = ()
+    """Other values of its row that it is drawn with."""
 
     @property
     def sorted_by(self) -> str | None:
@@ -179,6 +181,11 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
 }
 
 TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns", "change", "drain", "held", "unit"})
+
+
+def keys_of(columns: Iterable[Column]) -> list[str]:
+    """What a row must have for these to be drawn."""
+    return [key for column in columns for key in (column.key, *column.beside)]
 
 
 def short_topic(name: str) -> str:

@@ -73,7 +73,7 @@ class Choice(ModalScreen[str | None]):
         listed = self.query_one(OptionList)
         if self._options:
             listed.highlighted = names.index(self._here) if self._here in names else 0
-        listed.focus()
+        self.set_focus(listed)  # at once: keys may follow
 
     @on(OptionList.OptionHighlighted)
     def _told(self, event: OptionList.OptionHighlighted) -> None:
@@ -200,7 +200,7 @@ class Asked(ModalScreen[list[Request] | None]):
         """The first thing to type in has the keys."""
         self.query_one("#buttons Static").styles.width = "1fr"
         fields = self.query(Input)
-        (fields.first() if fields else self.query_one("#do", Button)).focus()
+        self.set_focus(fields.first() if fields else self.query_one("#do", Button))  # at once: keys may follow
         self._retell()
 
     def on_descendant_focus(self) -> None:

@@ -4,12 +4,12 @@ Here bytes become text, so here everything that could speak to the terminal is c
 beside, because a topic is asked for by its real name.
 """
 
-import asyncio
 import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
@@ -100,9 +100,35 @@ class Snapshot:
     read_only: bool = False
     sampled: int = 0
     virtual_clock: int | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """Columns whose values nobody can tell now, and why: of a box that does not run."""
     received: float = 0.0
     """On the monotonic clock of this process."""
     took: float = 0.0
+
+
+class _Early:
+    """An answer that is on its way, or the trouble there was."""
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._found: Snapshot | Exception = Trouble("nothing was asked")
+
+    def find(self, ask: Callable[[], Snapshot]) -> None:
+        """Wait for it."""
+        try:
+            self._found = ask()
+        except Exception as error:  # carried to whoever wants the answer
+            self._found = error
+        finally:
+            self._done.set()
+
+    def found(self) -> Snapshot:
+        """The answer, waited for. Raises Trouble."""
+        self._done.wait()
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
 
 
 class Feed:
@@ -113,14 +139,30 @@ class Feed:
         self._exchange = exchange
         self.label = clean(label)
         self.scope = dict(scope or {})
+        self._foreseen: dict[Query, _Early] = {}
 
     @property
     def scope_words(self) -> list[str]:
         """The same, as options of a command."""
         return [word for name, value in self.scope.items() for word in (f"--{name}", value)]
 
+    def foresee(self, queries: Sequence[Query]) -> None:
+        """Ask all this now: whoever asks it for the first time is given that answer."""
+        early = {query: _Early() for query in queries}
+        self._foreseen.update(early)
+
+        def work() -> None:
+            for query, answer in early.items():
+                answer.find(partial(self._view, query))
+
+        threading.Thread(target=work, name="foreseen", daemon=True).start()
+
     def view(self, query: Query) -> Snapshot:
         """Rows of a view. Raises Trouble."""
+        early = self._foreseen.pop(query, None)
+        return self._view(query) if early is None else early.found()
+
+    def _view(self, query: Query) -> Snapshot:
         before = time.monotonic()
         told = self.ask("GET", query.target)
         if not isinstance(told, dict):
@@ -138,6 +180,7 @@ class Feed:
             read_only=bool(told.get("readOnly")),
             sampled=told.get("sampled") or 0,
             virtual_clock=told.get("virtualClock"),
+            unknown=cleaned(told.get("unknown") or {}),
             received=now,
             took=now - before,
         )
@@ -184,6 +227,8 @@ _T = TypeVar("_T")
 
 async def aside(call: Callable[[], _T]) -> _T:
     """What a call that waits gives, from a thread that nobody waits for when the program ends."""
+    import asyncio  # not before there is a loop: the first questions are asked long before
+
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_T] = loop.create_future()
 

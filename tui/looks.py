@@ -16,7 +16,7 @@ else:
 
 
 class Looks(_Base):
-    """For a widget, before its other bases. It has no ``COMPONENT_CLASSES``: any name with CSS will do."""
+    """For a widget, before its other bases. It names no ``COMPONENT_CLASSES``: any that CSS has will do."""
 
     def get_component_styles(self, *names: str) -> RenderStyles:
         """See textual.dom.DOMNode."""

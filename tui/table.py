@@ -7,7 +7,7 @@ view nothing else takes its place.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -24,9 +24,6 @@ from pulsarbox.tui.looks import Looks
 
 Row = Mapping[str, Any]
 Identity = tuple[str, ...]
-
-AROUND: Final = 10
-"""Rows asked for above and below those in view, so that one step shows no gap."""
 
 
 class Table(Looks, ScrollView, can_focus=True):
@@ -78,15 +75,19 @@ class Table(Looks, ScrollView, can_focus=True):
 
         column: Column
 
-    def __init__(self, columns: Sequence[Column], identity: Sequence[str], *, key: str | None = None) -> None:
+    def __init__(
+        self, columns: Sequence[Column], identity: Sequence[str], *, key: str | None = None, classes: str = ""
+    ) -> None:
         """``identity``: the columns that say which row it is."""
-        super().__init__(id=key)
+        super().__init__(id=key, classes=classes)
         self.columns = list(columns)
         self.sorted_by: tuple[str | None, bool] = (None, True)
         self.marked: dict[Identity, Row] = {}
         """Those out of sight too, as they were when they were marked."""
         self.pointed: Row | None = None
         self.count = 0
+        self.unknown: Mapping[str, str] = {}
+        """Columns whose values cannot be told, and why: they have a ``?``."""
         self.empty = ""
         """What is said where there is no row."""
         self._identity = tuple(identity)
@@ -160,11 +161,6 @@ class Table(Looks, ScrollView, can_focus=True):
     def chosen(self) -> list[Row]:
         """The marked rows; the one that is pointed at where none is marked."""
         return list(self.marked.values()) or ([self.pointed] if self.pointed is not None else [])
-
-    def wanted(self) -> tuple[int, int]:
-        """Offset and number of the rows to ask for."""
-        first = max(self.scroll_offset.y - AROUND, 0)
-        return first, max(self.size.height, 1) + 2 * AROUND
 
     def set_columns(self, columns: Iterable[Column]) -> None:
         """Show these, in this order."""
@@ -257,8 +253,8 @@ class Table(Looks, ScrollView, can_focus=True):
 
     @property
     def laid_out(self) -> list[tuple[Column, int]]:
-        """The columns that have room, with their widths."""
-        width = self.size.width
+        """The columns that have room, with their widths. Before it has a size, as if it had all of the screen's."""
+        width = self.size.width or self.app.size.width - 1
         if self._layout is None or self._layout[0] != width:
             self._layout = width, laid_out(self.columns, width - 1)
         return self._layout[1]
@@ -306,7 +302,9 @@ class Table(Looks, ScrollView, can_focus=True):
         segments = [Segment(">" if is_hot else "●" if is_marked else " ", base)]
         looks: dict[str, Style] = {}
         for column, width in self.laid_out:
-            text, look = KINDS[column.kind](row.get(column.key), dict(row), width)
+            value = row.get(column.key)
+            unknown = value is None and column.key in self.unknown
+            text, look = ("?", "dim") if unknown else KINDS[column.kind](value, dict(row), width)
             if is_marked:
                 look = "marked"
             if look not in looks:

@@ -3,10 +3,11 @@
 What a column means stands with it: the choice of columns and the help show it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from pulsarbox.tui.columns import Column
+from pulsarbox.tui.columns import Column, keys_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,14 @@ class View:
     empty: str
     """What is said where there is nothing at all."""
     descending: bool = True
+    needed: tuple[str, ...] | None = None
+    """Values that are asked for whatever is shown; others only where they are. None: all are asked for."""
+
+    def asked(self, shown: Iterable[Column]) -> tuple[str, ...]:
+        """What is asked of the box where these columns are shown: what nobody sees, it need not find out."""
+        if self.needed is None:
+            return ()
+        return tuple(dict.fromkeys((*self.identity, *self.needed, *keys_of(shown))))
 
 
 _TOPIC: Final = Column(
@@ -47,6 +56,7 @@ TOPICS: Final = View(
     "backlog",
     ("topic",),
     "There is no topic yet. One is made by its first message: pulsarbox produce hello 'Hello, world'",
+    needed=(),
 )
 
 SUBSCRIPTIONS: Final = View(
@@ -64,13 +74,22 @@ SUBSCRIPTIONS: Final = View(
         Column("oldest", "OLDEST", 7, "seconds", 4, meaning="age of the oldest message that is not acknowledged"),
         Column("consumers", "CONS", 4, "count", 4, meaning="consumers connected"),
         Column("delayed", "DELAYED", 8, "count", 7, meaning="messages that are not due yet"),
-        Column("cause", "CAUSE", 14, "cause", 0, meaning="why nothing is being sent now"),
-        Column("drain", "DRAINED", 8, "drain", 1, meaning="when the backlog is gone, at this pace; never: it grows"),
+        Column(
+            *("cause", "CAUSE", 14, "cause", 0),
+            meaning="why nothing is being sent now",
+            beside=("backlog", "outRate", "causeText"),
+        ),
+        Column(
+            *("drain", "DRAINED", 8, "drain", 1),
+            meaning="when the backlog is gone, at this pace; never: it grows",
+            beside=("backlog", "delayed"),
+        ),
     ),
     ("topic", "subscription"),
     "backlog",
     ("topic", "subscription"),
     "There is no subscription yet. One is made by its first consumer: pulsarbox consume hello --subscription mine",
+    needed=("type",),
 )
 
 QUOTAS: Final = View(
@@ -79,16 +98,21 @@ QUOTAS: Final = View(
         Column("scope", "OF", 12, "text", 4, meaning="broker, tenant, namespace, topic, subscription, producer"),
         Column("subject", "SUBJECT", 18, "topic", 0, grow=True, meaning="what is limited"),
         Column("policy", "LIMIT OF", 18, "text", 0, grow=True, meaning="the policy"),
-        Column("used", "USED", 12, "unit", 1, meaning="what is used of it now"),
-        Column("limit", "LIMIT", 12, "unit", 0, meaning="what may be used"),
+        Column("used", "USED", 12, "unit", 1, meaning="what is used of it now", beside=("unit",)),
+        Column("limit", "LIMIT", 12, "unit", 0, meaning="what may be used", beside=("unit",)),
         Column("share", "SHARE", 14, "share", 2, meaning="used of the limit"),
         Column("level", "SET BY", 12, "text", 3, meaning="the level that has set the limit"),
-        Column("held", "HELD/min", 8, "held", 1, meaning="time that it held something back in the last minute; ●: now"),
+        Column(
+            *("held", "HELD/min", 8, "held", 1),
+            meaning="time that it held something back in the last minute; ●: now",
+            beside=("holding",),
+        ),
     ),
     ("scope", "subject", "policy"),
     "share",
     ("subject", "policy", "scope"),
     "Nothing is limited. pulsarbox quota set orders --size 2G --then hold  limits a backlog.",
+    needed=("change",),
 )
 
 DEAD_LETTERS: Final = View(

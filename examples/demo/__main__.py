@@ -12,22 +12,28 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pulsar
 from rich.console import Console
 from rich.table import Table
 
+from examples.demo.archive import CODEC, Archive, compress, wait_until_packed
 from examples.demo.books import Account, Books, same
 from examples.demo.box import PATIENCE_SECONDS, Box
 from examples.demo.consumer import Consumer
 from examples.demo.group import Group
 from examples.demo.publisher import Publisher
 from examples.demo.readings import is_poison
+from examples.demo.shares import Share, shares
 
 TOPIC: Final = "persistent://public/default/telemetry"
 DEAD_LETTERS: Final = "persistent://public/default/telemetry-dead-letters"
+ARCHIVE: Final = "persistent://public/default/telemetry-archive"
 PARTITIONS: Final = 3
+MAX_REDELIVERIES: Final = 3
+TAKES: Final = 0.3
+"""Seconds that a reading is under way at a worker."""
 
 talk: Final = Console(stderr=True, highlight=False)
 
@@ -42,7 +48,16 @@ class Cast:
     dead: Consumer
     workers: Group
     keys: Group
+    archive: Archive
     times: dict[str, float] = field(default_factory=dict)
+    shares: list[Share] = field(default_factory=list)
+    """Of the first two workers, until one of them is killed."""
+    archived: set[int] = field(default_factory=set)
+    """The readings that were found in the archive."""
+    packed: dict[str, Any] | None = None
+    """What compressing has done to it, if anything."""
+    plugins: list[dict[str, Any]] = field(default_factory=list)
+    """What the box tells of its plugins: since its second start."""
 
 
 def play(seconds: float, folder: Path) -> Cast:
@@ -54,12 +69,14 @@ def play(seconds: float, folder: Path) -> Cast:
     groups: list[Group] = []
     try:
         box.make_partitions(TOPIC, PARTITIONS)
-        workers = Group(box.url, TOPIC, "workers", "Shared", folder / "workers.log", DEAD_LETTERS)
+        workers = Group(box.url, TOPIC, "workers", "Shared", folder / "workers.log", picky=True)
         keys = Group(box.url, TOPIC, "keys", "KeyShared", folder / "keys.log")
         groups += [workers, keys]
-        ledger, dead = Consumer(client, TOPIC, "ledger"), Consumer(client, DEAD_LETTERS, "undertaker")
-        cast = Cast(box, Publisher(client, TOPIC, seconds), ledger, dead, workers, keys, {"start": start})
+        archive = Archive(client, ARCHIVE)
+        ledger, dead = Consumer(client, TOPIC, "ledger", archive), Consumer(client, DEAD_LETTERS, "undertaker")
+        cast = Cast(box, Publisher(client, TOPIC, seconds), ledger, dead, workers, keys, archive, {"start": start})
         employ(cast)
+        box.dead_letters(TOPIC, "workers", MAX_REDELIVERIES, DEAD_LETTERS)
         for each in (ledger, dead, cast.publisher):
             each.start()
         disturb(cast, seconds)
@@ -75,8 +92,8 @@ def play(seconds: float, folder: Path) -> Cast:
 
 def employ(cast: Cast) -> None:
     """Both groups, ready to work. One of the workers fails now and then."""
-    cast.workers.hire("worker 1")
-    cast.workers.hire("worker 2, unreliable", fails=5)
+    cast.workers.hire("worker 1", weight=3, takes=TAKES)
+    cast.workers.hire("worker 2, unreliable", fails=5, takes=TAKES)
     cast.keys.hire("keys 1")
     cast.keys.hire("keys 2")
     for group in (cast.workers, cast.keys):
@@ -93,11 +110,12 @@ def disturb(cast: Cast, seconds: float) -> None:
     def wait_until(part: float) -> None:
         time.sleep(max(0.0, begin + part * seconds - time.monotonic()))
 
-    wait_until(0.25)
+    wait_until(0.35)
+    cast.shares = shares(cast.box, [f"{TOPIC}-partition-{each}" for each in range(PARTITIONS)], "workers")
     unreliable = cast.workers.workers[1]
     talk.print(f"{unreliable.name}: {unreliable.done} done, {unreliable.failed} failed; kill -9, worker 3 takes over")
     unreliable.kill()
-    cast.workers.hire("worker 3")
+    cast.workers.hire("worker 3", weight=2, takes=TAKES)
     wait_until(0.5)
     talk.print(f"{cast.publisher.receipts} readings receipted so far; kill -9 of the box in the middle of it")
     cast.box.end(signal.SIGKILL)
@@ -121,6 +139,12 @@ def finish(cast: Cast) -> None:
         time.sleep(0.05)
     cast.ledger.end()
     cast.dead.end()
+    cast.archive.close()
+    talk.print(f"{cast.archive.pages} pages are in the archive; from now on the box is to compress it")
+    compress(cast.box, ARCHIVE)
+    cast.packed = wait_until_packed(cast.box, ARCHIVE)
+    cast.archived = cast.archive.read()
+    cast.plugins = cast.box.ask("GET", "/pulsarbox/v1/plugins")
 
 
 def worked(cast: Cast) -> Books:
@@ -145,7 +169,18 @@ def verdicts(cast: Cast) -> dict[str, bool]:
         "and was processed by nobody": not poison & cast.workers.has(),
         "the workers by key have every reading": keys.agrees_with(published),
         "the workers by key have each device in order": keys.out_of_order == 0,
+        "all devices of a kind are in one partition": all(len(each) == 1 for each in cast.ledger.topics.values()),
+        "the workers were given readings by their weights": bool(cast.shares) and all(s.is_near for s in cast.shares),
+        "the archive has every reading": cast.archived == published.numbers,
+        "every plugin was at work and none has failed": is_well(cast),
     }
+
+
+def is_well(cast: Cast) -> bool:
+    """Whether the plugins did what they are there for. The box need not have had anything to compress."""
+    calls = {each["name"]: each["calls"] for each in cast.plugins if not each["errors"]}
+    wanted = {"hash-tag", "weighted"} | ({CODEC} if cast.packed is not None else set())
+    return wanted <= calls.keys() and all(calls[name] for name in wanted) and len(calls) == len(cast.plugins)
 
 
 def show(cast: Cast, held: dict[str, bool]) -> None:
@@ -165,6 +200,7 @@ def show(cast: Cast, held: dict[str, bool]) -> None:
     for group in (cast.workers, cast.keys):
         for worker in group.workers:
             console.print(f"{worker.name:<22} {worker.done:>7,} done {worker.failed:>5,} given back")
+    show_plugins(cast, console)
     again = {name: books.again for name, books in sides.items()}
     console.print(
         f"dead letters {cast.dead.books.count}; came again and counted once: {again}; "
@@ -172,6 +208,26 @@ def show(cast: Cast, held: dict[str, bool]) -> None:
     )
     for what, holds in held.items():
         console.print(f"{'[green]yes[/]' if holds else '[red]NO [/]'}  {what}")
+
+
+def show_plugins(cast: Cast, console: Console) -> None:
+    """What the plugins did, as the box tells it."""
+    for share in cast.shares:
+        console.print(f"weighted   {share}")
+    for kind, topics in sorted(cast.ledger.topics.items()):
+        partitions = ", ".join(sorted(each.rpartition("-")[2] for each in topics))
+        console.print(f"hash-tag   {kind}: partition {partitions}")
+    found = cast.packed
+    if found is None:
+        console.print("xz         nothing is packed yet: no volume is full that has enough of the archive")
+    else:
+        sizes = f"{found['bytes'] >> 10:,} KiB take {found['stored'] >> 10:,} KiB"
+        pages = f"{found['entries']} of the archive's {cast.archive.pages} pages are packed"
+        console.print(f"xz         {pages}: {sizes}, {found['ratio']:.1f} times smaller")
+    for each in cast.plugins:
+        half = each["p50Nanos"] / 1000  # one call in 256 is timed
+        cost = f", half of them within {half:,.1f} us" if half else ""
+        console.print(f"{each['name']:<10} {each['calls']:,} calls since the restart{cost}, {each['errors']} errors")
 
 
 def main() -> int:

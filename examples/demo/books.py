@@ -31,15 +31,17 @@ class Books:
     numbers: set[int] = field(default_factory=set)
     _newest: dict[str, int] = field(default_factory=dict)
 
-    def add(self, reading: Reading) -> None:
+    def add(self, reading: Reading) -> bool:
+        """Whether it is a new one."""
         if reading.number in self.numbers:
             self.again += 1
-            return
+            return False
         self.numbers.add(reading.number)
         if reading.number < self._newest.get(reading.device, -1):
             self.out_of_order += 1
         self._newest[reading.device] = max(reading.number, self._newest.get(reading.device, -1))
         self.devices.setdefault(reading.device, Account()).add(reading)
+        return True
 
     @property
     def count(self) -> int:

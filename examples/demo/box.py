@@ -1,5 +1,6 @@
 """``pulsarbox start`` in a process of its own, which can be killed and started again in place."""
 
+import json
 import os
 import signal
 import socket
@@ -8,9 +9,28 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 PATIENCE_SECONDS: Final = 30.0
+PLUGINS: Final = Path(__file__).parents[1] / "plugins"
+CONFIG: Final = f"""\
+[plugins]
+pluginsDirectory = {json.dumps(str(PLUGINS))}
+keySharedHashing = "hash-tag"
+
+[dispatcher]
+sharedConsumerSelection = "weighted"
+
+[journal]
+# Volumes that are full within seconds: what is compressed is what is sealed.
+journalVolumeSizeMbytes = 1
+journalCheckpointMbytes = 1
+journalMaxBatchMbytes = 1
+compressionAtRestCpuPercent = 50
+
+[network]
+maxMessageSize = 200000
+"""
 
 
 class Box:
@@ -23,13 +43,16 @@ class Box:
             self._port, self._web_port = one.getsockname()[1], other.getsockname()[1]
         self.url = f"pulsar://127.0.0.1:{self._port}"
         self._data = data
+        self._config = data.with_name("pulsarbox.toml")
+        self._config.write_text(CONFIG, "utf-8")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
         """Start, and return the seconds until it accepts connections."""
         begin = time.monotonic()
         ports = ["--port", str(self._port), "--web-port", str(self._web_port)]
-        command = [sys.executable, "-m", "pulsarbox", "start", "--data-dir", str(self._data), *ports]
+        command = [sys.executable, "-m", "pulsarbox", "start", "--config", str(self._config)]
+        command += ["--data-dir", str(self._data), *ports]
         with self._data.with_name("box.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         while time.monotonic() - begin < PATIENCE_SECONDS and self._process.poll() is None:
@@ -42,13 +65,23 @@ class Box:
         raise SystemExit(f"the box did not start:\n{self._data.with_name('box.log').read_text()}")
 
     def make_partitions(self, topic: str, count: int) -> None:
-        """Create a partitioned topic, through the Admin API; its port waits for whoever comes early."""
-        url = f"http://127.0.0.1:{self._web_port}/admin/v2/{topic.replace('://', '/')}/partitions"
-        body = str(count).encode()
+        """Create a partitioned topic."""
+        self.ask("PUT", f"/admin/v2/{topic.replace('://', '/')}/partitions", count)
+
+    def dead_letters(self, topic: str, subscription: str, redeliveries: int, target: str) -> None:
+        """Have the box put aside what is given back more often: `pulsarbox sub dead-letter`."""
+        policy = {"maxRedeliverCount": redeliveries, "deadLetterTopic": target}
+        self.ask("POST", f"/pulsarbox/v1/dead-letter-policy/{topic.replace('://', '/')}/{subscription}", policy)
+
+    def ask(self, method: str, path: str, value: Any = None) -> Any:
+        """One request to the Admin API, whose port waits for whoever comes early."""
+        body = None if value is None else json.dumps(value).encode()
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(url, method="PUT", data=body, headers=headers)
-        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS):
-            pass
+        url = f"http://127.0.0.1:{self._web_port}{path}"
+        request = urllib.request.Request(url, method=method, data=body, headers=headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
+            answer = response.read()
+        return json.loads(answer) if answer else None
 
     def end(self, how: signal.Signals) -> None:
         """Send a signal, and wait for the end."""

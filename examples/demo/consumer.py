@@ -5,17 +5,21 @@ from typing import Any
 
 import pulsar
 
+from examples.demo.archive import Archive
 from examples.demo.books import Books
-from examples.demo.readings import Reading, read
+from examples.demo.readings import Reading, kind_of, read
 
 
 class Consumer(threading.Thread):
     """Consumes until it is told to end."""
 
-    def __init__(self, client: Any, topic: str, subscription: str) -> None:
+    def __init__(self, client: Any, topic: str, subscription: str, archive: Archive | None = None) -> None:
         super().__init__(name=subscription)
         self.books = Books()
         self.readings: list[Reading] = []
+        self.topics: dict[str, set[str]] = {}
+        """By kind of device: the partitions from which its readings have come."""
+        self._archive = archive
         self._ended = threading.Event()
         self._consumer = client.subscribe(
             topic,
@@ -29,12 +33,16 @@ class Consumer(threading.Thread):
         while not self._ended.is_set():
             try:
                 message = self._consumer.receive(timeout_millis=100)
-                reading = read(message.data())
-                self.books.add(reading)
-                self.readings.append(reading)
+                self._take(read(message.data()), message)
                 self._consumer.acknowledge(message)
             except pulsar.PulsarException:  # nothing yet, or the box is away: the client connects again by itself
                 continue
+
+    def _take(self, reading: Reading, message: Any) -> None:
+        self.topics.setdefault(kind_of(reading.device), set()).add(message.topic_name())
+        self.readings.append(reading)
+        if self.books.add(reading) and self._archive is not None:
+            self._archive.add(reading)
 
     def end(self) -> None:
         """Consume nothing more."""

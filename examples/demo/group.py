@@ -66,20 +66,21 @@ class Worker:
 class Group:
     """The workers of one subscription."""
 
-    def __init__(self, url: str, topic: str, subscription: str, kind: str, log: Path, dead_letters: str = "") -> None:
+    def __init__(self, url: str, topic: str, subscription: str, kind: str, log: Path, *, picky: bool = False) -> None:
         self.log = log
         self.workers: list[Worker] = []
         self._words = ["--url", url, "--topic", topic, "--subscription", subscription, "--type", kind]
         self._words += ["--log", str(log)]
-        if dead_letters:
-            self._words += ["--dead-letters", dead_letters]
+        if picky:
+            self._words.append("--picky")
         self._told: list[tuple[int, Reading]] = []
         self._numbers: set[int] = set()
         self._lock = threading.Lock()
 
-    def hire(self, name: str, *, fails: int = 0) -> Worker:
+    def hire(self, name: str, *, fails: int = 0, weight: int = 1, takes: float = 0.0) -> Worker:
         """One worker more. It need not be ready yet."""
-        command = [sys.executable, "-m", "examples.demo.worker", *self._words, "--name", name, "--fails", str(fails)]
+        command = [sys.executable, "-m", "examples.demo.worker", *self._words, "--name", name]
+        command += ["--fails", str(fails), "--weight", str(weight), "--takes", str(takes)]
         worker = Worker(name, command, self)
         self.workers.append(worker)
         return worker

@@ -2,18 +2,16 @@
 
 import threading
 import time
-from pathlib import Path
 from typing import Any, Final
 
 import pulsar
 
 from examples.demo.books import Books
-from examples.demo.box import PATIENCE_SECONDS
-from examples.demo.readings import made, measure
+from examples.demo.box import PATIENCE_SECONDS, PLUGINS
+from examples.demo.readings import key_of, made, measure
 from pulsarbox.client import router
 
-ROUNDS_A_SECOND: Final = 20
-PLUGINS: Final = Path(__file__).parents[1] / "plugins"
+ROUNDS_A_SECOND: Final = 30
 
 
 class Publisher(threading.Thread):
@@ -44,7 +42,7 @@ class Publisher(threading.Thread):
             for device, what, value in measure():
                 reading = made(self.books.count, device, what, value)
                 self.books.add(reading)
-                self._producer.send_async(reading.body, self._receipted, partition_key=device)
+                self._producer.send_async(reading.body, self._receipted, partition_key=key_of(device))
             rounds += 1
             time.sleep(max(0.0, begin + rounds / ROUNDS_A_SECOND - time.monotonic()))
         self._producer.flush()

@@ -37,6 +37,16 @@ def read(body: bytes) -> Reading:
     return Reading(document["n"], document["device"], document["value"], body)
 
 
+def kind_of(device: str) -> str:
+    """``cpu`` of ``cpu3``, ``net`` of ``net:eth0``."""
+    return device.partition(":")[0].rstrip("0123456789")
+
+
+def key_of(device: str) -> str:
+    """The key of its readings: what stands in braces is the kind, and ``hash-tag`` keeps a kind together."""
+    return f"{{{kind_of(device)}}}{device}"
+
+
 def measure() -> Iterator[tuple[str, str, float]]:
     """(device, measure, value) of everything that there is now."""
     for number, percent in enumerate(psutil.cpu_percent(percpu=True)):

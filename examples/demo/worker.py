@@ -2,8 +2,9 @@
 
     python -m examples.demo.worker --url URL --topic T --subscription S --type Shared --name N --log F
 
-It tells of a reading before it acknowledges it: killed in between, it is told of twice, never not at all. It ends when
-its stdin is closed.
+A reading takes it a while (--takes), as a store elsewhere would, and many are under way at a time: how many it is given
+follows from what it holds, for its --weight. It tells of a reading before it acknowledges it: killed in between, it is
+told of twice, never not at all. It ends when its stdin is closed.
 """
 
 import argparse
@@ -11,26 +12,24 @@ import json
 import sys
 import threading
 import time
+from collections import deque
 from typing import Any
 
 import pulsar
 
 from examples.demo.readings import Reading, is_poison, read
 
-MAX_REDELIVERIES = 3
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("url", "topic", "subscription", "type", "name", "log"):
         parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--dead-letters", help="topic of what was given back too often")
+    parser.add_argument("--picky", action="store_true", help="give back what nobody can process")
     parser.add_argument("--fails", type=int, default=0, metavar="N", help="give back every Nth, as if it had failed")
+    parser.add_argument("--weight", type=int, default=1, help="how much of the work it can take, beside others")
+    parser.add_argument("--takes", type=float, default=0.0, metavar="SECONDS", help="from having a reading to done")
     given = parser.parse_args()
     client = pulsar.Client(given.url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, given.log))
-    options: dict[str, Any] = {}
-    if given.dead_letters:
-        options["dead_letter_policy"] = pulsar.ConsumerDeadLetterPolicy(MAX_REDELIVERIES, given.dead_letters)
     consumer = client.subscribe(
         given.topic,
         given.subscription,
@@ -39,7 +38,7 @@ def main() -> None:
         initial_position=pulsar.InitialPosition.Earliest,
         negative_ack_redelivery_delay_ms=200,
         receiver_queue_size=20,
-        **options,
+        properties={"weight": str(given.weight)},
     )
     ended = threading.Event()
 
@@ -49,22 +48,31 @@ def main() -> None:
 
     threading.Thread(target=wait_for_the_end, daemon=True).start()
     tell("ready")
+    work(consumer, given, ended)
+    client.close()
+
+
+def work(consumer: Any, given: argparse.Namespace, ended: threading.Event) -> None:
+    """Take readings, and finish each when it has taken its time."""
     count = 0
+    under_way: deque[tuple[float, Any]] = deque()
     while not ended.is_set():
         try:
-            message = consumer.receive(timeout_millis=200)
+            message = consumer.receive(timeout_millis=20 if under_way else 200)
+            under_way.append((time.monotonic() + given.takes, message))
         except pulsar.PulsarException:  # nothing yet, or the box is away: the client connects again by itself
-            continue
-        count += 1
-        reading = read(message.data())
-        broken = bool(given.dead_letters) and is_poison(reading.number)
-        if broken or (given.fails and count % given.fails == 0):
-            tell("failed", reading)
-            consumer.negative_acknowledge(message)
-        else:
-            tell("done", reading)
-            acknowledge(consumer, message)
-    client.close()
+            pass
+        while under_way and under_way[0][0] <= time.monotonic():
+            _, message = under_way.popleft()
+            count += 1
+            reading = read(message.data())
+            broken = given.picky and is_poison(reading.number)
+            if broken or (given.fails and count % given.fails == 0):
+                tell("failed", reading)
+                consumer.negative_acknowledge(message)
+            else:
+                tell("done", reading)
+                acknowledge(consumer, message)
 
 
 def acknowledge(consumer: Any, message: Any) -> None:

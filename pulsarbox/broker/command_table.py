@@ -94,6 +94,8 @@ _ROWS: Final = (
     (BaseCommand.ADD_PARTITION_TO_TXN, CONNECTED, Needs.NAME, transactions.add_partition_to_txn),
     (BaseCommand.ADD_SUBSCRIPTION_TO_TXN, CONNECTED, Needs.NAME, transactions.add_subscription_to_txn),
     (BaseCommand.END_TXN, CONNECTED, Needs.NAME, transactions.end_txn),
+    (BaseCommand.END_TXN_ON_PARTITION, CONNECTED, Needs.SUPERUSER, transactions.end_txn_on_partition),
+    (BaseCommand.END_TXN_ON_SUBSCRIPTION, CONNECTED, Needs.SUPERUSER, transactions.end_txn_on_subscription),
 )
 
 

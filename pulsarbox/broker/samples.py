@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from pulsarbox.broker.scoped import Scopes
 from pulsarbox.broker.series import Series, Waits
 from pulsarbox.broker.stored_samples import StoredSamples
 from pulsarbox.broker.topic_samples import TopicSample
@@ -54,6 +55,7 @@ class Samples:
         self._passing_bytes = 0
         self._now = self.passed_at
         self.series = Series(("publishRate", "deliverRate", "backlog", "p99"))
+        self.scopes = Scopes()
         self._waits = Waits()
         self._times = times
         topics.left = self._has_left
@@ -69,6 +71,7 @@ class Samples:
         p99 = self._waits.quantile(self._times.by_entry, 0.99)
         backlog = totals.backlog + self.stored.totals.backlog
         self.series.add(totals.publish_rate, totals.deliver_rate, float(backlog), p99)
+        self.scopes.tick(now)
         self.stored.tidy(now)
 
     def watch(self, now: Now) -> None:

@@ -14,7 +14,7 @@ from pulsarbox.storage.event_files import FOLDER as EVENTS
 from pulsarbox.storage.event_files import newest_first, oldest_first
 from pulsarbox.storage.history_files import FOLDER as HISTORY
 from pulsarbox.storage.history_files import History, rows_of
-from pulsarbox.storage.inspection.dead_box import DeadBox, dead_box
+from pulsarbox.storage.inspection.dead_box import UNKNOWN, DeadBox, dead_box
 
 Row = dict[str, Any]
 Exchange = Callable[[str, str, bytes | None], Reply]
@@ -76,7 +76,7 @@ def _view(box: DeadBox, name: str, query: dict[str, str]) -> Row:
         return around | nothing | {"totals": box.totals, "series": {}, "seriesStep": 1}
     if name not in box.views:
         raise _Refused(404, f"of a box that does not run there is no view {name!r}; there are {', '.join(box.views)}")
-    totals = {"totals": box.storage} if name == "storage" else {}
+    totals = {"totals": box.storage} if name == "storage" else {"unknown": UNKNOWN[name]}
     total = box.topics if name == "topics" else len(box.views[name])
     return around | totals | {"total": total} | _chosen(box, box.views[name], _SORTS[name], query)
 

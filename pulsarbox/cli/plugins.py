@@ -297,7 +297,7 @@ def _needed(data_dir: Path | None, plugins_dir: Path | None) -> list[dict[str, A
     from pulsarbox.errors import PersistenceError
 
     try:
-        return needed(data_dir, plugins_dir)
+        return needed(data_dir, plugins_directory(plugins_dir))
     except PersistenceError as error:
         raise Misused(str(error)) from None
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from pulsarbox.cli.lazy import Group
-from pulsarbox.cli.plugin_options import PLUGINS_DIR
+from pulsarbox.cli.plugin_options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.text import clean
 from pulsarbox.errors import PersistenceError
 
@@ -92,7 +92,8 @@ def check(directory: Path, output: str, quick: bool, plugins_dir: Path | None) -
     """
     from pulsarbox.storage.inspection.check import check as examine
 
-    report = _opened(lambda: examine(directory, quick=quick, progress=_progress, plugins=plugins_dir))
+    plugins = plugins_directory(plugins_dir)
+    report = _opened(lambda: examine(directory, quick=quick, progress=_progress, plugins=plugins))
     if output == "json":
         _json(report.document())
     else:
@@ -146,7 +147,7 @@ def dump(  # noqa: PLR0913  # options
         "volume": volume,
         "limit": limit,
         "body": body,
-        "plugins": str(plugins_dir or ""),
+        "plugins": str(plugins_directory(plugins_dir) or ""),
     }
 
     def show() -> None:

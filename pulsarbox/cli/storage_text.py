@@ -67,6 +67,8 @@ def _facts(document: dict[str, Any]) -> Table:
         f" {totals['partitions']:,} partitions; {totals['subscriptions']:,} subscriptions",
         "stored": f"{totals['entries']:,} entries, {megabytes(totals['bytes'])} in {totals['ledgers']:,} ledgers;"
         f" {totals['rows']:,} rows in the checkpoint, {totals['damaged_rows']:,} of them damaged",
+        "transactions": f"{totals['open_transactions']:,} open; {totals['aborted_entries']:,} entries were aborted;"
+        f" {totals['sinks']:,} sinks with epochs",
         "disk": f"{megabytes(disk['used'])} used (meta {megabytes(disk['meta'])}, volumes"
         f" {megabytes(disk['volumes'])}), {megabytes(disk['reserved'])} reserved, {megabytes(disk['free'])} free",
     }

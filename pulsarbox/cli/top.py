@@ -12,10 +12,11 @@ from pulsarbox.cli.exits import Failed, Misused, Unreachable, ending_of_status, 
 from pulsarbox.cli.scope import scope_options
 from pulsarbox.cli.target import Target, late_admin_options
 from pulsarbox.cli.text import say
-from pulsarbox.cli.times import MOMENT
+from pulsarbox.cli.times import Words
 
 if TYPE_CHECKING:
     from pulsarbox.tui.feed import Feed
+    from pulsarbox.tui.keeping import Kept
 
 PLACES: Final = (
     *("overview", "topics", "subscriptions", "deadletters", "quotas"),
@@ -32,6 +33,14 @@ class Place(click.Choice[str]):
         return super().convert("deadletters" if value == "dlq" else value, param, ctx)
 
 
+def _time(text: str) -> str:
+    """A time of history, as it was written: how late it is for the box is found out when the box is asked."""
+    from pulsarbox.tui.places import instant
+
+    instant(text)
+    return text
+
+
 @click.command()
 @click.argument("view", type=Place(PLACES), default="overview", metavar="[VIEW]")
 @click.option("--once", is_flag=True, help="One look on stdout, in the form that -o names, and no dashboard.")
@@ -46,7 +55,7 @@ class Place(click.Choice[str]):
 @click.option("--filter", "passing", metavar="EXPRESSION", default="", help="Only rows for which it holds; /pattern.")
 @click.option("--sort", metavar="COLUMN", help="By this column, the highest first; -COLUMN: the lowest first.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="With --once: rows.")
-@click.option("--at", metavar="TIME", type=MOMENT, help="Recorded history: -8h, 2026-11-21T03:12.")
+@click.option("--at", metavar="TIME", type=Words("time", _time), help="Recorded history: -8h, 03:12, 2026-11-21T03:12.")
 @click.option("--read-only", is_flag=True, help="Nothing can be changed from here.")
 @click.option(
     "--interval",
@@ -93,6 +102,7 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
     if serve:
         _serve(options["serve_host"], options["serve_port"])
         return
+    options["at"], options["ahead"] = _at(feed, options["at"])
     if once:
         _once(feed, target, **options)
         return
@@ -101,12 +111,31 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
     served = os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")  # by --serve: a page is the terminal
     if not served and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Misused("this is no terminal: `pulsarbox top --once` takes one look")
+    _run(feed, target, served, **options)
+
+
+def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
+    """The dashboard. What its first screen shows is asked for while the libraries that draw are loaded."""
+    import gc
+    import shutil
+
+    from pulsarbox.tui import questions
     from pulsarbox.tui.keeping import Kept, place
 
-    app = _app(feed, target, Kept(place()), **options)
+    gc.disable()  # until something is seen: there is no garbage yet, and looking for it takes a tenth of the time
+    kept = Kept(place())
+    _order(kept, options["view"], options["sort"])
+    size = shutil.get_terminal_size()
+    feed.foresee(questions.first(options["view"], kept, size, options["passing"], options["at"]))
+    app = _app(feed, target, kept, **options)
     if served:
         app.parent_pid = os.getppid()
     app.run()
+
+
+def _order(kept: "Kept", view: str, sort: str | None) -> None:
+    if sort:
+        kept.given(f"sort.{view}", [sort.removeprefix("-"), not sort.startswith("-")])
 
 
 def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, str]) -> "tuple[Feed, list[str]]":
@@ -135,6 +164,20 @@ def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, st
     return Feed(exchange, found.url, scope), words
 
 
+def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
+    """A time of history by the clock of the box (ms since 1970), and by how much that is ahead of ours."""
+    if text is None:
+        return None, 0
+    from pulsarbox.tui.feed import Query, Trouble
+    from pulsarbox.tui.places import instant, now_ms
+
+    try:
+        ahead = feed.view(Query("overview", limit=1)).virtual_clock or 0
+    except Trouble:  # who asks for history hears of it
+        ahead = 0
+    return instant(text, now_ms() + ahead), ahead
+
+
 def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> Any:
     from pulsarbox.tui.app import Top
 
@@ -148,10 +191,8 @@ def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> A
         place=options["view"],
         target=target,
     )
-    if options["sort"]:
-        app.kept.given(
-            f"sort.{options['view']}", [options["sort"].removeprefix("-"), not options["sort"].startswith("-")]
-        )
+    app.ahead = options["ahead"]
+    _order(app.kept, options["view"], options["sort"])
     return app
 
 

@@ -78,7 +78,7 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
         "seconds": max(wall_now() - told["openTimestamp"], 0) // 1000,
         "opened": told["openTimestamp"],
         "timeout": told["timeoutAt"],
-        "owner": told["owner"],
+        "owner": told.get("owner"),
         "topics": [short(topic) for topic in told["producedPartitions"]],
         "subscriptions": [f"{short(topic)}/{name}" for topic in acked for name in acked[topic]],
     }

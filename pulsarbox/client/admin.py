@@ -4,7 +4,7 @@ It knows the paths that our commands use. What a broker refuses is a ``Refused``
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -221,13 +221,25 @@ class Admin:
             raise
         return found
 
-    def commit_epoch(self, sink: str, epoch: int, transactions: Sequence[str]) -> bool:
-        """Commit what an epoch has staged in transactions (their ids, as ``0:17``); false where the epoch was committed
-        before: then they are aborted.
+    def stage_epoch(self, sink: str, epoch: int, body: Mapping[str, Any]) -> str | None:
+        """Begin a transaction that is a part of an epoch: its id, as ``0:17``; None where the epoch was committed.
 
-        Raises Refused, with 409 for an epoch behind the last and a transaction that has ended, 404 for one not known.
+        ``body``: ``timeoutMs``, and who writes, see docs/transactions.md. Raises Refused, with 409 for an epoch behind
+        the last and for a writer that is not the sink's.
         """
-        body = {"transactions": list(transactions)}
+        found: str | None = self._ask("POST", f"{_epochs_of(sink)}/{epoch}/stages", body)["transaction"]
+        return found
+
+    def commit_epoch(
+        self, sink: str, epoch: int, transactions: Sequence[str], who: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Commit what an epoch has staged in transactions (their ids, as ``0:17``); false where the epoch was committed
+        before: then they are aborted. ``who``: who writes, see docs/transactions.md.
+
+        Raises Refused, with 409 for an epoch behind the last, a transaction that has ended and a writer that is not the
+        sink's, 404 for a transaction not known.
+        """
+        body = {"transactions": list(transactions), **(who or {})}
         return bool(self._ask("POST", f"{_epochs_of(sink)}/{epoch}", body)["committed"])
 
     def forget_sink(self, sink: str) -> None:

@@ -14,9 +14,10 @@ from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NotConnected, told
 from pulsarbox.client.loop import Loop
 from pulsarbox.client.places import TIMEOUT_SECONDS
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import PulsarBoxError, TopicNotFound
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
+    CommandGetOrCreateSchema,
     CommandGetSchema,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
@@ -178,6 +179,29 @@ class Client:
         if answer.HasField("error_code"):
             raise told(answer.error_code, answer.error_message)
         return answer.schema
+
+    def latest_schema(self, topic: str) -> tuple[Schema, bytes] | None:
+        """The latest schema of a topic and its version; None where it has none. Raises what the broker tells."""
+        request_id = next(self.numbers)
+        question = CommandGetSchema(request_id=request_id, topic=topic)
+        command = BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=question)
+        answer = self.ask(self.broker_of(topic), command, request_id).getSchemaResponse
+        if answer.HasField("error_code"):
+            error = told(answer.error_code, answer.error_message)
+            if isinstance(error, TopicNotFound):  # so brokers say as well that there is no schema
+                return None
+            raise error
+        return answer.schema, answer.schema_version
+
+    def register_schema(self, topic: str, schema: Schema) -> bytes:
+        """The version of a schema of a topic, given to it where it has none such. Raises what the broker tells."""
+        request_id = next(self.numbers)
+        question = CommandGetOrCreateSchema(request_id=request_id, topic=topic, schema=schema)
+        command = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA, getOrCreateSchema=question)
+        answer = self.ask(self.broker_of(topic), command, request_id).getOrCreateSchemaResponse
+        if answer.HasField("error_code"):
+            raise told(answer.error_code, answer.error_message)
+        return answer.schema_version
 
     # Transactions ----------------------------------------------------------------------------------------------------
 

@@ -346,6 +346,7 @@ _ANSWERS: Final = {
     BaseCommand.LOOKUP_RESPONSE: "lookupTopicResponse",
     BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE: "getLastMessageIdResponse",
     BaseCommand.GET_SCHEMA_RESPONSE: "getSchemaResponse",
+    BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE: "getOrCreateSchemaResponse",
     BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE: "getTopicsOfNamespaceResponse",
     BaseCommand.ACK_RESPONSE: "ackResponse",
     BaseCommand.NEW_TXN_RESPONSE: "newTxnResponse",

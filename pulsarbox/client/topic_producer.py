@@ -52,6 +52,8 @@ class Options:
     mix_keys: bool = False
     """Whether a batch may hold messages of several keys: Key_Shared then gives all of them to one consumer."""
     route: Route = field(default_factory=Route)
+    skip_stored: bool = False
+    """Whether messages are passed over whose sequence ids the broker had of this name when the producer was opened."""
 
 
 class _Sent(NamedTuple):
@@ -98,6 +100,7 @@ class TopicProducer:
         self._first: Outgoing | bytes = b""
         self._first_sequence = 0
         self._last_sequence = -1
+        self._stored_before = -1
         self._group: tuple[Any, ...] = _PLAIN
         self._txn: Transaction | None = None
 
@@ -128,6 +131,7 @@ class TopicProducer:
         if not self._opened:
             self._next_sequence = answer.last_sequence_id + 1
             self._last_sequence = answer.last_sequence_id
+            self._stored_before = answer.last_sequence_id if self._options.skip_stored else -1
         self._opened = True
         self._name = answer.producer_name
         self._connection = connection
@@ -209,6 +213,8 @@ class TopicProducer:
 
     def _add(self, message: Outgoing, tokens: Sequence[Any]) -> None:
         sequence = self._next_sequence if message.sequence_id is None else message.sequence_id
+        if sequence <= self._stored_before:
+            return
         if sequence <= self._last_sequence:
             raise ValueError(f"sequence id {sequence} is not above {self._last_sequence}, which came before")
         size = len(message.payload or b"")

@@ -30,7 +30,6 @@ class Direction(enum.Enum):
     TO_BROKER = "client to broker"
     TO_CLIENT = "broker to client"
     BOTH = "both ways"
-    BETWEEN_BROKERS = "broker to broker"
 
 
 class CommandSpec(NamedTuple):
@@ -51,7 +50,6 @@ class CommandSpec(NamedTuple):
 _IN = Direction.TO_BROKER
 _OUT = Direction.TO_CLIENT
 _BOTH = Direction.BOTH
-_PEER = Direction.BETWEEN_BROKERS
 
 _ROWS: tuple[tuple[int, str, str, Direction], ...] = (
     (2, "CONNECT", "connect", _IN),
@@ -101,10 +99,10 @@ _ROWS: tuple[tuple[int, str, str, Direction], ...] = (
     (55, "ADD_SUBSCRIPTION_TO_TXN_RESPONSE", "addSubscriptionToTxnResponse", _OUT),
     (56, "END_TXN", "endTxn", _IN),
     (57, "END_TXN_RESPONSE", "endTxnResponse", _OUT),
-    (58, "END_TXN_ON_PARTITION", "endTxnOnPartition", _PEER),
-    (59, "END_TXN_ON_PARTITION_RESPONSE", "endTxnOnPartitionResponse", _PEER),
-    (60, "END_TXN_ON_SUBSCRIPTION", "endTxnOnSubscription", _PEER),
-    (61, "END_TXN_ON_SUBSCRIPTION_RESPONSE", "endTxnOnSubscriptionResponse", _PEER),
+    (58, "END_TXN_ON_PARTITION", "endTxnOnPartition", _IN),
+    (59, "END_TXN_ON_PARTITION_RESPONSE", "endTxnOnPartitionResponse", _OUT),
+    (60, "END_TXN_ON_SUBSCRIPTION", "endTxnOnSubscription", _IN),
+    (61, "END_TXN_ON_SUBSCRIPTION_RESPONSE", "endTxnOnSubscriptionResponse", _OUT),
     (62, "TC_CLIENT_CONNECT_REQUEST", "tcClientConnectRequest", _IN),
     (63, "TC_CLIENT_CONNECT_RESPONSE", "tcClientConnectResponse", _OUT),
     (64, "WATCH_TOPIC_LIST", "watchTopicList", _IN),

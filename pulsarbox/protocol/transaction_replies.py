@@ -118,7 +118,7 @@ def end_txn_on_partition_response(
     server_error: int | None = None,
     message: str | None = None,
 ) -> bytes:
-    """END_TXN_ON_PARTITION_RESPONSE: for another broker's coordinator."""
+    """END_TXN_ON_PARTITION_RESPONSE: the transaction is ended on the topic, or why not."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.END_TXN_ON_PARTITION_RESPONSE,
@@ -140,7 +140,7 @@ def end_txn_on_subscription_response(
     server_error: int | None = None,
     message: str | None = None,
 ) -> bytes:
-    """END_TXN_ON_SUBSCRIPTION_RESPONSE: for another broker's coordinator."""
+    """END_TXN_ON_SUBSCRIPTION_RESPONSE: the transaction is ended on the subscription, or why not."""
     return encode_frame(
         BaseCommand(
             type=BaseCommand.END_TXN_ON_SUBSCRIPTION_RESPONSE,

@@ -29,6 +29,11 @@ class SharedRows:
         with self._lock:
             return iter(list(self._rows.items(prefix, after)))
 
+    def last(self, prefix: bytes, through: bytes) -> tuple[bytes, bytes] | None:
+        """See Rows."""
+        with self._lock:
+            return self._rows.last(prefix, through)
+
 
 class SharedMemoryEngine:
     """A memory engine that the daemon's three threads and the core may call."""

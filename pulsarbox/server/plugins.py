@@ -15,15 +15,17 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.broker.plugins import Key, Load, Plugins
 from pulsarbox.config import Settings
 from pulsarbox.plugins import guard as guard_module
-from pulsarbox.plugins.fingerprint import fingerprint
 from pulsarbox.plugins.guard import Guard, PluginEndless
-from pulsarbox.plugins.probe import Report, probe
 from pulsarbox.plugins.registry import Found, PluginError, choose, find, load
+from pulsarbox.storage.format import KNOWN_PLUGINS
+
+if TYPE_CHECKING:
+    from pulsarbox.plugins.probe import Report
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +36,6 @@ AT_ONCE: Final = 4
 """Plugins that are being loaded at a time: clients may name as many as they like."""
 LOOK_SECONDS: Final = 0.5
 """A call that is still being made at the second look, half a second to a second later, is ended."""
-KNOWN: Final = "plugins-known.json"
-"""File of the data directory: what was found out about plugins, by fingerprint."""
 _KNOWN_MAX: Final = 200
 
 
@@ -49,7 +49,7 @@ class _Loader:
 
     def __init__(self, settings: Settings, data: Path | None) -> None:
         self._directory = Path(settings.pluginsDirectory) if settings.pluginsDirectory else None
-        self._known = None if data is None else data / KNOWN
+        self._known = None if data is None else data / KNOWN_PLUGINS
 
     def __call__(self, kind: str, name: str) -> Any:
         """An object of the plugin. Raises PluginError."""
@@ -65,6 +65,10 @@ class _Loader:
 
     def _looked_at(self, found: Found) -> Report:
         """What a look at it finds, or found when it was the same. What cannot be used is looked at each time."""
+        # Only where there is a plugin, and then in a thread, or before the box serves.
+        from pulsarbox.plugins.fingerprint import fingerprint
+        from pulsarbox.plugins.probe import Report, probe
+
         made_of = None if self._known is None or found.problem else fingerprint(found)
         if made_of is None:
             return probe(found, PROBE_SECONDS)

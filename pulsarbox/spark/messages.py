@@ -121,25 +121,34 @@ def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
 
 def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
     """The entries in front of a segment, piece by piece backward; each piece forward. It may end early."""
-    left = BACK_ENTRIES
-    if segment.end is not None:
+    if segment.compacted:
         return
-    found = service.segments(segment.topic, Place(BEGINNING.ledger, 0), Place(segment.ledger, segment.first))
+    if segment.end is None:
+        front = Place(segment.ledger, segment.first)
+        found = service.segments(segment.topic, Place(BEGINNING.ledger, 0), front)
+    else:  # nobody tells of ledgers: of the one where it begins, at least
+        ledger, last = segment.start.ledger, segment.start.entry - 1
+        found = [segment._replace(ledger=ledger, first=0, last=last)] if last >= 0 else []
+    left = BACK_ENTRIES
     for one in reversed(found):
-        last = one.last
-        size = 64
+        last, size = one.last, 64
         while last >= one.first and left > 0:
             first = max(one.first, last - size + 1)
-            hidden = tuple(
-                (max(low, first), min(high, last)) for low, high in one.hidden if high >= first and low <= last
-            )
-            part = one._replace(first=first, last=last, hidden=hidden, from_batch=0, to_batch=0)
             piece: list[access.Entry] = []
-            for some in access.entries(part, service.reach, service.lost, lambda part: [part]):
+            for some in access.entries(_cut(one, first, last), service.reach, service.lost, lambda part: [part]):
                 piece += some
             yield piece
             left -= last - first + 1
             last, size = first - 1, min(4 * size, 1024)
+
+
+def _cut(segment: Segment, first: int, last: int) -> Segment:
+    """Some entries of a segment, all of them."""
+    hidden = tuple((max(low, first), min(high, last)) for low, high in segment.hidden if high >= first and low <= last)
+    cut = segment._replace(first=first, last=last, hidden=hidden, from_batch=0, to_batch=0)
+    if segment.end is None:
+        return cut
+    return cut._replace(start=Place(segment.ledger, first), end=Place(segment.ledger, last + 1))
 
 
 class _Opening:

@@ -152,7 +152,7 @@ class Options:
         "",
         "topic",
         TOPIC,
-        "The topic. To write: where a row has no `__topic`.",
+        "The topic. To write: that of every row; without it, each row's `__topic`.",
     )
     topics: tuple[str, ...] = option((), "topics", TOPICS, "Several topics.", used=READS)
     topics_pattern: str = option(
@@ -270,8 +270,7 @@ class Options:
         "valueFormat",
         one_of("auto", "bytes", "string", "json", "avro"),
         "`auto`: columns by the topic's schema. `bytes`, `string`: one column `value`. `json`, `avro`: by the "
-        "schema, or by `.schema(...)`.",
-        used=READS,
+        "schema, or by `.schema(...)`; to write, by the topic's schema, made from the columns where there is none.",
     )
     mode: str = option(
         "permissive",
@@ -302,6 +301,107 @@ class Options:
         "Leave out partitions that a filter on topic, ledger or publish time excludes. Needs "
         "`spark.sql.python.filterPushdown.enabled=true`.",
         used=(BATCH,),
+    )
+
+    delivery: str = option(
+        "exactly-once",
+        "delivery",
+        one_of("exactly-once", "at-least-once", "dedup"),
+        "`exactly-once`: all of an epoch, or of a batch write, is published with one commit of the box, once. "
+        "`at-least-once`: at once; again where a task is run again. `dedup`: at once, and the topics' deduplication "
+        "drops what comes again, where partitions and the order of rows do not change.",
+        used=(WRITE,),
+    )
+    sink_id: str = option(
+        "",
+        "sinkId",
+        TEXT,
+        "The name under which the box knows the last epoch of a stream.",
+        used=(WRITE,),
+        shown="the query's id, which is that of its checkpoint",
+    )
+    sink_namespace: str = option(
+        "",
+        "sinkNamespace",
+        TEXT,
+        "The namespace that the sink is in, `tenant/namespace`. It has to stay the same.",
+        used=(WRITE,),
+        shown="that of `topic`, else `public/default`",
+    )
+    sink_epoch: str = option(
+        "continue",
+        "sinkEpoch",
+        one_of("continue", "reset"),
+        "`reset`: take a `sinkId` over that another query has written, or go back behind its last epoch.",
+        used=(WRITE,),
+    )
+    job_id: str = option(
+        "",
+        "jobId",
+        TEXT,
+        "The name of a batch write: a second one of that name publishes nothing.",
+        used=(WRITE,),
+        shown="none: each write publishes",
+    )
+    stage_timeout_ms: int = option(
+        0,
+        "stageTimeout",
+        LENGTH,
+        "From a task's first row to the commit: what takes longer is aborted.",
+        used=(WRITE,),
+        shown="a stream `10m`, a batch as long as the box allows",
+    )
+    dedup_partitions: int | None = option(
+        None,
+        "dedupPartitions",
+        COUNT,
+        "With `delivery=dedup`: how many partitions the frame has, now and after every restart.",
+        used=(WRITE,),
+        shown="none",
+    )
+    register_schema: bool = option(
+        True,
+        "registerSchema",
+        YES_OR_NO,
+        "With `valueFormat=json` or `avro`: give a topic without a schema one, from the columns.",
+        used=(WRITE,),
+    )
+    router: str = option(
+        "round-robin",
+        "router",
+        TEXT,
+        "Which partition a row goes to: a routing plugin, built in or your own.",
+        used=(WRITE,),
+    )
+    router_hashing: str = option(
+        "java", "router.hashing", TEXT, "The hashing plugin of keys; `java` is what Java clients do.", used=(WRITE,)
+    )
+    router_options: str = option(
+        "", "router.options", TEXT, "What that router takes, as `name=value,name=value`.", used=(WRITE,), shown="none"
+    )
+    plugins_dir: str = option(
+        "",
+        "router.pluginsDir",
+        TEXT,
+        "Where your own plugins are, on every machine of the cluster.",
+        used=(WRITE,),
+        shown="`plugins` of `data.dir`",
+    )
+    batching: str = option(
+        "key",
+        "batching",
+        one_of("key", "mixed", "none"),
+        "`key`: a batch has messages of one key, as Key_Shared subscriptions need. `mixed`: of any, "
+        "as Java clients do unless told otherwise; many times as fast where every row has its own key. `none`: no "
+        "batches.",
+        used=(WRITE,),
+    )
+    compression: str = option(
+        "none",
+        "compression",
+        one_of("none", "lz4", "zlib", "zstd", "snappy"),
+        "Of batches and messages.",
+        used=(WRITE,),
     )
 
     @property
@@ -390,6 +490,8 @@ def _check_together(options: Options, given: set[str], use: str) -> None:
         both = [names[each] for each in together if each in given]
         if set(_either(use)) & set(uses) and len(both) > 1:
             raise OptionError(f"options {' and '.join(both)} contradict each other: give one of them")
+    if use == WRITE:
+        _check_sink(options, given)
     if _either(use)[0] in READS and not (options.named or options.topics_pattern):
         raise OptionError("give one of the options topic, topics and topicsPattern: what is to be read")
     if SUBSCRIPTION in (options.starting_offsets, options.ending_offsets) and not options.subscription:
@@ -402,3 +504,38 @@ def _check_together(options: Options, given: set[str], use: str) -> None:
         raise OptionError(f"allowDifferentTopicSchemas gives bytes, valueFormat={options.value_format} does not")
     if options.data_dir and options.access == "wire":
         raise OptionError("access=wire reads nothing in place: leave data.dir out, or give service.url instead")
+
+
+def _check_sink(options: Options, given: set[str]) -> None:
+    names = {each.name: row(each).name for each in fields(Options)}
+    for only, delivery in _ONLY_WITH.items():
+        if only in given and options.delivery != delivery:
+            raise OptionError(
+                f"option {names[only]} is for delivery={delivery}, not for {options.delivery}: leave it out"
+            )
+    if options.delivery == "dedup" and options.dedup_partitions is None:
+        raise OptionError(
+            "delivery=dedup holds only where the frame always has the same partitions: say how many with "
+            "dedupPartitions, and repartition to that before a stream starts"
+        )
+    if options.sink_epoch == "reset" and not options.sink_id:
+        raise OptionError("sinkEpoch=reset is for a sinkId that there is already: give sinkId")
+    if options.sink_id and options.job_id:
+        raise OptionError("sinkId is for writeStream, jobId for write: give one of them")
+    if options.sink_namespace.count("/") != bool(options.sink_namespace):
+        raise OptionError(f"option sinkNamespace = {options.sink_namespace!r}: must be like public/default")
+    if options.topic.startswith("non-persistent://") and options.delivery != "at-least-once":
+        raise OptionError(f"delivery={options.delivery} is for persistent topics: say delivery=at-least-once")
+    if options.value_format in ("bytes", "string") and "register_schema" in given:
+        raise OptionError(f"registerSchema is for valueFormat=json and avro, not for {options.value_format}")
+
+
+_ONLY_WITH: Final = {
+    "sink_id": "exactly-once",
+    "sink_namespace": "exactly-once",
+    "sink_epoch": "exactly-once",
+    "job_id": "exactly-once",
+    "stage_timeout_ms": "exactly-once",
+    "dedup_partitions": "dedup",
+}
+"""Options that only one kind of delivery has."""

@@ -108,7 +108,8 @@ class Service:
 
     def at_time(self, topic: str, milliseconds: int) -> Place:
         """The first entry that was published then (ms since 1970) or later, the end where none was."""
-        told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", time=str(milliseconds)))
+        time = str(max(milliseconds, _FIRST_TIME))
+        told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", time=time))
         if told is not None:
             return part_of(told["at"])
         if self._admin is None:
@@ -147,6 +148,7 @@ class Service:
             if error.status != 404:
                 raise
             self._admin.ask("PUT", path, where)
+            self._admin.ask("POST", f"{path}/resetcursor", where)  # a new one begins with a whole batch
 
     # Segments
 
@@ -288,6 +290,8 @@ class Service:
         return self._is_box
 
 
+_FIRST_TIME: Final = 10**11
+"""Milliseconds since 1970; a smaller number would be taken for seconds."""
 _BATCH_MAX: Final = 1 << 31
 
 

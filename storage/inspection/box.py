@@ -21,6 +21,7 @@ from pulsarbox.storage.format import (
     DICTIONARY_KEY,
     FORMAT_COMPRESSED,
     INDEX_KEY,
+    KNOWN_PLUGINS,
     LOCK,
     LOG_KEY,
     NEED,
@@ -33,11 +34,11 @@ from pulsarbox.storage.format import (
 )
 from pulsarbox.storage.index import Stretch
 from pulsarbox.storage.meta import Content
-from pulsarbox.storage.pressing import Usage
+from pulsarbox.storage.usage import Usage
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
-_BESIDE = {"events", "history"}
+_BESIDE = {"events", "history", KNOWN_PLUGINS}
 """What a box keeps for those who look later: no part of the store."""
 _FILES = {"INSTANCE", LOCK, RESERVE, RUNNING, OPERATOR, META, *_FOLDERS, *_BESIDE}
 _LOCK_FILE = "lock.mdb"

@@ -11,6 +11,7 @@ from pulsarbox.storage.inspection.box import META, Box, name_of, number_of
 from pulsarbox.storage.inspection.examination import RESTORE
 from pulsarbox.storage.inspection.examined import ExaminedMeta, ExaminedVolume
 from pulsarbox.storage.inspection.findings import DAMAGE, Finding, damage, warning
+from pulsarbox.storage.inspection.transaction_check import findings as transaction_findings
 from pulsarbox.storage.meta import Content
 
 CHILDREN: Final = 2
@@ -117,6 +118,7 @@ class _Judgement:
             self._ledgers()
             self._cursors()
             self._producers()
+            self._transactions()
         self._log()
         self._strangers()
         self._liveness()
@@ -296,6 +298,14 @@ class _Judgement:
             if not self.meta.holdings.name_of(topic_id) and not any(volume.replay for volume in self.journal):
                 what = f"sequence ids of {number} producers are kept for it, but it does not exist"
                 self.findings.append(warning(f"topic {topic_id}", what, "nothing: they are never used"))
+
+    def _transactions(self) -> None:
+        holdings = self.meta.holdings
+        ends = {
+            each: ledger.entries for each, ledger in holdings.ledgers.items() if ledger.closed and not ledger.replayed
+        }
+        flagged = [each for volume in self.volumes.values() if not self._is_unknown(volume) for each in volume.flagged]
+        self.findings += transaction_findings(holdings, flagged, {each: end for each, end in ends.items() if end})
 
     def _strangers(self) -> None:
         for name, unfinished in self.box.strangers():

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.names import parse_topic
-from pulsarbox.storage.catalog import CLOCK, topic_key
+from pulsarbox.names import TopicName, origin_of, parse_topic
+from pulsarbox.storage.catalog import CLOCK, partitions_key, topic_key
 from pulsarbox.storage.engine import Recovery
-from pulsarbox.storage.format import FORMAT_VERSION, PACKED
+from pulsarbox.storage.format import FORMAT_COMPRESSED, FORMAT_VERSION, PACKED
 from pulsarbox.storage.inspection.box import META, Box, number_of
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.scan import batches
@@ -28,11 +28,21 @@ TOPICS_MAX: Final = 100_000
 _PAGE: Final = 500
 _LINE: Final = 200
 """Rows of one line of the child."""
+_LETTERS: Final = "-DLQ"
 _RETRY: Final = "-RETRY"
-_FOR_DEAD_LETTERS: Final = ("-DLQ", _RETRY)
+_FOR_DEAD_LETTERS: Final = (_LETTERS, _RETRY)
 """How topics for dead letters, and for messages to be tried again, are called by clients."""
 _MARK: Final = "deadLetters"
 """In a topic's row: the box has sent dead letters there."""
+
+_IN_MESSAGES: Final = "when a message was published stands in the message itself: a box that runs looks it up"
+UNKNOWN: Final = {
+    "topics": {"oldest": _IN_MESSAGES, "quota": "which quota holds the box decides when it runs"},
+    "subscriptions": {"oldest": _IN_MESSAGES, "type": "consumers say it when they subscribe, and nobody has since"},
+    "deadletters": {},
+    "storage": {},
+}
+"""By view, columns whose values the files do not tell, and why."""
 
 Row = dict[str, Any]
 
@@ -147,7 +157,7 @@ class _One:
 def gather(path: Path, options: Row) -> Iterator[Line]:
     """The rows of the box, some at a time."""
     box = Box(path)
-    if box.format != FORMAT_VERSION:
+    if box.format not in (FORMAT_VERSION, FORMAT_COMPRESSED):
         raise PersistenceError(f"{path} has format {box.format}: start it once with this version, which brings it up")
     yield ["at", META, 0]
     meta = MetaEnvironment(path / META, readonly=True)
@@ -222,7 +232,7 @@ def _add(store: Store, name: str, gathered: dict[str, list[Row]], now: int) -> N
         }
     )
     if parse_topic(name).base.local.endswith(_FOR_DEAD_LETTERS) or row.get(_MARK):
-        gathered["deadletters"].append(_letters(stored, name, len(subscriptions)))
+        gathered["deadletters"].append(_letters(store, stored, name, len(subscriptions)))
     store.forget(stored)
 
 
@@ -252,19 +262,26 @@ def _subscription(stored: StoredTopic, name: str, cursor_id: int, now: int) -> R
     }
 
 
-def _letters(stored: StoredTopic, name: str, subscriptions: int) -> Row:
-    ledger = stored.ledger
+def _letters(store: Store, stored: StoredTopic, name: str, subscriptions: int) -> Row:
+    ledger, topic, messages = stored.ledger, parse_topic(name), stored.visible_messages()
+    first = next(iter(ledger.ledgers.values()), None)
+    is_retry = topic.base.local.endswith(_RETRY)
+
+    def there(each: TopicName) -> bool:
+        return topic_key(str(each)) in store.catalog or partitions_key(str(each)) in store.catalog
+
+    origin = origin_of(topic, _RETRY if is_retry else _LETTERS, there)
     return {
         "topic": name,
-        "kind": "retry" if parse_topic(name).base.local.endswith(_RETRY) else "dead-letter",
-        "origin": None,
-        "originSubscription": None,
-        "messages": stored.visible_messages(),
+        "kind": "retry" if is_retry else "dead-letter",
+        "origin": None if origin is None else str(origin[0]),
+        "originSubscription": None if origin is None else origin[1],
+        "messages": messages,
         "size": ledger.size,
         "backlog": sum(cursor.backlog_messages for cursor in stored.cursors.values()),
         "subscriptions": subscriptions,
         "lost": not subscriptions,
-        "first": None,
+        "first": first.created or None if messages and first is not None else None,
         "last": ledger.last_publish_time or None,
         "rate": 0.0,
         "loaded": False,

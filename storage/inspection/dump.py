@@ -38,6 +38,7 @@ from pulsarbox.storage.inspection.scan import RecordAt, batches, records
 from pulsarbox.storage.inspection.tail import Tail
 from pulsarbox.storage.meta import unpack_row as unpack_meta_row
 from pulsarbox.storage.record import NotNow, Unpacker, check_batch, compressed_as, unpack_entry
+from pulsarbox.storage.transactions import TxnId
 
 KINDS: Final = {
     "entry": RecordKind.ENTRY,
@@ -310,6 +311,10 @@ class _Dump:
         }
         if not whole:
             document["damaged"] = True
+        if flags & EntryFlag.TRANSACTION:
+            txn = TxnId(header[11], header[12])
+            document["transaction"] = f"{txn.most}:{txn.least}"
+            document["state"] = self.holdings.transactions.state_of(txn, ledger_id, entry_id)
         if compressed is not None:
             document["compressed"] = {
                 "codec": self.names.get(compressed.tag, compressed.tag.decode("latin-1")),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
-from pulsarbox.storage.format import INDEX_KEY, META_HEADER, PACKED, RecordKind
+from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, META_HEADER, PACKED, EntryFlag, RecordKind
 from pulsarbox.storage.index import Segment, unpack_row
 from pulsarbox.storage.inspection.box import META, Box, Environment, number_of, read_tables
 from pulsarbox.storage.inspection.child import Line
@@ -17,11 +17,14 @@ from pulsarbox.storage.inspection.compressed import unpacking
 from pulsarbox.storage.inspection.findings import Finding, damage, warning
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import StoredEntries, batches, entry_ids, records
+from pulsarbox.storage.inspection.transaction_check import Flagged
+from pulsarbox.storage.inspection.transactions import KINDS as TRANSACTIONS
 from pulsarbox.storage.meta import unpack_row as unpack_meta_row
 from pulsarbox.storage.record import NotNow, Unpacker, check_batch, unpack_entry, unpack_record
+from pulsarbox.storage.transactions import TxnId
 
 RESTORE = "restore the directory from a copy, or save what can be read with `pulsarbox storage dump DIR --body`"
-_FORWARDED = {"topic", "ledger", "cursor", "owner", "partitions"}
+_FORWARDED = {"topic", "ledger", "cursor", "owner", "partitions", *TRANSACTIONS}
 
 
 def examine_meta(path: Path, options: dict[str, Any]) -> Iterator[Line]:
@@ -71,6 +74,8 @@ def examine_volume(path: Path, options: dict[str, Any]) -> Iterator[Line]:
         for ledger_id, stored in examination.held.ledgers.items():
             for run in stored:
                 yield ["run", ledger_id, run.first, run.entries, run.bytes]
+        for flagged in examination.flagged:
+            yield ["flagged", *flagged[:3], *flagged.txn, flagged.covered]
         if options["sealed"] and indexed < last:
             what = f"is sealed, but its index ends at batch {indexed} and its log at {last}"
             yield damage(name, what, RESTORE).line()
@@ -92,6 +97,7 @@ class _Examination:
         self.segments: dict[int, list[Segment]] = {}
         self.bad: dict[int, str] = {}
         self.lost: dict[int, list[tuple[int, int, int]]] = {}
+        self.flagged: list[Flagged] = []
 
     def log(self, first: int, last: int) -> Iterator[Line]:
         """Every batch of the log."""
@@ -151,12 +157,22 @@ class _Examination:
                     run = runs[ledger_id] = Segment(position, entry_id, array("I"))
                     self.segments.setdefault(ledger_id, []).append(run)
                 run.offsets.append(record.offset)
+                if record.flags & EntryFlag.TRANSACTION:
+                    self._in_transaction(position, ledger_id, entry_id, ENTRY_HEADER.unpack_from(value, record.offset))
                 if not self.quick:
                     yield from self._entry(position, value, record.offset)
             elif record.kind == RecordKind.META:
                 yield from self._row(position, value[record.offset : record.offset + record.size])
             elif record.kind == RecordKind.SEQUENCE:
                 unpack_record(value, record.offset)
+
+    def _in_transaction(self, position: int, ledger_id: int, entry_id: int, header: tuple[Any, ...]) -> None:
+        flagged = Flagged(ledger_id, entry_id, entry_id, TxnId(header[11], header[12]), position <= self.mark)
+        last = self.flagged[-1] if self.flagged else flagged
+        if flagged == last._replace(first=last.last + 1, last=last.last + 1):
+            self.flagged[-1] = last._replace(last=entry_id)
+        else:
+            self.flagged.append(flagged)
 
     def _entry(self, position: int, value: bytes, offset: int) -> Iterator[Line]:
         try:

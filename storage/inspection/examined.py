@@ -10,7 +10,9 @@ from pulsarbox.storage.inspection.child import ChildEnded, run
 from pulsarbox.storage.inspection.examination import RESTORE
 from pulsarbox.storage.inspection.findings import Finding, damage
 from pulsarbox.storage.inspection.holdings import Holdings
+from pulsarbox.storage.inspection.transaction_check import Flagged
 from pulsarbox.storage.meta import Content
+from pulsarbox.storage.transactions import TxnId
 
 
 class ExaminedMeta:
@@ -65,6 +67,7 @@ class ExaminedVolume:
         self.runs: dict[int, list[tuple[int, int, int]]] = {}
         self.lost: list[tuple[int, int, int]] = []
         self.bad: set[int] = set()
+        self.flagged: list[Flagged] = []
         self.replay: list[tuple[int, str, str | None]] = []
         self.findings: list[Finding] = []
         self.whole = True
@@ -105,5 +108,7 @@ class ExaminedVolume:
             self.findings.append(Finding(*fields))
         elif kind == "lost":
             self.lost.append((fields[0], fields[1], fields[2]))
+        elif kind == "flagged":
+            self.flagged.append(Flagged(fields[0], fields[1], fields[2], TxnId(*fields[3:5]), fields[5]))
         elif kind == "bad":
             self.bad.add(fields[0])

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.delays import chunk_entries, unpack_chunk
+from pulsarbox.storage.inspection.transactions import KINDS as TRANSACTIONS
+from pulsarbox.storage.inspection.transactions import Transactions
 from pulsarbox.storage.record import CursorRecord, unpack_records
 
 
@@ -32,6 +34,7 @@ class Holdings:
         self.producers: dict[int, set[str]] = {}
         """Names whose sequence ids are kept, by topic id."""
         self.partitioned: dict[str, int] = {}
+        self.transactions = Transactions()
 
     def apply(self, key: bytes, value: bytes | None, *, replayed: bool = False) -> None:
         """Take a row over, None where it is gone. Raises PersistenceError where it cannot be understood."""
@@ -64,10 +67,7 @@ class Holdings:
             return
         row: Any = None if value is None else json.loads(value)
         if kind == "topic":
-            if row is None:
-                self.topics = {number: name for number, name in self.topics.items() if name != rest}
-            else:
-                self.topics[row["id"]] = rest
+            self._apply_topic(rest, row)
         elif kind == "owner":
             _put(self.owners, int(rest, 16), None if row is None else str(row))
         elif kind == "ledger":
@@ -77,10 +77,20 @@ class Holdings:
         elif kind == "cursor":
             topic_id, cursor_id = (int(part, 16) for part in rest.split("/"))
             _put(self.cursors, cursor_id, None if row is None else (topic_id, str(row["name"])))
+        elif kind in TRANSACTIONS:
+            self.transactions.apply(kind, rest, row)
         elif kind == "sequence":
             self._apply_sequence(rest, row)
         elif kind == "partitions":
             _put(self.partitioned, rest, None if row is None else int(row["partitions"]))
+
+    def _apply_topic(self, name: str, row: Any) -> None:
+        if row is not None:
+            self.topics[row["id"]] = name
+            return
+        for number in [each for each, known in self.topics.items() if known == name]:
+            del self.topics[number]
+            self.transactions.topic_gone(number)
 
     def _apply_ledger(self, rest: str, row: Any, replayed: bool) -> None:
         topic_id, ledger_id = (int(part, 16) for part in rest.split("/"))
@@ -89,7 +99,10 @@ class Holdings:
             ledger = Ledger(topic_id, int(row["entries"]), bool(row["closed"]), replayed)
             before = self.ledgers.get(ledger_id)
             if before is not None:  # the log says anew that it is there, and maybe that it is closed
-                ledger = ledger._replace(replayed=before.replayed, entries=before.entries)
+                entries = ledger.entries if ledger.closed else before.entries  # it grows, whatever the row says
+                ledger = ledger._replace(replayed=before.replayed, entries=entries)
+        else:
+            self.transactions.ledger_gone(ledger_id)
         _put(self.ledgers, ledger_id, ledger)
 
     def _apply_compacted(self, kind: str, rest: str, row: Any, replayed: bool) -> None:

@@ -41,6 +41,7 @@ THEMES: Final = (
     "inactive",
     "delayed",
     "bounds",
+    "transactions",
 )
 LOOKS: Final = (1.0, 2.5)
 """How patient the looks at one scenario are: what differs is looked at again, because a broker may have been slow."""

@@ -18,6 +18,7 @@ from tests.differences.broker import Broker
 from tests.differences.rest import comparable
 from tests.differences.scenario import Steps, scenario
 from tests.differences.telling import scrub
+from tests.differences.transactions import acknowledges, begin, coordinator, inside, publishes
 
 TIMEOUT_SECONDS: Final = 180.0
 _TALK: Final = re.compile(r"^(pulsarbox|Error): ")
@@ -26,6 +27,8 @@ _ADDRESS: Final = re.compile(r"(?:(pulsar|http)://)?(?:<address>|\b(?:localhost|
 _ID: Final = re.compile(r"-?\d+:-?\d+(:-?\d+)*")
 _NUMBER: Final = re.compile(r"\b\d{10,}\b")
 _SET: Final = re.compile(r"\[((?:\w+, )+\w+)\]")
+_COUNTED: Final = re.compile(r'(lowWaterMark|leastSigBits|ongoingTxnSize)\\*":(ID|\d+)')
+"""What a coordinator has of all transactions."""
 _BUNDLE: Final = re.compile(r"0x[0-9a-f]{8}")
 
 
@@ -411,3 +414,52 @@ def command_lines(broker: Broker) -> Steps:
         "topics stats a/b/c/d/e/f",
         "namespaces bundles nothing",
     )
+
+
+@scenario
+def transactions(broker: Broker) -> Steps:
+    """One that is open, aborted by a command: m0 is acknowledged in it, and a message published."""
+    with tenant(broker) as name:
+        for made in ("tenants create @", "namespaces create @/n", "topics create @/n/t"):
+            yield made, _ask(broker, made, name)
+        topic = f"persistent://{name}/n/t"
+        t, a = coordinator(broker), broker.wire("a")
+        t.look_up(topic)
+        t.producer(topic)
+        a.subscribe(topic)
+        a.flow(10)
+        t.publish(["m0"])
+        a.until_messages(1)
+        bits = begin(t)
+        publishes(t, bits, topic)
+        acknowledges(t, bits, topic)
+        t.publish(inside(bits, ["m1"]))
+        a.ack([a.ids["m0"]], receipt=True, **bits)
+        least, at = bits["txnid_least_bits"], a.ids["m0"]
+        one, place = f"-m 0 -l {least}", f"-l {at.ledgerId} -e {at.entryId}"
+        for line in (
+            "transactions transaction-metadata ID",
+            "transactions transaction-in-buffer-stats ID -t @/n/t",
+            "transactions transaction-in-pending-ack-stats ID -t @/n/t -s s",
+            "transactions transaction-buffer-stats -t @/n/t",
+            "transactions transaction-buffer-stats -t @/n/t -l -s",
+            "transactions pending-ack-stats -t @/n/t -s s",
+            "transactions pending-ack-stats -t @/n/t -s s -l",
+            "transactions position-stats-in-pending-ack PLACE -t @/n/t -s s",
+            "transactions coordinators-list",
+            "transactions coordinator-stats -c 0",
+            "transactions slow-transactions -t 20d",
+            "transactions abort-transaction ID",
+            "transactions transaction-metadata -m 0 -l 999999999999",
+            "transactions transaction-buffer-stats -t @/n/none",
+            "transactions pending-ack-stats -t @/n/t -s none",
+            "transactions abort-transaction -m 0 -l 999999999999",
+            "transactions scale-transactionCoordinators -r 1",
+            "transactions scale-transactionCoordinators -r 0",
+            "transactions coordinator-internal-stats -c 0",
+            "transactions pending-ack-internal-stats -t @/n/t -s s",
+            "transactions buffer-snapshot-internal-stats -t @/n/t",
+        ):
+            asked = line.replace("ID", one).replace("PLACE", place)
+            told = json.dumps(_ask(broker, asked, name)).replace(str(least), "ID")
+            yield line, json.loads(_COUNTED.sub(r"\1: number", told))

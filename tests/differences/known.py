@@ -20,6 +20,12 @@ _ENDS = "the end of a topic is told once to each consumer, whenever it comes to 
 _DRAINING = "keys that wait for their former consumer are not counted in this version"
 _GROWS = "the ledger that grows goes too when nobody needs it"
 _AT_ONCE = "it can never work, and the client says so instead of trying again for half a minute"
+_ONCE = "what an open transaction has acknowledged no other one may"
+_NEVER = "a transaction that was never begun would hold up the topic's readers for good"
+_ENDED = "who asks for one that has ended not long ago is told how"
+_EVERYWHERE = "a transaction ends everywhere at once"
+_NO_LOGS = "there are no markers, no low water marks, and no log of pending acknowledgements"
+_STATUS = "the status says what is wrong"
 _STANDBY = "at a seek the consumers that wait are closed too"
 
 
@@ -160,6 +166,41 @@ KNOWN: Final[dict[str, str]] = dict(
         *_steps("throttle.resource_groups", "the dispatch rates of a resource group hold", "messages wait"),
         *_steps("terminated.caught_up", _ENDS, "skipped", "terminated again"),
         *_steps("terminated.an_empty_one", _ENDS, "permits"),
+        *_steps("transactions.the_coordinator", _AT_ONCE, "a coordinator that is not there"),
+        *(
+            (f"transactions.acknowledged_up_to: {kind}: {step}", _ONCE)
+            for kind in ("Exclusive", "Failover")
+            for step in ("another m0", "the same up to m3", "one more up to m4, beside one of m2")
+        ),
+        *_steps(
+            "transactions.what_was_never_begun", _NEVER, "an acknowledgement", "a message", "and one outside of any"
+        ),
+        *_steps("transactions.one_that_times_out", _ENDED, "publishing in it", "committing it", "aborting it"),
+        *_steps("transactions.ended_on_topics", _EVERYWHERE, "abort: on the topic", "abort: on the subscription"),
+        *_steps("transactions.shown_while_open", _ENDED, "aborted: transactionMetadata/ID", "abort it once more"),
+        *(
+            (f"transactions.shown_while_open: {when}: {what}", _NO_LOGS)
+            for when in ("aborted", "up to m1")
+            for what in (
+                "transactionBufferStats/TOPIC",
+                "transactionBufferStats/TOPIC?lowWaterMarks=true&segmentStats=true",
+                "pendingAckStats/TOPIC/s",
+                "pendingAckStats/TOPIC/s?lowWaterMarks=true",
+            )
+        ),
+        *_steps(
+            "transactions.shown_of_what_is_not_there",
+            _STATUS,
+            "transactionInPendingAckStats/TOPIC/none/NEVER",
+            "pendingAckStats/TOPIC/none",
+            "abort NEVER",
+            "abort one of no coordinator",
+        ),
+        *_steps(
+            "transactions.shown_of_what_is_not_there",
+            "a topic that is gone is left out, not a reason to fail",
+            "slow ones",
+        ),
     )
 )
 """``theme.scenario`` or ``theme.scenario: step`` -> the reason. Steps that come twice have their number behind them."""
@@ -171,6 +212,17 @@ _LACKING: Final = json.dumps({NO_STATS: NOT_IMPLEMENTED})[1:-1]
 _REASON: Final = "the reason goes on to say what is wrong, in JSON"
 _PARSER: Final = "the words of another JSON parser"
 _ACK_ANSWER: Final = re.compile(r"ACK \d+: (no answer|ACK_RESPONSE MetadataError 'Consumer not found')")
+
+
+_WORDS: Final = re.compile(r"""(_RESPONSE \w+) (?:'[^']*'|\\"[^"]*\\")""")
+
+
+def _same_refusal(a: Any, b: Any) -> bool:
+    """Whether two answers differ in the words of a refusal only: on a connection, or of the Admin API."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        one, other = (_WORDS.sub(r"\1", json.dumps(each)) for each in (a, b))
+        return one == other
+    return isinstance(a, list) and isinstance(b, list) and a[0] == b[0] >= 400
 
 
 def _goes_on(a: Any, b: Any) -> bool:
@@ -193,6 +245,8 @@ def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
     if scenario.startswith("policies.") and all(isinstance(each, list) and each[0] == 400 for each in seen):
         if str(seen[1][1]).startswith("Cannot deserialize"):
             return _PARSER
+    if scenario.startswith("transactions.") and _same_refusal(*seen):
+        return _TEXT
     a, b = (_ACK_ANSWER.sub("ACK: no answer", json.dumps(each)) for each in seen)
     if a == b:
         return _ANSWER

@@ -86,6 +86,41 @@ TABLE: Final = (
         "left out",
         "nobody else is there to be talked to",
     ),
+    Known(
+        r"transactions transaction-metadata .*: stderr",
+        "`transactions transaction-metadata` of one that is not there",
+        "not found",
+        "that it has ended, or was never begun",
+        "who reads that knows what may have happened",
+    ),
+    Known(
+        r"transactions transaction-buffer-stats .*: stderr",
+        "`transactions transaction-buffer-stats` of a topic that is not there",
+        '"Topic not found NAME"',
+        '"Topic NAME not found"',
+        "as of every other topic",
+    ),
+    Known(
+        r"transactions pending-ack-stats .* none",
+        "`transactions pending-ack-stats` of a subscription that is not there",
+        "500",
+        "404, exit code 3",
+        "500 is no answer",
+    ),
+    Known(
+        r"transactions abort-transaction .*",
+        "`transactions abort-transaction` of one that is not there",
+        "500",
+        "404, exit code 3",
+        "500 is no answer",
+    ),
+    Known(
+        r"transactions scale-transactionCoordinators .*",
+        "`transactions scale-transactionCoordinators`",
+        "refuses what is not more than there are",
+        "takes 1, which is what there is; refuses the rest",
+        "a box has one coordinator",
+    ),
 )
 """The first that fits counts. What a box refuses as its table of endpoints says needs no row."""
 

@@ -57,6 +57,8 @@ def send_frame(draft: Draft, producer: int, sequence: int) -> bytes:
     send = api.CommandSend(producer_id=producer, sequence_id=sequence, num_messages=max(1, len(draft.batch)))
     if "chunk_id" in draft.metadata:
         send.is_chunk = True
+    if "txnid_most_bits" in draft.metadata:
+        send.txnid_most_bits, send.txnid_least_bits = metadata.txnid_most_bits, metadata.txnid_least_bits
     command = BaseCommand(type=BaseCommand.SEND, send=send)
     return encode_payload_frame(command, encode_payload(metadata.SerializeToString(), body))
 

@@ -19,6 +19,7 @@ _SCRUBBED: Final = (
     (re.compile(r"\b[a-z]+-\d+-\d+\b(?=$|[\s'\",.;:)\]])"), "<generated>"),
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.,]+(Z|[+-]\d\d:?\d\d)?"), "<time>"),
     (re.compile(r"@[0-9a-f]{6,8}\b"), "@<object>"),
+    (re.compile(r"\(\d+,\s?\d+\)"), "<transaction>"),
     (re.compile(r"\b0x[0-9a-f]{8}\b"), "<channel>"),
     # The class of an exception that Java puts before its text: no client looks at it.
     (re.compile(r"\b(?:org\.apache|java)\.[\w.$]+: "), ""),
@@ -125,6 +126,11 @@ def _ack_response(part: Any, payload: bytes, ledgers: Ledgers) -> str:
     return _failure(part, payload, ledgers) if part.HasField("error") else "ok"
 
 
+def _ended(part: Any, payload: bytes, ledgers: Ledgers) -> str:
+    """The answer to a command of transactions."""
+    return _failure(part, payload, ledgers) if part.HasField("error") else "ok"
+
+
 def _close_producer(part: Any, payload: bytes, ledgers: Ledgers) -> str:
     return str(part.producer_id)
 
@@ -179,4 +185,11 @@ _SPECIAL: Final = {
     "PARTITIONED_METADATA_RESPONSE": _partitions,
     "LOOKUP_RESPONSE": _lookup,
     "CONSUMER_STATS_RESPONSE": _consumer_stats,
+    "TC_CLIENT_CONNECT_RESPONSE": _ended,
+    "NEW_TXN_RESPONSE": _ended,
+    "ADD_PARTITION_TO_TXN_RESPONSE": _ended,
+    "ADD_SUBSCRIPTION_TO_TXN_RESPONSE": _ended,
+    "END_TXN_RESPONSE": _ended,
+    "END_TXN_ON_PARTITION_RESPONSE": _ended,
+    "END_TXN_ON_SUBSCRIPTION_RESPONSE": _ended,
 }

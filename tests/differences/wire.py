@@ -39,6 +39,8 @@ class Wire:
         """The id under which a payload was delivered or stored last."""
         self.held: dict[int, list[str]] = {}
         """The payloads that came to a consumer, in order."""
+        self.begun: list[tuple[int, int]] = []
+        """The ids of transactions that NEW_TXN has begun, the coordinator's half first."""
         self._ledgers = ledgers
         self._patience = patience
         self._requests = itertools.count(1)
@@ -87,6 +89,8 @@ class Wire:
             self.held.setdefault(part.consumer_id, []).append(said)
         elif command.type == BaseCommand.SEND_RECEIPT:
             self.ids[self._sent.get((part.producer_id, part.sequence_id), "")] = part.message_id
+        elif command.type == BaseCommand.NEW_TXN_RESPONSE and not part.HasField("error"):
+            self.begun.append((part.txnid_most_bits, part.txnid_least_bits))
         request = getattr(part, "request_id", None)
         if request in self._asked:
             again = " again" if request in self._answers else ""
@@ -209,11 +213,16 @@ class Wire:
         self.tell("FLOW", api.CommandFlow(consumer_id=number, messagePermits=permits))
 
     def ack(
-        self, ids: Sequence[MessageIdData], number: int = 1, cumulative: bool = False, receipt: bool = False
+        self,
+        ids: Sequence[MessageIdData],
+        number: int = 1,
+        cumulative: bool = False,
+        receipt: bool = False,
+        **fields: Any,
     ) -> None:
-        """ACK; with ``receipt`` it asks for an answer."""
+        """ACK; with ``receipt`` it asks for an answer. ``fields`` are further fields of the command."""
         kind = api.CommandAck.Cumulative if cumulative else api.CommandAck.Individual
-        part = api.CommandAck(consumer_id=number, ack_type=kind, message_id=ids)
+        part = api.CommandAck(consumer_id=number, ack_type=kind, message_id=ids, **fields)
         if receipt:
             self.ask("ACK", part, str(number))
         else:

@@ -91,12 +91,18 @@ class Tmux:
 
     def until(self, *texts: str, gone: str = "") -> str:
         """Until all of it stands on the screen."""
+        return self.until_it(
+            lambda screen: all(text in screen for text in texts) and not (gone and gone in screen), str(texts)
+        )
+
+    def until_it(self, holds: Callable[[str], bool], what: str = "") -> str:
+        """Until it holds of the screen."""
         end = time.monotonic() + SECONDS
         while True:
             screen = self.screen()
-            if all(text in screen for text in texts) and not (gone and gone in screen):
+            if holds(screen):
                 return screen
-            assert time.monotonic() < end, f"never came: {texts}\n{screen}"
+            assert time.monotonic() < end, f"never came: {what}\n{screen}"
             time.sleep(0.05)
 
     def close(self) -> None:

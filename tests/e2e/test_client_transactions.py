@@ -155,7 +155,9 @@ def test_one_that_has_timed_out(ours: Client, admin: Admin) -> None:
         txn.commit()
 
 
-def test_an_epoch_is_published_once(ours: Client, admin: Admin, client: Any, topic: str) -> None:
+def test_an_epoch_is_published_once(box: Running, ours: Client, admin: Admin, client: Any, topic: str) -> None:
+    if not box.is_ours:
+        pytest.skip("epoch commit is a box's")
     sink = f"public/default/sink-{uuid.uuid4()}"
     staged = []
     for task in range(2):

@@ -50,7 +50,12 @@ def test_the_backlogs_holes_and_dead_letters_of_a_box_that_was_killed(own_box: B
     assert [row["topic"] for row in found["rows"]] == [ORDERS, LETTERS]
     assert found["total"] == 2
     assert told("top/topics?filter=/DLQ&columns=topic")["rows"] == [{"topic": LETTERS}]
+    said = {view: told(f"top/{view}") for view in ("topics", "subscriptions", "deadletters")}
+    assert [sorted(answer["unknown"]) for answer in said.values()] == [["oldest", "quota"], ["oldest", "type"], []]
+    assert not any(row[name] for answer in said.values() for row in answer["rows"] for name in answer["unknown"])
     (letter,) = told("top/deadletters")["rows"]
+    assert (letter["origin"], letter["originSubscription"], letter["kind"]) == (ORDERS, "s", "dead-letter")
+    assert 0 < letter["first"] <= letter["last"]
     assert (letter["messages"], letter["subscriptions"], letter["lost"]) == (1, 0, True)
     assert told("top/overview")["totals"]["subscriptions"] == 2
     assert told("top/storage")["rows"][0]["state"] == "current"

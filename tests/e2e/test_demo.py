@@ -1,16 +1,26 @@
 """The demonstration, short: all its sides agree; and its books notice where they do not."""
 
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from examples.demo import __main__ as demo
+from examples.demo.archive import PAGE, Archive, compress, packed, wait_until_packed
 from examples.demo.books import Books
-from examples.demo.readings import Reading, made, read
+from examples.demo.box import Box
+from examples.demo.readings import Reading, key_of, made, read
+from examples.demo.shares import Share
+from tests.e2e.clients import connect
 
 ROOT = Path(__file__).parents[2]
+PAGES = 170
+"""More than a volume of the demonstration holds."""
 
 
 def test_the_demo_ends_by_itself_and_its_numbers_agree() -> None:
@@ -20,6 +30,79 @@ def test_the_demo_ends_by_itself_and_its_numbers_agree() -> None:
     assert done.stdout.endswith("all sides agree\n")
     assert "DIFFER" not in done.stdout and "NO " not in done.stdout
     assert done.stderr.count("kill -9") == 3
+    given = {
+        weight: int(readings.replace(",", ""))
+        for weight, readings in re.findall(
+            r"^weighted   worker .*: weight (\d), ([\d,]+) of", done.stdout, re.MULTILINE
+        )
+    }
+    assert 1.5 < given["3"] / given["1"] < 9
+    kinds = re.findall(r"^hash-tag   (\w+): partition ([\d, ]+)$", done.stdout, re.MULTILINE)
+    assert {"cpu", "memory", "processes"} <= {kind for kind, _ in kinds}
+    assert all(len(partitions.split(",")) == 1 for _, partitions in kinds)
+    assert re.search(
+        r"^xz         (nothing is packed yet|\d+ of the archive's \d+ pages are packed: )", done.stdout, re.M
+    )
+    for name in ("hash-tag", "weighted"):
+        assert re.search(rf"^{name} +[\d,]*[1-9][\d,]* calls since the restart.*, 0 errors$", done.stdout, re.M)
+
+
+def test_full_volumes_of_the_archive_are_packed_with_xz_and_read_again(tmp_path: Path) -> None:
+    box = Box(tmp_path / "data")
+    box.start()
+    client = connect(box.url)
+    try:
+        archive = Archive(client, demo.ARCHIVE)
+        for number in range(PAGES * PAGE + 1):
+            archive.add(made(number, "net:eth0", "received", 1234567.0 * number))
+        archive.close()
+        assert archive.pages == PAGES + 1
+        assert packed(box, demo.ARCHIVE) is None
+        compress(box, demo.ARCHIVE)
+        found = wait_until_packed(box, demo.ARCHIVE)
+        assert found is not None
+        assert (found["codec"], found["wanted"]) == ("xz", "xz")
+        assert PAGES // 2 < found["entries"] <= PAGES
+        assert found["ratio"] > 3
+        (xz,) = [each for each in box.ask("GET", "/pulsarbox/v1/plugins") if each["name"] == "xz"]
+        assert (xz["kind"], xz["errors"]) == ("compression", 0)
+        assert xz["calls"] >= 2 * found["entries"]  # each was unpacked once, to compare
+        box.end(signal.SIGKILL)
+        box.start()
+        assert archive.read() == set(range(PAGES * PAGE + 1))
+        assert box.ask("GET", "/pulsarbox/v1/top/storage")["totals"]["unpackedMisses"] >= found["entries"]
+    finally:
+        client.close()
+        box.end(signal.SIGTERM)
+
+
+def test_devices_of_a_kind_have_a_key_in_common_and_each_its_own() -> None:
+    assert key_of("cpu11") == "{cpu}cpu11"
+    assert key_of("net:eth0") == "{net}net:eth0"
+    assert key_of("memory") == "{memory}memory"
+
+
+@pytest.mark.parametrize(("given", "near"), [(75, True), (61, True), (89, True), (59, False), (91, False)])
+def test_a_share_is_near_its_weight_or_is_not(given: int, near: bool) -> None:
+    assert Share("w", 3, given, 100, 4).is_near == near
+    assert not Share("w", 3, 0, 0, 4).is_near
+
+
+@pytest.mark.parametrize(
+    ("rows", "packed_row", "well"),
+    [
+        ({"hash-tag": (7, 0), "weighted": (9, 0)}, None, True),
+        ({"hash-tag": (7, 0), "weighted": (9, 0), "xz": (4, 0)}, {}, True),
+        ({"hash-tag": (7, 0), "weighted": (9, 0)}, {}, False),
+        ({"hash-tag": (7, 0), "weighted": (0, 0)}, None, False),
+        ({"hash-tag": (7, 0)}, None, False),
+        ({"hash-tag": (7, 0), "weighted": (9, 1)}, None, False),
+    ],
+)
+def test_whether_the_plugins_are_well(rows: dict[str, tuple[int, int]], packed_row: Any, well: bool) -> None:
+    told = [{"name": name, "calls": calls, "errors": errors} for name, (calls, errors) in rows.items()]
+    cast: Any = SimpleNamespace(plugins=told, packed=packed_row)
+    assert demo.is_well(cast) == well
 
 
 READINGS = [made(number, f"d{number % 2}", "x", number + 0.1) for number in range(6)]

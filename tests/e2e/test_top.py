@@ -93,6 +93,7 @@ def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Runn
         terminal.keys("Enter")
         terminal.until("Change the limit", "max-producers")
         terminal.keys("BSpace")
+        terminal.until("max-producers ''")
         terminal.type("9")
         terminal.until(f"pulsarbox topic policy {topic} max-producers 9".split()[-1])
         terminal.keys("Enter")

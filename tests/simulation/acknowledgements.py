@@ -22,6 +22,10 @@ def received(model: Model, conn: ConnView, body: CommandAck, payload: bytes) -> 
     request = conn.requests.get(body.request_id) if body.HasField("request_id") else None
     if request is not None:
         request.sub = sub
+    if body.HasField("txnid_least_bits"):
+        assert request is not None
+        model.pledges.acknowledged(sub, body, request)
+        return
     if body.ack_type == CommandAck.Cumulative and sub.side_by_side:
         return
     holders = consumer.subscription.consumers if sub.side_by_side else [consumer.core]

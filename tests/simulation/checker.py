@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.simulation.box import BoxEnd
     from tests.simulation.letters import Letter
     from tests.simulation.model import Model
+    from tests.simulation.pledges import TxnView
 
 
 class Checker:
@@ -120,6 +121,12 @@ class Checker:
 
     def recovered_topic(self, topic: TopicView, ledgers: set[int]) -> None:
         """A topic was recovered with these ledgers; the view still says what was before."""
+
+    def begun(self, txn: TxnView) -> None:
+        """A client was told that a transaction is open."""
+
+    def ended_txn(self, conn: ConnView, request: Request, error: int | None) -> None:
+        """An END_TXN was answered."""
 
     def abandoned(self) -> None:
         """At the very end, when all clients have been gone for a while."""

@@ -15,9 +15,11 @@ from tests.simulation.flow_checkers import Liveness, Tally, Why
 from tests.simulation.key_shared_checkers import KeyHolder, KeyOrder, KeyOwner
 from tests.simulation.model import Model
 from tests.simulation.once_checker import Once
+from tests.simulation.pledges import ABORTED, claimed_bits, is_claimed
 from tests.simulation.policy_checkers import POLICY_CHECKERS
 from tests.simulation.rate_checkers import Rates
 from tests.simulation.storage_checkers import GivenBack, Orphans, Recovered, Reloaded, Trimmed, Unloaded
+from tests.simulation.transaction_checkers import TRANSACTION_CHECKERS
 from tests.simulation.undertaker import Buried
 from tests.simulation.views import (
     NOWHERE,
@@ -49,7 +51,7 @@ class NothingLost(Checker):
         """See Checker."""
         trimmed = self.model.topic(topic).trimmed
         for position, keys in self.receipts.get(topic, {}).items():
-            if position.ledger_id in trimmed:
+            if position.ledger_id in trimmed or self._was_aborted(topic, position):
                 continue  # the rule "trimmed" says that it may be
             self.check(position in entries, "an entry with a receipt cannot be read back:", topic, position)
             self.check(entries[position] == keys, "an entry reads as another one:", topic, position)
@@ -57,6 +59,9 @@ class NothingLost(Checker):
         for position, keys in entries.items():
             self.check(not copies & set(keys), "one copy of a message is there twice:", topic, position, keys[0])
             copies.update(keys)
+
+    def _was_aborted(self, topic: str, position: Position) -> bool:
+        return self.model.pledges.state(self.model.topic(topic).entries[position]) == ABORTED
 
 
 class Order(Checker):
@@ -86,13 +91,15 @@ class Order(Checker):
         entry = topic.entries.get(position)
         if entry is None:
             return
-        fresh = last is None or consumer.may_rewind
+        fresh = last is None or consumer.may_rewind or (consumer.may_go_back and position <= last)
         self.check(fresh or (last is not None and last < position), "delivered backwards:", last, position)
         start = 0 if fresh or last is None else topic.entries[last].index + 1
         for index in range(start, entry.index):
             skipped = topic.order[index]
-            known = skipped in consumer.sub.left and skipped not in consumer.sub.unsure
-            self.check(not known, "an entry is left out:", skipped, "before", position, consumer.sub.name)
+            sub = consumer.sub
+            known = skipped in sub.left and skipped not in sub.unsure and not is_claimed(sub, skipped)
+            known = known and not self.model.pledges.unsettled
+            self.check(not known, "an entry is left out:", skipped, "before", position, sub.name)
 
 
 class Permits(Checker):
@@ -133,7 +140,9 @@ class AckedStays(Checker):
         bits = ack_set_bits(list(body.ack_set)) or entry.all_bits
         self.check(not bits & sub.sure.get(position, 0), "delivered after the answer to its ack:", position, sub.name)
         if position not in sub.unsure:
-            self.check(bits == sub.left.get(position, 0), "delivered after its ack:", position, sub.name, bin(bits))
+            left = sub.left.get(position, 0)
+            right = bits == left & ~claimed_bits(sub, position) or (self.model.pledges.unsettled and not bits & ~left)
+            self.check(right, "delivered after its ack:", position, sub.name, bin(bits))
 
     def recovered(self, sub: SubView) -> None:
         """See Checker."""
@@ -200,7 +209,7 @@ class Backlog(Checker):
     def _check_all(self) -> None:
         for view in self.model.subs():
             sub = self.model.subscription(view)
-            if sub is None or view.seeks or view.unsure:
+            if sub is None or view.seeks or view.unsure or self.model.pledges.unsettled:
                 continue
             cursor = sub.cursor
             found = (cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes)
@@ -383,6 +392,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Unloaded,
     Ended,
     *POLICY_CHECKERS,
+    *TRANSACTION_CHECKERS,
     Buried,
     Liveness,
     Why,

@@ -72,6 +72,7 @@ class CompactedReader(Client):
         known = self._tables.log.get(self.topic, {}).get(position)
         _check(known is not None, self.name, "gets", position, "which was never stored")
         assert known is not None
+        _check(not self._tables.hidden(self.topic, position), self.name, "gets", position, "which is not committed")
         _check(message_keys(payload) == known[1], self.name, "gets another message at", position)
         last = next(reversed(self.got), Position(-1, -1))
         _check(position > last, self.name, "gets", position, "behind", last)

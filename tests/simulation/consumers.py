@@ -302,6 +302,21 @@ class Keeper(SimulatedConsumer):
         self._subscribe()
 
 
+class Returner(SimulatedConsumer):
+    """Leaves, and subscribes again at once, on the same connection and with the same id."""
+
+    pace = 0.1
+
+    def act(self) -> None:
+        """See Client."""
+        if self.calm:
+            super().act()
+            return
+        if self.open:
+            self.close()
+        self._subscribe()
+
+
 class Verifier(SimulatedConsumer):
     """Reads a topic from its beginning, at the end of a run."""
 

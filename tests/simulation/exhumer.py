@@ -10,8 +10,9 @@ from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING
 
-from pulsarbox.broker.jobs.job import PAUSED, RUNNING, Job, read_spec
+from pulsarbox.broker.jobs.job import Job, read_spec
 from pulsarbox.broker.jobs.jobs import Jobs
+from pulsarbox.broker.jobs.states import PAUSED, RUNNING
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic

@@ -9,6 +9,7 @@ from pulsarbox.broker.dispatch.standstill import Reason
 from pulsarbox.storage.record import Position
 from tests.simulation.checker import Checker
 from tests.simulation.model import Model
+from tests.simulation.pledges import claimed_bits, is_claimed
 from tests.simulation.standing import PAUSE, Standing, consumers_of
 from tests.simulation.views import SubView
 
@@ -161,6 +162,12 @@ def _dead_letters(standing: Standing) -> bool:
     return standing.core.dead_letters.full
 
 
+def _open_transaction(standing: Standing) -> bool:
+    view = standing.view
+    waits = any(position >= standing.limited_at or is_claimed(view, position) for position in view.left)
+    return _end_of_log(standing) and waits
+
+
 _TRUE = {
     Reason.END_OF_LOG: _end_of_log,
     Reason.NO_PERMITS: _no_permits,
@@ -173,6 +180,7 @@ _TRUE = {
     Reason.THROTTLED: _throttled,
     Reason.DEAD_LETTERS: _dead_letters,
     Reason.DELAYED: _delayed,
+    Reason.OPEN_TRANSACTION: _open_transaction,
 }
 """Whether a reason is true. Others are none while nothing is being read, moved or delayed."""
 
@@ -210,8 +218,9 @@ class Tally(AtRest):
         if not view.side_by_side:
             return
         held = {at: each.messages for consumer in standing.consumers for at, each in consumer.held.items()}
-        right = {position: view.left.get(position, 0).bit_count() for position in view.owner}
-        self.check(held == right, "held", view.topic.name, view.name, held.items() ^ right.items())
+        right = {each: (view.left.get(each, 0) & ~claimed_bits(view, each)).bit_count() for each in view.owner}
+        wrong = held.items() - right.items(), "should be", right.items() - held.items()
+        self.check(held == right, "held", view.topic.name, view.name, *wrong)
         for position, owner in view.owner.items():
             self.check(standing.holder[position] is owner.core, "held by another:", view.name, position)
         for conn in self.model.conns.values():

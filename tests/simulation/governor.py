@@ -146,6 +146,8 @@ class Governor:
         """Mean seconds between steps."""
         chosen = self._random.sample(STEPS, self._random.choice((3, 6, len(STEPS))))
         self._steps = [step for step in chosen for _ in range(step.weight)]
+        self._always: tuple[Policy[Any], Any] | None = None
+        """The one policy that it is about, and what to."""
         """A history with a few policies goes further into them than one with all."""
 
     @property
@@ -153,9 +155,18 @@ class Governor:
         """Whether deduplication may be turned on."""
         return any(step.policy is DEDUPLICATION for step in self._steps)
 
+    def set_only(self, policy: Policy[Any], value: Any) -> None:
+        """Be about one policy, which is set for all topics early on, and seldom again; move no clock."""
+        self._steps = [step for step in STEPS if step.policy is policy]
+        self._always, self._pace = (policy, value), 3.0
+
     def start(self) -> None:
         """Begin."""
         self._later()
+        if self._always is not None:
+            for topic in self._topics:
+                self._put(topic, *self._always, of_topic=True)
+            self._box.turn()
 
     def _later(self) -> None:
         self._box.world.after(self._random.expovariate(1 / self._pace), self._act)
@@ -166,7 +177,7 @@ class Governor:
         self._later()
         if not self._box.running:
             return
-        chance = self._random.random()
+        chance = 1.0 if self._always is not None else self._random.random()
         if chance < 0.12:
             self._move_clock()
         elif chance < 0.18:

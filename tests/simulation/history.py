@@ -40,9 +40,12 @@ def brief(name: str, body: Any) -> tuple[object, ...]:
         return body.consumer_id, f"{message_id.ledgerId}:{message_id.entryId}", body.redelivery_count
     if name == "ACK":
         ids = [f"{each.ledgerId}:{each.entryId}{list(each.ack_set) or ''}" for each in body.message_id]
-        return body.consumer_id, body.ack_type, *ids
+        in_txn = (f"in {body.txnid_least_bits}",) if body.HasField("txnid_least_bits") else ()
+        return body.consumer_id, body.ack_type, *ids, *in_txn
     if name == "SUBSCRIBE":
         return body.subscription, body.subType
+    if name == "END_TXN":
+        return body.txn_action, body.txnid_least_bits
     if name in ("SEND_RECEIPT", "SEND_ERROR"):
         return body.producer_id, body.sequence_id
     return ()

@@ -7,6 +7,7 @@ from typing import Any
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.storage.record import Position
 from tests.simulation.checker import Checker
+from tests.simulation.pledges import is_claimed
 from tests.simulation.views import KEY_SHARED, ConnView, ConsumerView, EntryView
 
 
@@ -69,16 +70,16 @@ class KeyOrder(KeyRule):
     def look(self, consumer: ConsumerView, entry: EntryView, dispatcher: KeySharedDispatcher) -> None:
         """See KeyRule."""
         sub, position = consumer.sub, entry.position
-        if entry.deliver_at:
+        if entry.deliver_at or self.model.pledges.unsettled:
             return
-        if not sub.policy.out_of_order and position not in sub.seen:
+        if not sub.policy.out_of_order and position not in sub.seen and position not in sub.reborn:
             newest = sub.newest.get(entry.key_hash, position)
             self.check(newest <= position, "a key goes backwards:", sub.name, newest, position)
         entries = sub.topic.entries
         moving = consumer.subscription.dead_letters._moving
         for earlier in sub.left:
-            if earlier in moving:
-                continue  # it is not acknowledged yet, and will not be sent
+            if earlier in moving or earlier in sub.reborn or is_claimed(sub, earlier):
+                continue  # it is not acknowledged yet, and will not be sent; or later, after an abort
             same = entries[earlier].key_hash == entry.key_hash and not entries[earlier].deliver_at
             if earlier < position and same and earlier not in sub.owner:
                 self.check(earlier in sub.unsure, "sent past one that waits:", sub.name, earlier, position)

@@ -17,7 +17,7 @@ from pulsarbox.protocol.violations import ProtocolError
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, Position, unpack_batch
-from tests.simulation import acknowledgements, receipts, unasked
+from tests.simulation import acknowledgements, pledges, receipts, unasked
 from tests.simulation.box import Box, BoxEnd
 from tests.simulation.history import brief
 from tests.simulation.letters import Letter, Letters, grave_of
@@ -75,6 +75,7 @@ class Model:
         self.started_at, self.started_wall = 0.0, 0
         """When the box was started last, on both clocks."""
         self.letters, self.tables = Letters(), Tables()
+        self.pledges = pledges.Pledges(self)
         self._unheard: list[SubView] = []
         """Subscriptions with a seek whose answer nobody will see."""
         self.sending: Pending | None = None
@@ -184,9 +185,11 @@ class Model:
                 for checker in self.checkers:
                     checker.stored(topic, entry.position)
                 topic.append(entry)
+                self.pledges.came(topic, entry)
                 for checker in self.checkers:
                     checker.came(topic, entry)
             elif isinstance(record, Meta):
+                self.pledges.written(record)
                 for checker in self.checkers:
                     checker.written(record)
                 if record.key.startswith(b"ledger/") and record.value is None:
@@ -272,6 +275,7 @@ class Model:
                 if sub.unsure:
                     sub.adopt()
         self._settle_counts()
+        self.pledges.let_go_of_claimed()
         for checker in self.checkers:
             checker.turn()
 
@@ -370,7 +374,7 @@ class Model:
         view = topic.subs[request.name] = SubView(topic, request.name, subscription.cursor, durable=request.durable)
         for i, position in enumerate(topic.order):
             wanted = i >= request.known or (request.start is not None and position >= request.start)
-            if wanted and position.ledger_id not in topic.trimmed:
+            if wanted and position.ledger_id not in topic.trimmed and not self.pledges.is_aborted(topic, position):
                 view.add(topic.entries[position])
         topic.rewound_at, view.idle_since = self.world.monotonic, self.world.now.wall
         for checker in self.checkers:
@@ -416,9 +420,6 @@ class Model:
             request.start = position_of(body.start_message_id)
         elif body.initialPosition == CommandSubscribe.Earliest:
             request.start = Position(-1, -1)
-
-    def _close_producer(self, conn: ConnView, body: Any, payload: bytes) -> None:
-        receipts.producer_closed(self, conn, body)
 
     def _close_consumer(self, conn: ConnView, body: Any, payload: bytes) -> None:
         consumer = conn.consumers.get(body.consumer_id)
@@ -548,7 +549,7 @@ class Model:
         entry = consumer.sub.topic.entries[position]
         bits = ack_set_bits(list(body.ack_set)) or entry.all_bits
         consumer.permits -= bits.bit_count()
-        consumer.last, consumer.may_rewind = position, False
+        consumer.last, consumer.may_rewind, consumer.may_go_back = position, False, False
         consumer.sub.delivered(entry, consumer)
 
     def parcel(self, end: BoxEnd, messages: list[BaseCommand]) -> None:
@@ -575,13 +576,14 @@ _IN: dict[str, Callable[[Model, ConnView, Any, bytes], None]] = {
     "PRODUCER": Model._producer,
     "SEND": Model._send,
     "SUBSCRIBE": Model._subscribe,
-    "CLOSE_PRODUCER": Model._close_producer,
+    "CLOSE_PRODUCER": receipts.producer_closed,
     "CLOSE_CONSUMER": Model._close_consumer,
     "FLOW": Model._flow,
     "REDELIVER_UNACKNOWLEDGED_MESSAGES": Model._redeliver,
     "SEEK": Model._seek,
     "UNSUBSCRIBE": Model._unsubscribe,
     "ACK": acknowledgements.received,
+    "END_TXN": pledges.asked,
 }
 _OUT: dict[str, Callable[[Model, ConnView, Any], None]] = {
     "MESSAGE": Model._message,
@@ -591,4 +593,7 @@ _OUT: dict[str, Callable[[Model, ConnView, Any], None]] = {
     "CLOSE_CONSUMER": Model._consumer_closed,
     "ACTIVE_CONSUMER_CHANGE": unasked.active_changed,
     "GET_LAST_MESSAGE_ID_RESPONSE": Model._last_message_id,
+    "ACK_RESPONSE": pledges.ack_answered,
+    "NEW_TXN_RESPONSE": pledges.begun,
+    "END_TXN_RESPONSE": pledges.ended,
 }

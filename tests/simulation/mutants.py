@@ -17,17 +17,19 @@ class Mutant(NamedTuple):
     rules: frozenset[str]
     seeds: tuple[int, ...] = ()
     """Tried first."""
+    first: int = 0
+    """The first of the seeds that may notice it."""
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
-def mutant(*rules: str, seeds: tuple[int, ...] = ()) -> Callable[[Patch], Patch]:
+def mutant(*rules: str, seeds: tuple[int, ...] = (), first: int = 0) -> Callable[[Patch], Patch]:
     """Register a bug."""
 
     def register(patch: Patch) -> Patch:
         assert patch.__name__ not in MUTANTS, f"two bugs are called {patch.__name__}"
-        MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules), seeds)
+        MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules), seeds, first)
         return patch
 
     return register

@@ -66,7 +66,8 @@ class OfTopics(AtRest):
         if book is None or not model.box.running:
             return False
         news = (model.world.moved_at, model.started_at, topic.rewound_at, model.box.disk.last_read_failure)
-        quiet = model.world.monotonic - max(news) > seconds
+        since = model.world.monotonic - seconds
+        quiet = since > max(news) and model.pledges.is_steady(topic, since)
         return quiet and all(book.steady(topic.name, policy) > seconds for policy in policies)
 
 
@@ -206,6 +207,8 @@ class Retained(OfTopics):
         )
         if len(infos) < 2 or held or first.confirmed < first.entries:
             return
+        if core.ledgers.trim_due and not core.ledger.closed_are_confirmed:
+            return  # it goes with entries that are on their way
         time_ms, size = book.get(topic.name, RETENTION)
         too_old = time_ms != UNLIMITED and first.closed + time_ms + SLACK * 1000 < self.model.world.now.wall
         total = sum(topic.entries[each].size for ids in topic.ledgers.values() for each in ids)

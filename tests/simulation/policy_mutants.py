@@ -16,6 +16,7 @@ from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.handlers import subscribe
 from pulsarbox.broker.limits.box_limits import BoxLimits, Group
 from pulsarbox.broker.limits.step import Step
+from pulsarbox.broker.limits.subscribe import SubscribeLimiter
 from pulsarbox.broker.policies import policies
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.retention import DISABLED, Retention
@@ -211,3 +212,8 @@ def a_limit_that_is_set_anew_gives_everything(patch: pytest.MonkeyPatch) -> None
         self.left_messages, self.left_bytes = limit.messages, limit.bytes
 
     patch.setattr(Step, "change", change)
+
+
+@mutant("admitted", first=90_000)
+def subscribe_rates_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SubscribeLimiter, "check", lambda self, who, at: None)

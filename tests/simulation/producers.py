@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.commands import encode_payload, encode_payload_frame
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, ServerError, SingleMessageMetadata
+from pulsarbox.storage.transactions import TxnId
 from tests.simulation.box import Box
 from tests.simulation.clients import Client
 from tests.simulation.history import Violation
@@ -40,6 +41,8 @@ class Sending(NamedTuple):
     """Which chunk of a large message it is, and of how many; 0: it is none."""
     deliver_at: int = 0
     """When it is to be delivered (ms since 1970); 0: at once."""
+    txn: TxnId | None = None
+    """The transaction that it is of."""
 
 
 class SimulatedProducer(Client):
@@ -168,12 +171,13 @@ class SimulatedProducer(Client):
             metadata.partition_key = key
 
     def _send(self, sending: Sending) -> None:
-        first, last, sequence_id, session, chunk, chunks, deliver_at = sending
+        first, last, sequence_id, session, chunk, chunks, deliver_at, txn = sending
         if not self._is_deduplicated:
             session = self.session  # each copy may be stored: this says which it is
         keys = [MessageKey(self.topic, self.name, session, i) for i in range(first, last + 1)]
         wall = self.world.real.wall
-        metadata = MessageMetadata(producer_name=self._assigned, sequence_id=sequence_id, publish_time=wall)
+        in_txn: dict[str, Any] = {} if txn is None else {"txnid_most_bits": txn.most, "txnid_least_bits": txn.least}
+        metadata = MessageMetadata(producer_name=self._assigned, sequence_id=sequence_id, publish_time=wall, **in_txn)
         if deliver_at:
             metadata.deliver_at_time = deliver_at
         self._key(metadata, first - chunk)
@@ -191,6 +195,7 @@ class SimulatedProducer(Client):
         metadata.properties.add(key="padding", value="x" * self._padding)
         payload = encode_payload(metadata.SerializeToString(), body)
         fields: dict[str, Any] = {"num_messages": len(keys), "highest_sequence_id": last} if batched else {}
+        fields |= in_txn
         command = self.command("SEND", producer_id=self._producer_id, sequence_id=sequence_id, **fields)
         if self.link is not None:
             self.link.from_client(encode_payload_frame(command, payload))

@@ -34,12 +34,12 @@ def read() -> dict[str, Quickest]:
 
 def search(name: str) -> Quickest | None:
     """The first seed that notices a bug, with as few steps as do."""
-    from tests.simulation.test_mutants import GOOD_SEEDS, broken_rule
+    from tests.simulation.test_mutants import broken_rule, seeds_for
 
     bug, found = MUTANTS[name], None
     with pytest.MonkeyPatch.context() as patch:
         bug.patch(patch)
-        for seed in dict.fromkeys((*bug.seeds, *GOOD_SEEDS, *range(SEEDS))):
+        for seed in seeds_for(bug, SEEDS):
             for steps in STEPS:
                 if broken_rule(seed, steps) not in bug.rules:
                     break

@@ -72,7 +72,7 @@ def failed(model: Model, conn: ConnView, body: Any) -> None:
     settle(model, conn, body, None)
 
 
-def producer_closed(model: Model, conn: ConnView, body: Any) -> None:
+def producer_closed(model: Model, conn: ConnView, body: Any, payload: bytes = b"") -> None:
     """A producer is no more, by whoever's wish."""
     producer = conn.producers.pop(body.producer_id, None)
     if producer is not None:

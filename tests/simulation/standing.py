@@ -14,6 +14,7 @@ from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.limits.limiter import time_of
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.storage.record import Position
+from tests.simulation.pledges import is_claimed
 from tests.simulation.views import SubView
 
 if TYPE_CHECKING:
@@ -47,7 +48,16 @@ class Standing:
         self.ready = {c for c in self.takers if c.permits > 0 and not c.blocked and not c.outbox.full and not c.closed}
         self.holder: dict[Position, Consumer] = {Position(*at): c for c in self.consumers for at in c.held}
         moving = core.dead_letters._moving
-        waiting = [position for position in view.left if position not in self.holder and position not in moving]
+        limit = core.topic.ledger.read_limit
+        waiting = [
+            position
+            for position in view.left
+            if position < limit and position not in self.holder and position not in moving
+        ]
+        if view.cursor.claims is not None:
+            waiting = [position for position in waiting if not is_claimed(view, position)]
+        self.limited_at = limit
+        """The first entry of an open transaction."""
         due = self._due(waiting)
         self.waiting = [position for position in waiting if position in due]
         """What is to be sent, in no order."""
@@ -58,7 +68,7 @@ class Standing:
     def of(cls, model: Model, view: SubView) -> Standing | None:
         """Where it stands; None where that cannot be said."""
         core = model.subscription(view)
-        if core is None or view.seeks or view.unsure or core.fenced:
+        if core is None or view.seeks or view.unsure or core.fenced or model.pledges.unsettled:
             return None
         return cls(model, view, core)
 

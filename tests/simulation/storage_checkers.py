@@ -53,7 +53,7 @@ class Recovered(Checker):
         live, recovery = box.broker.core.store, box.disk.peek()
         recovered, shadow = Store(recovery), shadow_of(live, recovery)
         for key in {*live.catalog.keys(""), *recovered.catalog.keys("")}:
-            if key.partition("/")[0] not in ("acks", "ledger", "sequence", "delays", "delayed"):
+            if key.partition("/")[0] not in ("acks", "ledger", "sequence", "delays", "delayed", "open"):
                 ours, theirs = live.catalog.get(key), recovered.catalog.get(key)
                 self.check(ours == theirs, "rows differ:", key, theirs, "should be", ours)
         keys = [list(store.catalog.keys("ledger/")) for store in (live, recovered)]
@@ -75,6 +75,10 @@ class Recovered(Checker):
         self.check(delays.items() <= ours_delays.items(), "delays differ:", ours.name, delays, ours_delays)
         theirs_highest, ours_highest = _highest(theirs), _highest(ours)
         same = theirs_highest == ours_highest
+        open_here, open_there = ({txn: each.runs(txn) for txn in each} for each in (ours.open, theirs.open))
+        self.check(open_there == open_here, "open entries differ:", ours.name, open_there, "should be", open_here)
+        limits = ours.ledger.read_limit, theirs.ledger.read_limit
+        self.check(limits[0] == limits[1], "read limits differ:", ours.name, limits)
         self.check(same, "sequence ids differ:", ours.name, theirs_highest, "should be", ours_highest)
 
     def finished(self) -> None:
@@ -140,7 +144,7 @@ class Trimmed(Checker):
         unseen = [cursor for cursor in stored.cursors.values() if not is_seen(cursor)]
         held = {position.ledger_id for sub in durable for position in sub.left}
         closed = [i.ledger_id for i in settled if i.entries and all(cursor.is_done_with(i) for cursor in unseen)]
-        unneeded = [ledger_id for ledger_id in closed if ledger_id not in held]
+        unneeded = [each for each in closed if each not in held and not stored.open.holds(each)]
         self.check(not unneeded, "nobody needs them, they stay:", topic.name, unneeded, sorted(held))
 
     def trimmed(self, topic: TopicView, ledger_id: int, positions: list[Position]) -> None:
@@ -152,7 +156,8 @@ class Trimmed(Checker):
             self.check(newest > ledger_id, "the ledger that grows is trimmed:", topic.name, ledger_id, newest)
         for sub in topic.subs.values():
             deleted = core is not None and sub.name not in core.subscriptions  # by the frame that is being dealt with
-            if sub.durable and not deleted and not sub.seeks and not sub.unsure:
+            unsure = sub.seeks or sub.unsure or self.model.pledges.unsettled
+            if sub.durable and not deleted and not unsure:
                 left = [position for position in positions if position in sub.left]
                 self.check(not left, "trimmed before it is acknowledged:", topic.name, sub.name, left[:3])
 
@@ -182,7 +187,7 @@ class Reloaded(Checker):
 
     def reloaded(self, sub: SubView) -> None:
         """See Checker."""
-        if sub.seeks or sub.unsure:
+        if sub.seeks or sub.unsure or self.model.pledges.unsettled:
             return
         cursor = sub.cursor
         for position, bits in sub.left.items():
@@ -236,10 +241,24 @@ class Orphans(Checker):
             int(key.split("/")[1], 16): catalog.owner(int(key.split("/")[1], 16)) for key in catalog.keys("owner/")
         }
         self.check(owners == owned, "owners:", owners.items() ^ owned.items())
+        self._check_transactions(catalog, topics)
         for key in catalog.keys("deadline/"):
             wall, topic_id = (int(part, 16) for part in key.split("/")[1:])
             row = catalog.get(topic_key(topics.get(topic_id, ""))) or {}
             self.check(row.get("deadline") == wall, "a deadline of nothing:", key, row)
+
+    def _check_transactions(self, catalog: Catalog, topics: dict[int, str]) -> None:
+        ledgers = {key.partition("/")[2] for key in catalog.keys("ledger/")}
+        for key in catalog.keys("aborted/"):
+            _, topic_id, ledger_id, _ = key.split("/")
+            self.check(f"{topic_id}/{ledger_id}" in ledgers, "aborted entries of no ledger:", key)
+        for key in catalog.keys("open/"):
+            _, topic_id, txn_id = key.split("/", 2)
+            row = catalog.get(f"txn/{txn_id}") or {}
+            self.check(int(topic_id, 16) in topics and row.get("state") == "OPEN", "open entries of nothing:", key)
+        for key in catalog.keys("pending/"):
+            row = catalog.get("txn/" + "/".join(key.split("/")[1:3])) or {}
+            self.check(row.get("state") == "OPEN", "acknowledgements in no open transaction:", key)
 
 
 class GivenBack(Checker):

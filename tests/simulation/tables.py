@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.storage.cursor import ManagedCursor
@@ -20,6 +22,8 @@ class Tables:
     def __init__(self) -> None:
         self.compacted: set[int] = set()
         """Ledgers that compactions write to."""
+        self.hidden: Callable[[str, Position], bool] = lambda topic, position: False
+        """Whether an entry is of a transaction that is not committed."""
         self.log: dict[str, dict[Position, tuple[str | None, list[MessageKey]]]] = {}
         """Key and messages of each entry, by topic; without a key where it is none that stays."""
 
@@ -39,4 +43,5 @@ class Tables:
     def latest(self, topic: str, through: Position | None = None) -> dict[str, Position]:
         """Of each key the latest entry, up to one."""
         log = self.log.get(topic, {})
-        return {key: at for at, (key, _) in log.items() if key is not None and (through is None or at <= through)}
+        seen = [(at, key) for at, (key, _) in log.items() if through is None or at <= through]
+        return {key: at for at, key in seen if key is not None and not self.hidden(topic, at)}

@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.simulation.run import explain
-from tests.simulation.workload import Run
+from tests.simulation.workload import TRANSACTING, Run
 
 COMPRESSING = (25, 26)
 """What is packed is compressed there."""
@@ -20,6 +20,8 @@ SEEDS = (*COMPRESSING, *range(20))
 STEPS = 2500
 LMDB_SEEDS = (*COMPRESSING, *range(12))
 LMDB_STEPS = 800
+TRANSACTING_SEEDS = (TRANSACTING, TRANSACTING + 1, TRANSACTING + 2, TRANSACTING + 4)
+TRANSACTING_STEPS = 600
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +33,12 @@ def _quiet() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("engine", "seed", "steps"),
-    [("memory", seed, STEPS) for seed in SEEDS] + [("lmdb", seed, LMDB_STEPS) for seed in LMDB_SEEDS],
+    [
+        *(("memory", seed, STEPS) for seed in SEEDS),
+        *(("lmdb", seed, LMDB_STEPS) for seed in LMDB_SEEDS),
+        *(("memory", seed, TRANSACTING_STEPS) for seed in TRANSACTING_SEEDS),
+        *(("lmdb", seed, TRANSACTING_STEPS) for seed in TRANSACTING_SEEDS[:2]),
+    ],
 )
 def test_a_seed_keeps_all_rules(engine: str, seed: int, steps: int) -> None:
     run = Run(seed, engine)
@@ -56,11 +63,24 @@ def test_a_seed_keeps_all_rules(engine: str, seed: int, steps: int) -> None:
             LMDB_STEPS,
             {"checkpoint", "sealed", "removed", "packed", "compressed", "unload", "trim", "buried"},
         ),
+        (
+            "memory",
+            range(TRANSACTING, TRANSACTING + 20),
+            TRANSACTING_STEPS,
+            {
+                "txn committed",
+                "txn aborted",
+                "txn timed out",
+                "txn answer lost",
+                "acks committed",
+                "acks aborted",
+                "epoch",
+                "epoch again",
+            },
+        ),
     ],
 )
-def test_the_seeds_do_what_the_rules_are_about(
-    engine: str, seeds: tuple[int, ...], steps: int, wanted: set[str]
-) -> None:
+def test_the_seeds_do_what_the_rules_are_about(engine: str, seeds: Sequence[int], steps: int, wanted: set[str]) -> None:
     done: Counter[str] = Counter()
     for seed in seeds:
         run = Run(seed, engine)

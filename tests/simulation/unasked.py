@@ -46,7 +46,8 @@ def look_at(model: Model, sub: SubView) -> None:
 
     gone = [each for each in sub.left if (each <= mark or one_by_one(each)) and each not in sub.unsure]
     # Nobody needs that somebody who only reads has seen what goes with its ledger.
-    seen = [position for position in gone if sub.durable or position.ledger_id in ledgers]
+    ending = model.pledges.ending(sub)
+    seen = [each for each in gone if (sub.durable or each.ledger_id in ledgers) and each not in ending]
     if seen:
         model.let_go += len(seen)
         for checker in model.checkers:

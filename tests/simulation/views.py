@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mmh3 import hash as murmur3_32
 
@@ -15,8 +15,13 @@ from pulsarbox.protocol.batch import iterate_batch
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata
 from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
+from pulsarbox.storage.transactions import TxnId
 from tests.simulation.box import BoxEnd
+
+if TYPE_CHECKING:
+    from tests.simulation.pledges import Pledge, TxnView
 
 SHARED, KEY_SHARED = 1, 3
 NOWHERE = Position(-1, -1)
@@ -103,6 +108,8 @@ class EntryView:
     """Bytes of all entries of its topic, up to its end."""
     sent_again: bool = False
     """An earlier entry is the same chunk."""
+    txn: TxnId | None = None
+    """The transaction that it is of."""
 
     @classmethod
     def of(cls, record: Entry, topic: TopicView) -> EntryView:
@@ -125,6 +132,9 @@ class EntryView:
             min(record.publish_time, record.append_time),
             record.append_time,
             before + len(record.body),
+            txn=TxnId(metadata.txnid_most_bits, metadata.txnid_least_bits)
+            if record.flags & EntryFlag.TRANSACTION
+            else None,
         )
 
     @property
@@ -234,6 +244,8 @@ class SubView:
     """Of these the last one of every key."""
     chunk_takers: dict[str, set[ConsumerView]] = field(default_factory=dict)
     """Who got chunks of a message."""
+    reborn: set[Position] = field(default_factory=set)
+    """What transactions that were aborted had acknowledged, until it is delivered."""
 
     @property
     def side_by_side(self) -> bool:
@@ -262,6 +274,7 @@ class SubView:
         if self.side_by_side:
             self.owner[entry.position] = consumer
         self.seen.add(entry.position)
+        self.reborn.discard(entry.position)
         if not entry.deliver_at:
             self.newest[entry.key_hash] = max(entry.position, self.newest.get(entry.key_hash, entry.position))
 
@@ -321,6 +334,8 @@ class ConsumerView:
     last: Position | None = None
     """The entry delivered last."""
     may_rewind: bool = False
+    may_go_back: bool = False
+    """A transaction was aborted that had acknowledged something: maybe it starts again."""
     open: bool = True
 
     @property
@@ -382,6 +397,14 @@ class Request:
     """Of a PRODUCER: it was told to wait."""
     given_up: bool = False
     """Its object was closed meanwhile: it need not be answered."""
+    txn: TxnView | None = None
+    """Of an ACK or END_TXN: the transaction."""
+    pledge: Pledge | None = None
+    """What the ACK names in it."""
+    outcome: str = ""
+    """What the END_TXN asks for."""
+    asked_at: str = ""
+    """The state of the transaction when it came."""
 
 
 @dataclass(eq=False)

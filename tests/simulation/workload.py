@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+from pulsarbox.broker.policies.subscribe_rate import SUBSCRIBE_RATE
 from pulsarbox.config import Settings
 from tests.simulation.box import READ_BYTES, Box, Limits
 from tests.simulation.checkers import CHECKERS
@@ -17,6 +18,7 @@ from tests.simulation.consumers import (
     SHARED,
     Keeper,
     KeySharedConsumer,
+    Returner,
     SimulatedConsumer,
     SimulatedReader,
     Verifier,
@@ -28,6 +30,7 @@ from tests.simulation.governor import KEEPING, Governor
 from tests.simulation.misfits import Glutton, Mute, Vandal
 from tests.simulation.model import Model
 from tests.simulation.producers import SimulatedProducer
+from tests.simulation.transacting import LONGEST_SECONDS, Transacting
 from tests.simulation.undertaker import Buried, Undertaker
 from tests.simulation.views import Policy
 from tests.simulation.world import Faults, World
@@ -37,6 +40,10 @@ ANOTHER = "public/another"
 TOPICS_OF_TWO = (TOPICS[0], f"persistent://{ANOTHER}/two", TOPICS[2])
 """Of two namespaces of one tenant."""
 DEFAULT_STEPS = 3000
+RETURNING = range(90_000, 100_000)
+"""Seeds that are about how often somebody may subscribe."""
+TRANSACTING = 100_000
+"""The first of the seeds with transactions."""
 DAY = 86_400_000
 
 
@@ -149,7 +156,7 @@ class Run:
         self.model.checkers = [checker(self.model) for checker in CHECKERS]
         cache, checkpoint = random.choice((1, 5_000, 1 << 20)), random.choice((2_000, 50_000))
         self.disk = SimulatedDisk(world, engine)
-        self.governed = seed % 20 in (10, 12, 15, 16, 18)
+        self.governed = seed % 20 in (10, 12, 15, 16, 18) or seed in RETURNING
         """With operators who set policies; as ``_settings_of``."""
         self.compacted = seed % 9 == 5 and not self.governed
         """With an operator who has topics compacted, which also happens by itself."""
@@ -157,9 +164,14 @@ class Run:
         self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint))
         topics = TOPICS_OF_TWO if self.governed else TOPICS
         self.topics = topics[: random.choice((1, 2, 3))]
+        if seed >= TRANSACTING:
+            self.topics = topics[: random.choice((1, 2, 2))]
         self.model.spares = self.governed and self.delayed
         self.clients = self._make_clients()
+        self.transacting = self._transact() if seed >= TRANSACTING else None
         self.governor = self._govern(seed) if self.governed else None
+        if self.governor is not None and seed in RETURNING:
+            self._return(self.governor)
         self._delay(seed)
         self._crash_every = random.choice((0.0, 3.0, 8.0))
         self._faults = faults_of(random)
@@ -172,6 +184,8 @@ class Run:
         self.undertaker = Undertaker(self.box, self.topics, seed % 2) if buries else None
         """The same."""
         self.exhumer = self._exhume(seed)
+        if self.transacting is not None and seed % 3:  # ends are to be cut off in the middle
+            self._crash_every = 1.0
         self.compactor = self._compact(seed) if self.compacted else None
 
     def _settings_of(self, seed: int, random: Random, engine: str) -> Settings:
@@ -188,7 +202,23 @@ class Run:
             settings = replace(settings, brokerClock="virtual", brokerDeleteInactiveTopicsEnabled=False)
         if self.compacted:
             settings = with_compaction(settings, Random(seed))
+        if seed >= TRANSACTING:
+            settings = replace(settings, transactionMaxTimeoutSeconds=LONGEST_SECONDS)
         return settings
+
+    def _transact(self) -> Transacting:
+        """With clients that have transactions, beside all the others. No earlier seed has any."""
+        transacting, random = Transacting(self.world, self.box, self.model, self.topics), self.world.random
+        others = random.choice((0.0, 0.2, 0.5))
+        self.clients = [each for each in self.clients if random.random() < others] + transacting.clients
+        return transacting
+
+    def _return(self, governor: Governor) -> None:
+        """Let clients subscribe again and again, with an operator who limits that."""
+        governor.set_only(SUBSCRIBE_RATE, {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 5})
+        for number, topic in enumerate(self.topics):
+            name = f"returner-{number}"
+            self.clients.append(Returner(self.world, self.box, name, topic, name, SHARED))
 
     def _compact(self, seed: int) -> Compactor:
         """Compactions are to be cut off in the middle."""
@@ -304,6 +334,7 @@ class Run:
             | ({} if self.governor is None else self.governor.done)
             | ({} if self.compactor is None else self.compactor.done)
             | ({} if self.exhumer is None else self.exhumer.counts())
+            | ({} if self.transacting is None else self.transacting.counts())
         )
 
     def _run(self, steps: int) -> None:
@@ -319,7 +350,7 @@ class Run:
             self.governor.start()
         if self.undertaker is not None:
             self.undertaker.look()
-        for operator in (self.compactor, self.exhumer):
+        for operator in (self.compactor, self.exhumer, self.transacting):
             if operator is not None:
                 operator.start()
         if self.ending is not None:
@@ -375,7 +406,7 @@ class Run:
         self._calm_clients()
         if self.governor is not None:
             self.governor.stopped = True
-        for operator in (self.compactor, self.exhumer):
+        for operator in (self.compactor, self.exhumer, self.transacting):
             if operator is not None:
                 operator.calm_down()
         world.run(until=world.monotonic + 20)
@@ -390,7 +421,7 @@ class Run:
         for client in self.clients:
             client.stopped = True
         world.run(until=world.monotonic + 3)
-        for operator in (self.compactor, self.exhumer):
+        for operator in (self.compactor, self.exhumer, self.transacting):
             if operator is not None:
                 operator.judge()
 

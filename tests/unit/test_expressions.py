@@ -87,7 +87,24 @@ def test_regular_expressions_may_be_those_of_another_library() -> None:
     rows = Language(named, member, "", searched=lambda row: [row["topic"]], compiled=compiled)
     assert rows.parse("/shop/eu", NOW)(ROW)
     assert not rows.parse('matches(topic, "s.*p")', NOW)(ROW)
-    assert asked == [ROW["topic"]] * 2
+    assert asked == [str(ROW["topic"]).removeprefix("persistent://"), ROW["topic"]]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("/per", ["persistent://shop/eu/periods", "non-persistent://shop/eu/quick"]),
+        ("!/per", ["persistent://shop/eu/orders"]),
+        ("/^shop/eu/o", ["persistent://shop/eu/orders"]),
+        ("/^persistent://shop/.*s$", ["persistent://shop/eu/orders", "persistent://shop/eu/periods"]),
+        ("/non-persistent", ["non-persistent://shop/eu/quick"]),
+        ('contains(topic, "persistent://shop/eu/o")', ["persistent://shop/eu/orders"]),
+    ],
+)
+def test_the_scheme_that_almost_all_share_is_found_only_where_it_is_meant(pattern: str, found: list[str]) -> None:
+    topics = ["persistent://shop/eu/orders", "persistent://shop/eu/periods", "non-persistent://shop/eu/quick"]
+    wanted = ROWS.parse(pattern, NOW)
+    assert [topic for topic in topics if wanted({**ROW, "topic": topic, "cause": None})] == found
 
 
 @given(st.text(alphabet='backlogtopic. /!()[]<>="andornt_01,;:+-*', max_size=40))

@@ -38,6 +38,28 @@ def test_the_daemon_loads_no_terminal_no_spark_and_no_pulsar_client() -> None:
     )
 
 
+LATER = {
+    *(f"pulsarbox.broker.{name}" for name in ("browsing", "jobs.filters", "jobs.job", "jobs.replaying", "jobs.run")),
+    *(f"pulsarbox.plugins.{name}" for name in ("fingerprint", "probe")),
+    *(f"pulsarbox.server.{name}" for name in ("http", "live", "metrics", "recorder")),
+    *(f"pulsarbox.storage.{name}" for name in ("migration", "packing", "pressing", "repacking", "standing")),
+    *("importlib.metadata", "pulsarbox.protocol.schema.decoding"),
+}
+"""What a daemon can do without until it serves: loaded by threads that use it, or with the rooms of HTTP, beside the
+loop. No turn of the loop loads any of it."""
+
+
+def test_the_daemon_loads_what_is_used_later_when_it_is_used() -> None:
+    assert loaded_by("import pulsarbox.server.daemon").isdisjoint(LATER)
+
+
+def test_what_jobs_take_is_there_before_one_can_be_begun() -> None:
+    """By HTTP alone: its rooms are loaded beside the loop, and a job loads nothing more in a turn of it."""
+    rooms = loaded_by("import pulsarbox.server.http.table")
+    assert {name for name in LATER if ".jobs." in name} <= rooms
+    assert ours("import pulsarbox.server.http.table; import pulsarbox.broker.jobs.returns") <= rooms
+
+
 HEAVY = {
     *("aiohttp", "asyncio", "email", "google", "http", "importlib.metadata", "lmdb", "psutil", "pulsar", "pyarrow"),
     *("pyspark", "rich", "sqlite3", "ssl", "textual", "urllib.request", "uvloop", "zstandard"),

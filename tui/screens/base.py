@@ -16,7 +16,6 @@ from textual.widgets import Input, Static
 from pulsarbox.tui import figures, lines
 from pulsarbox.tui.actions import REGISTRY, named
 from pulsarbox.tui.bars import Line, Part, hints, tabs, vitals
-from pulsarbox.tui.dialogs import Asked, copy
 from pulsarbox.tui.feed import Snapshot, Trouble, aside
 from pulsarbox.tui.replays import JOBS
 
@@ -185,6 +184,8 @@ class TopScreen(Screen[None]):
                     return
         finally:
             self._asking = False
+            if self.is_attached:
+                self.retell()
 
     def load(self) -> Any:
         """The call, made now and carried out elsewhere, that asks for all this screen shows."""
@@ -245,6 +246,8 @@ class TopScreen(Screen[None]):
         if top.read_only:
             badges.append((" read-only ", "badge", ""))
         if top.at is not None:
+            if self._asking:  # what is shown is of another time still
+                badges.append((" asking ", "dim", ""))
             badges.append((f" ◀ {figures.moment(top.at)} ", "badge", "live"))
         elif top.paused:
             badges.append((" paused ", "badge", "pause"))
@@ -252,7 +255,7 @@ class TopScreen(Screen[None]):
             age = time.monotonic() - self.answered if self.answered else 0.0
             if self.answered and age > 2 * top.interval + 1:
                 badges.append((f" stale {figures.seconds(round(age))} ", "badge", "refresh"))
-            elif not self.answered:
+            elif not self.answered and self.trouble is None:
                 badges.append((" asking ", "dim", ""))
         clock = top.vitals.get("virtualClock")
         if clock:
@@ -318,6 +321,8 @@ class TopScreen(Screen[None]):
         self.run_worker(self._deed(deed, rows), group="deed")
 
     async def _deed(self, deed: "Deed", rows: "Sequence[Row]") -> None:
+        from pulsarbox.tui.dialogs import Asked
+
         asked = await self.app.push_screen_wait(Asked(deed, rows, self.top.target))
         if asked:
             await self.carry_out(deed.title, asked)
@@ -394,6 +399,8 @@ class TopScreen(Screen[None]):
 
     def do_copy(self) -> None:
         """``y``"""
+        from pulsarbox.tui.dialogs import copy
+
         line = self.command_line()
         if line:
             copy(self, line)

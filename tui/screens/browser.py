@@ -22,7 +22,7 @@ from pulsarbox.tui.columns import short_topic
 from pulsarbox.tui.deed import Wrong, short, topic_of
 from pulsarbox.tui.dialogs import Question, Reading
 from pulsarbox.tui.feed import Row, Trouble
-from pulsarbox.tui.places import instant, place
+from pulsarbox.tui.places import instant
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.table import Row as TableRow
@@ -291,10 +291,11 @@ def start_of(text: str) -> Wish:
     if re.fullmatch(r"\d+:\d+(:-?\d+)*", text):
         return Wish(text, True, True)
     try:
-        where = place(text) if text.startswith("@") else instant(text)
+        where = instant(text)
     except Wrong as wrong:
         raise Wrong(f"{wrong}; or earliest, latest, -10, ledger:entry") from None
-    return Wish(str(where), True, True)
+    since = text.removeprefix("@")
+    return Wish(since if since[:1] == "-" else str(where), True, True)  # what counts from now, by the clock of the box
 
 
 def facts(row: Mapping[str, Any]) -> list[str]:

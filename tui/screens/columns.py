@@ -50,7 +50,7 @@ class Columns(ModalScreen[list[Column] | None]):
     def on_mount(self) -> None:
         """List them."""
         self._list(0)
-        self.query_one(OptionList).focus()
+        self.set_focus(self.query_one(OptionList))
 
     def _list(self, at: int) -> None:
         listed = self.query_one(OptionList)

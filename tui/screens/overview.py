@@ -1,7 +1,6 @@
 """``1``: how the box is, at a glance: rates, backlog, latency; what lags, what is held back, what has failed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from textual import events, on
@@ -10,25 +9,15 @@ from textual.containers import Grid, Horizontal
 
 from pulsarbox.tui import figures, views
 from pulsarbox.tui.bars import Line, Part
-from pulsarbox.tui.columns import Column
-from pulsarbox.tui.feed import Query, Snapshot, Trouble
+from pulsarbox.tui.feed import Snapshot, Trouble
 from pulsarbox.tui.graph import Graph
+from pulsarbox.tui.questions import PANELS, Panel, of_numbers, of_panel
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.table import Row, Table
 
 _TURNS: Final = 2
 """Numbers and tables take turns: both are sampled once a second."""
-_BACKLOGS: Final = 30
 _WIDE: Final = 180
-
-
-def _only(view: views.View, **widths: int) -> list[Column]:
-    """Those columns of a view, so wide, and the earlier ones before the later ones where room is scarce."""
-    known = {column.key: column for column in view.columns}
-    return [
-        replace(known[key], width=width, rank=min(known[key].rank, rank))
-        for rank, (key, width) in enumerate(widths.items())
-    ]
 
 
 class Overview(TopScreen):
@@ -62,40 +51,18 @@ class Overview(TopScreen):
             yield Graph("backlog", "count", "-backlog", key="backlog")
             yield Graph("receipts p99", "milliseconds", "-latency", key="p99")
         yield Line(key="numbers")
-        backlogs = Table(
-            _only(
-                views.SUBSCRIPTIONS,
-                topic=14,
-                subscription=10,
-                backlog=9,
-                change=8,
-                cause=14,
-                drain=8,
-                trend=12,
-                outRate=6,
-            ),
-            views.SUBSCRIPTIONS.identity,
-            key="subscriptions",
-        )
-        yield _panel(backlogs, "Backlogs", "asking the box ...")
+        backlogs, quotas, dead = PANELS
+        yield _table(backlogs, "Backlogs", "asking the box ...")
         with Horizontal(id="lower"):
-            quotas = Table(
-                _only(views.QUOTAS, subject=10, policy=9, share=10, held=8), views.QUOTAS.identity, key="quotas"
-            )
-            yield _panel(quotas, "Quotas", "")
-            dead = Table(
-                _only(views.DEAD_LETTERS, topic=12, messages=8, last=11, lost=6),
-                views.DEAD_LETTERS.identity,
-                key="deadletters",
-            )
-            yield _panel(dead, "Dead letters", "")
+            yield _table(quotas, "Quotas", "")
+            yield _table(dead, "Dead letters", "")
 
     def begin(self) -> None:
         """The backlogs have the keys."""
         super().begin()
         table = self.query_one("#subscriptions", Table)
         table.sorted_by = ("backlog", True)
-        table.focus()
+        self.set_focus(table)  # at once: keys may follow
 
     def on_resize(self, event: events.Resize) -> None:
         """Graphs have whole lines."""
@@ -112,11 +79,11 @@ class Overview(TopScreen):
         def ask() -> list[Snapshot | Trouble | None]:
             found: list[Snapshot | Trouble | None] = [None]
             if whole or turn == 0:
-                found = [feed.view(Query("overview", limit=1, at=at))]
+                found = [feed.view(of_numbers(at))]
             if whole or turn == 1:
-                for view, sort, limit, passing in _TABLES:
+                for panel in PANELS:
                     try:
-                        found.append(feed.view(Query(view.name, sort, True, 0, limit, passing, at)))
+                        found.append(feed.view(of_panel(panel, at)))
                     except Trouble as trouble:
                         if trouble.is_gone:
                             raise
@@ -134,7 +101,7 @@ class Overview(TopScreen):
                 self.query_one(f"#{name}", Graph).show(first.series.get(name) or (), first.totals.get(name))
             self.query_one("#numbers", Line).put(_numbers(first.totals))
         totals = self.top.vitals
-        for (view, _, _, _), found in zip(_TABLES, tables, strict=False):
+        for (view, *_), found in zip(PANELS, tables, strict=False):
             table = self.query_one(f"#{view.name}", Table)
             if isinstance(found, Snapshot):
                 table.empty = (
@@ -177,11 +144,6 @@ class Overview(TopScreen):
         return self.line("top", "--once", *self.top.feed.scope_words)
 
 
-_TABLES: Final = (
-    (views.SUBSCRIPTIONS, "backlog", _BACKLOGS, "backlog > 0"),
-    (views.QUOTAS, "share", 12, "share >= 0.01 or held > 0"),
-    (views.DEAD_LETTERS, "last", 12, "messages > 0"),
-)
 _EMPTY: Final = {
     "subscriptions": "No subscription has a backlog.",
     "quotas": "Nothing is near its limit.",
@@ -189,8 +151,8 @@ _EMPTY: Final = {
 }
 
 
-def _panel(table: Table, title: str, empty: str) -> Table:
-    table.add_class("panel")
+def _table(panel: Panel, title: str, empty: str) -> Table:
+    table = Table(panel.columns, panel.view.identity, key=panel.view.name, classes="panel")
     table.border_title = title
     table.empty = empty
     return table
@@ -198,15 +160,15 @@ def _panel(table: Table, title: str, empty: str) -> Table:
 
 def _numbers(totals: Any) -> list[Part]:
     parts: list[Part] = [(" ", "plain", "")]
+    held, dead = totals.get("throttled"), totals.get("deadLetters")
+    if held:  # first what is wrong: where there is little room, the rest gives way
+        parts.append((f"● {held} holding back  ", "warn", "quotas"))
+    if dead:
+        parts.append((f"● {figures.count(dead)} dead letters  ", "bad", "deadletters"))
     for name in ("topics", "subscriptions", "producers", "consumers", "connections"):
         if totals.get(name) is not None:
             where = {"topics": "topics", "subscriptions": "subscriptions"}.get(name, "clients")
             parts += [(f"{name} ", "dim", where), (f"{figures.count(totals[name])}  ", "plain", where)]
-    held, dead = totals.get("throttled"), totals.get("deadLetters")
-    if held:
-        parts.append((f"● {held} holding back  ", "warn", "quotas"))
-    if dead:
-        parts.append((f"● {figures.count(dead)} dead letters  ", "bad", "deadletters"))
     if totals.get("diskUsed") is not None:
         parts += [("disk ", "dim", "storage"), (figures.size(totals["diskUsed"]), "plain", "storage")]
         if totals.get("diskFree") is not None:

@@ -2,11 +2,9 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 from pulsarbox.tui import lines, views
-from pulsarbox.tui.feed import Query
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.table import Row
 
@@ -17,11 +15,6 @@ class Quotas(ViewScreen):
     view: ClassVar[views.View] = views.QUOTAS
     place: ClassVar[str] = "quotas"
     kind: ClassVar[str] = "quota"
-
-    def query_now(self) -> Query:
-        """With how each limit is changed, which the box says only where it is asked."""
-        keys = [column.key for column in self.view.columns]
-        return replace(super().query_now(), columns=(*keys, "holding", "unit", "change"))
 
     def opened(self, row: Row) -> None:
         """Change it."""

@@ -14,15 +14,13 @@ from textual.app import ComposeResult
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import figures
 from pulsarbox.tui.actions import for_row
-from pulsarbox.tui.bars import Line
+from pulsarbox.tui.bars import Line, Part
 from pulsarbox.tui.columns import Column
 from pulsarbox.tui.deed import default_of
-from pulsarbox.tui.dialogs import Choice, Question
 from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
-from pulsarbox.tui.lists import language_of, passing_of
 from pulsarbox.tui.places import now_ms
+from pulsarbox.tui.questions import chosen_columns, chosen_order, of_view
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.screens.columns import Columns
 from pulsarbox.tui.table import Row as TableRow
 from pulsarbox.tui.table import Table
 from pulsarbox.tui.views import View
@@ -46,6 +44,8 @@ class ViewScreen(TopScreen):
         self.filter = passing
         self._given = passing
         """What this was opened with: to be without it is to go back."""
+        self._question: Query | None = None
+        """What was asked last."""
 
     def body(self) -> ComposeResult:
         """The table, and the filter where there is one."""
@@ -60,35 +60,27 @@ class ViewScreen(TopScreen):
     def begin(self) -> None:
         """With the columns and the order of the last time."""
         table = self.table
-        kept = self.top.kept.get(f"columns.{self.view.name}")
-        if isinstance(kept, list):
-            known = {column.key: column for column in self.view.columns}
-            chosen = [known[key] for key in kept if key in known]
-            if chosen:
-                table.set_columns(chosen)
-        order = self.top.kept.get(f"sort.{self.view.name}")
-        sort, descending = (
-            order if isinstance(order, list) and len(order) == 2 else (self.view.sort, self.view.descending)
-        )
-        table.sorted_by = (sort, bool(descending))
+        table.set_columns(chosen_columns(self.view, self.top.kept))
+        table.sorted_by = chosen_order(self.view, self.top.kept)
         table.empty = "asking the box ..."
         if self.top.filter:  # of the first screen that takes one
             self.filter, self.top.filter = self.top.filter, ""
         super().begin()
-        table.focus()
+        self.set_focus(table)  # at once: keys may follow
 
     # Asking
 
     def query_now(self) -> Query:
         """What is in view."""
         table = self.table
-        offset, limit = table.wanted()
-        sort, descending = table.sorted_by
-        return Query(self.view.name, sort, descending, offset, limit, self.filter, self.top.at)
+        shown = [column for column, _ in table.laid_out]
+        lines, top = self.app.size.height, table.scroll_offset.y
+        return of_view(self.view, shown, table.sorted_by, lines, top, self.filter, self.top.at)
 
     def load(self) -> Callable[[], Any]:
         """Those rows."""
         query, feed = self.query_now(), self.top.feed
+        self._question = query
         return lambda: feed.view(query)
 
     def show(self, answer: Any) -> None:
@@ -99,8 +91,18 @@ class ViewScreen(TopScreen):
             f"No row passes the filter: {clean(self.filter)}  (esc: without it)" if self.filter else self.view.empty
         )
         table.empty = nothing if not answer.matching else ""
+        table.unknown = answer.unknown
         table.show(answer.rows, answer.offset, answer.matching)
         self._tell_filter(answer)
+
+    def told(self) -> list[Part]:
+        """What a ``?`` in a column means, where there is one."""
+        table = self.table
+        parts: list[Part] = []
+        for column, _ in table.laid_out:
+            if column.key in table.unknown:
+                parts += [(f" {column.title} ? ", "key", ""), (f"{table.unknown[column.key]} ", "dim", "")]
+        return [*parts, *super().told()]
 
     def unanswered(self, trouble: Trouble) -> None:
         """The filter may be what is wrong."""
@@ -121,7 +123,8 @@ class ViewScreen(TopScreen):
 
     @on(Table.Wanted)
     def _more(self) -> None:
-        self.ask_again()
+        if self.query_now() != self._question:
+            self.ask_again()
 
     @on(Table.Moved)
     def _moved(self) -> None:
@@ -146,6 +149,8 @@ class ViewScreen(TopScreen):
 
     def filtered(self, text: str) -> None:
         """Ask for rows that pass; what cannot be read is said at once."""
+        from pulsarbox.tui.lists import language_of
+
         if text and _WORD.fullmatch(text):
             text = f"/{text}"
         try:
@@ -162,6 +167,8 @@ class ViewScreen(TopScreen):
 
     def passes(self) -> Callable[[Any], bool]:
         """The filter, for rows that are here."""
+        from pulsarbox.tui.lists import passing_of
+
         return passing_of(self.view, self.filter)
 
     def do_back(self) -> None:
@@ -192,6 +199,8 @@ class ViewScreen(TopScreen):
         self.run_worker(self._choose_sort(), group="dialog")
 
     async def _choose_sort(self) -> None:
+        from pulsarbox.tui.dialogs import Choice
+
         known = {column.key: column for column in self.table.columns if column.sorted_by is not None}
         options = [(key, f"{column.title:<14} {column.meaning}", "") for key, column in known.items()]
         found = await self.app.push_screen_wait(Choice("Sort by", options, self.table.sorted_by[0] or ""))
@@ -211,6 +220,8 @@ class ViewScreen(TopScreen):
         self.run_worker(self._choose_columns(), group="dialog")
 
     async def _choose_columns(self) -> None:
+        from pulsarbox.tui.screens.columns import Columns
+
         found = await self.app.push_screen_wait(Columns(self.view.columns, self.table.columns))
         if found is not None:
             keys = [column.key for column in found]
@@ -229,11 +240,17 @@ class ViewScreen(TopScreen):
         self.run_worker(self._menu(), group="dialog")
 
     async def _menu(self) -> None:
+        from pulsarbox.tui.dialogs import Choice
+
         rows = list(self.rows_chosen())
         if not rows:
             self.top.notify("There is no row to do something with", severity="warning")
             return
-        actions = [each for each in for_row(self.kind) if each.deed is None or each.deed.fits(rows[0])]
+        actions = [
+            each
+            for each in for_row(self.kind)
+            if each.deed is None or (each.deed.fits(rows[0]) and not self.top.read_only)
+        ]
         options = []
         for action in actions:
             deed = action.deed
@@ -318,6 +335,8 @@ class ViewScreen(TopScreen):
         self.run_worker(self._export("csv"), group="dialog")
 
     async def _export(self, form: str) -> None:
+        from pulsarbox.tui.dialogs import Question
+
         stamp = time.strftime("%Y%m%d-%H%M%S")
         name = f"pulsarbox-{self.view.name}-{stamp}.{form}"
         path = await self.app.push_screen_wait(

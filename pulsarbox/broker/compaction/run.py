@@ -143,8 +143,10 @@ class Run:
         ledger, topic = self._topic.ledger, self._topic
         self._rules = Rules(self._core.settings.topicCompactionRetainNullKey, self._core.settings.maxMessageSize)
         self._winners = Winners(self._core.settings.compactionMaxKeysInMemory)
-        readable = topic.stored.open.readable
-        self._end, *totals = readable or (ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes)
+        readable, durable = topic.stored.open.readable, ledger.last_confirmed
+        if readable is None or readable[0] > durable:  # what is open is on its way to the disk, with more before it
+            readable = durable, ledger.confirmed_messages, ledger.confirmed_bytes
+        self._end, *totals = readable
         self._totals = totals[0], totals[1]
         self._segments = segments_of(topic, self._before)
         self._left = list(self._segments)

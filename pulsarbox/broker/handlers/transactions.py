@@ -7,11 +7,14 @@ from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, Transaction
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
 from pulsarbox.protocol import transaction_replies as replies
 from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandAddPartitionToTxn,
     CommandAddSubscriptionToTxn,
     CommandEndTxn,
+    CommandEndTxnOnPartition,
+    CommandEndTxnOnSubscription,
     CommandNewTxn,
     CommandTcClientConnectRequest,
     TxnAction,
@@ -76,14 +79,42 @@ def _add(cnx: ServerCnx, command: Any, add: Callable[[Transaction], None], reply
 
 def end_txn(cnx: ServerCnx, command: CommandEndTxn, now: Now) -> None:
     """Commit or abort it."""
+    _end(cnx, command, lambda txn_id: True, replies.end_txn_response, now)
+
+
+def end_txn_on_partition(cnx: ServerCnx, command: CommandEndTxnOnPartition, now: Now) -> None:
+    """How a transaction has ended, told to a topic that it has published to: it ends with that, everywhere at once."""
+
+    def takes_part(txn_id: TxnId) -> bool:
+        txn = cnx.broker.core.transactions.open.get(txn_id)
+        return txn is not None and str(parse_topic(command.topic)) in txn.topics
+
+    _end(cnx, command, takes_part, replies.end_txn_on_partition_response, now)
+
+
+def end_txn_on_subscription(cnx: ServerCnx, command: CommandEndTxnOnSubscription, now: Now) -> None:
+    """The same, told to a subscription on which it has acknowledged."""
+    where = command.subscription
+
+    def takes_part(txn_id: TxnId) -> bool:
+        txn = cnx.broker.core.transactions.open.get(txn_id)
+        return txn is not None and (str(parse_topic(where.topic)), where.subscription) in txn.subscriptions
+
+    _end(cnx, command, takes_part, replies.end_txn_on_subscription_response, now)
+
+
+def _end(cnx: ServerCnx, command: Any, takes_part: Callable[[TxnId], bool], reply: Reply, now: Now) -> None:
     request_id, least, most = command.request_id, command.txnid_least_bits, command.txnid_most_bits
 
     def answer(error: PulsarBoxError | None, when: Now) -> None:
         code, text = (None, None) if error is None else (error.server_error, str(error))
-        cnx.outbox.send(replies.end_txn_response(request_id, least, most, code, text))
+        cnx.outbox.send(reply(request_id, least, most, code, text))
 
     outcome = COMMITTED if command.txn_action == TxnAction.COMMIT else ABORTED
     try:
-        cnx.broker.core.transactions.end(TxnId(most, least), outcome, cnx, answer, now)
+        if takes_part(TxnId(most, least)):
+            cnx.broker.core.transactions.end(TxnId(most, least), outcome, cnx, answer, now)
+        else:
+            answer(None, now)  # as Pulsar: where there is nothing of it, there is nothing to do
     except PulsarBoxError as error:
         answer(error, now)

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.broker.jobs.edit import Edit, read_edit
 from pulsarbox.broker.jobs.filters import parse_filter
 from pulsarbox.broker.jobs.replaying import Task
+from pulsarbox.broker.jobs.states import RUNNING
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import InvalidTopicName, Unprocessable
@@ -20,16 +21,6 @@ from pulsarbox.storage.record import Position
 REPLAY: Final = "dlq-replay"
 DROP: Final = "dlq-drop"
 KINDS: Final = (REPLAY, DROP)
-
-RUNNING: Final = "running"
-PAUSED: Final = "paused"
-DONE: Final = "done"
-CANCELLED: Final = "cancelled"
-FAILED: Final = "failed"
-TRIPPED: Final = "tripped"
-STATES: Final = (RUNNING, PAUSED, DONE, CANCELLED, FAILED, TRIPPED)
-ENDED: Final = frozenset({DONE, CANCELLED, FAILED})
-"""Nothing more is done. A job that is paused or tripped can be resumed."""
 
 RATE: Final = 100.0
 """Messages a second that are put back unless somebody says otherwise: low, for what failed may fail again."""

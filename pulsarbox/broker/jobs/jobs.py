@@ -4,24 +4,15 @@ A job that is running takes its subscription for itself, as an exclusive consume
 get what it moves.
 """
 
+from __future__ import annotations
+
 import json
 import logging
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.events import INFO, KINDS, WARNING
-from pulsarbox.broker.jobs.job import (
-    CANCELLED,
-    ENDED,
-    PAUSED,
-    RUNNING,
-    TRIPPED,
-    Job,
-    Part,
-    Spec,
-    job_of,
-)
-from pulsarbox.broker.jobs.run import Run
+from pulsarbox.broker.jobs.states import CANCELLED, ENDED, PAUSED, RUNNING, TRIPPED
 from pulsarbox.broker.policies.dead_letter import DEFAULT_SUBSCRIPTION
 from pulsarbox.broker.schemas import Schemas
 from pulsarbox.broker.subscription import Subscription
@@ -37,6 +28,10 @@ from pulsarbox.errors import (
 )
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, parse_topic
 from pulsarbox.storage.catalog import JOBS, job_key, job_state_key
+
+if TYPE_CHECKING:
+    from pulsarbox.broker.jobs.job import Job, Part, Spec
+    from pulsarbox.broker.jobs.run import Run
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +59,10 @@ class Jobs:
     def start(self, now: Now) -> None:
         """The box starts: what was running goes on."""
         catalog = self.core.catalog
+        if not any(True for _ in catalog.items(JOBS)):
+            return  # what a job takes is imported beside the loop, with server.http.jobs, by which all jobs come
+        from pulsarbox.broker.jobs.job import job_of
+
         for key, asked in list(catalog.items(JOBS)):
             number = int(key.rpartition("/")[2], 16)
             row = catalog.get(job_state_key(number))
@@ -81,6 +80,8 @@ class Jobs:
 
     def create(self, spec: Spec, now: Now) -> Job:
         """Begin a job. Raises NotFound, Unprocessable, Conflict, NotAllowed where it cannot be."""
+        from pulsarbox.broker.jobs.job import Job, Part
+
         if sum(job.state not in ENDED for job in self._jobs.values()) >= OPEN_MAX:
             raise Conflict(f"There are {OPEN_MAX} jobs that have not ended: cancel some")
         names = self.parts_of(spec.topic)
@@ -194,6 +195,8 @@ class Jobs:
                 self._claims[part.topic, job.spec.subscription] = job.number
         run = self._runs.get(job.number)
         if run is None:
+            from pulsarbox.broker.jobs.run import Run
+
             run = self._runs[job.number] = Run(self, job)
         run.begin(now)
 

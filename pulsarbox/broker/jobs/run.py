@@ -10,10 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.jobs.fitting import Fitting
-from pulsarbox.broker.jobs.job import DONE, FAILED, NOWHERE, PAUSED, REPLAY, Job, Progress
+from pulsarbox.broker.jobs.job import NOWHERE, REPLAY, Job, Progress
 from pulsarbox.broker.jobs.messages import Schemas as SchemasByVersion
 from pulsarbox.broker.jobs.replaying import Outcome, Worked, work_on
 from pulsarbox.broker.jobs.returns import Returns
+from pulsarbox.broker.jobs.states import DONE, FAILED, PAUSED
 from pulsarbox.broker.posting import QuotaReached
 from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
 from pulsarbox.broker.subscription import Subscription

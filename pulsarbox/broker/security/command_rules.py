@@ -23,6 +23,7 @@ class Needs(Enum):
     PRODUCE = "produce on the topic, and consume where it brings a subscription into being"
     CONSUME = "consume on the topic, with the subscription"
     NAMESPACE = "produce or consume in the namespace"
+    SUPERUSER = "to be a superuser, as brokers are"
 
 
 def _look_up(authorization: Authorization, principal: Principal | None, command: Any) -> None:
@@ -49,6 +50,10 @@ def _name(authorization: Authorization, principal: Principal | None, command: An
     authorization.require_name(principal)
 
 
+def _superuser(authorization: Authorization, principal: Principal | None, command: Any) -> None:
+    authorization.require_superuser(principal)
+
+
 RULES: Final[Mapping[Needs, Rule | None]] = MappingProxyType(
     {
         Needs.NOTHING: None,
@@ -58,6 +63,7 @@ RULES: Final[Mapping[Needs, Rule | None]] = MappingProxyType(
         Needs.PRODUCE: _produce,
         Needs.CONSUME: _consume,
         Needs.NAMESPACE: _namespace,
+        Needs.SUPERUSER: _superuser,
     }
 )
 """A command whose need stands nowhere here does not load."""

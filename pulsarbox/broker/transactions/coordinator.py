@@ -202,9 +202,11 @@ class Coordinator:
             txn = self.find(txn_id, producer.cnx)
         except PulsarBoxError as error:
             raise NotAllowed(str(error)) from None
-        name = str(producer.topic.name)
-        if name not in txn.topics:
-            self.add_topics(txn, [name])
+        if producer not in txn.producers:
+            name = str(producer.topic.name)
+            if name not in txn.topics:
+                self.add_topics(txn, [name])
+            txn.producers.add(producer)
         return txn
 
     def acknowledged(self, txn: Transaction, subscription: "Subscription", row: Row) -> None:

@@ -72,7 +72,8 @@ class PendingAcks:
             raise NotAllowed("A consumer of the compacted view cannot acknowledge in a transaction")
         cumulative = ack.ack_type == CommandAck.Cumulative
         if cumulative and subscription.type in SIDE_BY_SIDE:
-            raise NotAllowed("Consumers of a Shared subscription cannot acknowledge cumulatively")
+            self._topic.core.commits.after_commit(done)  # as Pulsar does: it means nothing there
+            return
         wanted: dict[Position, int] = {}
         for each in ack.message_id:
             left = ack_set_bits(list(each.ack_set))
@@ -303,7 +304,7 @@ class PendingAcks:
             if active is not None:
                 subscription.dispatcher.redeliver(active, None, now)
             return
-        for each in again:
+        for each in sorted(again):
             self._send_again(each, subscription.dispatcher, subscription.life, now)
 
     def _send_again(self, at: Position, dispatcher: "Dispatcher", life: object, now: Now) -> None:

@@ -11,6 +11,7 @@ from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.producer import Producer
     from pulsarbox.broker.transactions.coordinator import Who
 
 OPEN: Final = "OPEN"
@@ -40,8 +41,8 @@ class Transaction:
     """
 
     __slots__ = (
-        "acks", "ended", "ending", "id", "opened", "owner", "settled", "stage", "subscriptions", "timed_out", "timeout",
-        "timer", "topics", "waiting",
+        "acks", "ended", "ending", "id", "opened", "owner", "producers", "settled", "stage", "subscriptions",
+        "timed_out", "timeout", "timer", "topics", "waiting",
     )  # fmt: skip
 
     def __init__(self, txn_id: TxnId, opened: int, timeout: int, owner: str | None) -> None:
@@ -53,6 +54,8 @@ class Transaction:
         """Which epoch it is a part of; None of one that is none."""
         self.topics: dict[str, str] = {}
         """As they are called, and as the client has called them: that is shown."""
+        self.producers: set[Producer] = set()
+        """Those that have sent in it: their topics are known."""
         self.subscriptions: dict[tuple[str, str], str] = {}
         """Topic and name, and what the client has called the topic."""
         self.acks: dict[tuple[int, int], list[Row]] = {}

@@ -1,12 +1,13 @@
 """What anybody can see of a topic: what is before the first open transaction, and not of an aborted one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.clock import Now
 from pulsarbox.storage.format import EntryFlag
-from pulsarbox.storage.record import Entry, Position
-from pulsarbox.storage.transactions import aborted_of
+from pulsarbox.storage.record import AckedRange, Entry, Position
+from pulsarbox.storage.transactions import aborted_within, last_aborted
+from pulsarbox.storage.transactions import visible_runs as visible_entries
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic import PersistentTopic
@@ -22,15 +23,10 @@ def visible_runs(topic: "PersistentTopic", ledger_id: int, first: int, end: int)
     and not aborted."""
     info = topic.ledger.ledgers.get(ledger_id)
     end = min(end, 0 if info is None else topic.ledger.readable_of(info))
-    if topic.stored.has_aborted:
-        for run in aborted_of(topic.core.catalog, topic.stored.topic_id, ledger_id):
-            if run.first >= end:
-                break
-            if first < run.first:
-                yield first, run.first
-            first = max(first, run.last + 1)
-    if first < end:
-        yield first, end
+    aborted: Iterable[AckedRange] = ()
+    if topic.stored.has_aborted and first < end:
+        aborted = aborted_within(topic.core.catalog, topic.stored.topic_id, ledger_id, first, end)
+    return visible_entries(ledger_id, first, end, topic.ledger.read_limit, aborted)
 
 
 def next_visible(topic: "PersistentTopic", at: Position) -> tuple[Position, int] | None:
@@ -45,12 +41,14 @@ def next_visible(topic: "PersistentTopic", at: Position) -> tuple[Position, int]
 
 def last_visible(topic: "PersistentTopic") -> Position:
     """Where it is; entry -1 of the first ledger where there is none."""
-    for ledger_id in reversed(topic.ledger.ledgers):
-        last = -1
-        for _, end in visible_runs(topic, ledger_id, 0, ALL):
-            last = end - 1
-        if last >= 0:
-            return Position(ledger_id, last)
+    stored, catalog = topic.stored, topic.core.catalog
+    for ledger_id, info in reversed(topic.ledger.ledgers.items()):
+        last = topic.ledger.readable_of(info) - 1
+        while last >= 0:
+            run = last_aborted(catalog, stored.topic_id, ledger_id, last) if stored.has_aborted else None
+            if run is None or run.last < last:
+                return Position(ledger_id, last)
+            last = run.first - 1
     return topic.ledger.first_position()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+import pulsarbox.broker.jobs.run  # noqa: F401  # imported here, beside the loop, so that no turn of it does when a job begins
 from pulsarbox.broker.jobs.filters import parse_filter
 from pulsarbox.broker.jobs.grouping import LIMIT, LIMIT_MAX, Grouping
 from pulsarbox.broker.jobs.job import Job, read_spec

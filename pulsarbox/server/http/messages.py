@@ -20,7 +20,7 @@ from pulsarbox.server.http.targets import stored_topic, subscription_of
 from pulsarbox.server.http.topic_stats import timestamp
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
-from pulsarbox.storage.transactions import aborted_of
+from pulsarbox.storage.transactions import aborted_within
 
 PREFIX: Final = "X-Pulsar-"
 EXPANDED_BYTES_MAX: Final = 64 << 20
@@ -163,10 +163,7 @@ def _standing(topic: PersistentTopic, entry: Entry) -> dict[str, str]:
     aborted = (
         not uncommitted
         and topic.stored.has_aborted
-        and any(
-            run.first <= entry_id <= run.last
-            for run in aborted_of(topic.core.catalog, topic.stored.topic_id, ledger_id)
-        )
+        and any(aborted_within(topic.core.catalog, topic.stored.topic_id, ledger_id, entry_id, entry_id + 1))
     )
     return {"txn-uncommitted": _text(uncommitted), "txn-aborted": _text(aborted)}
 

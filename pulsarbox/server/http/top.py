@@ -16,7 +16,7 @@ from pulsarbox.server.http.history import recorded
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.answering import Choices, Found, answers, ready
-from pulsarbox.server.live.asking import Asked, asked, scope_of
+from pulsarbox.server.live.asking import Asked, asked, columns_of, scope_of
 from pulsarbox.server.live.clients import CLIENTS
 from pulsarbox.server.live.table import VIEWS
 from pulsarbox.server.live.view import Scope
@@ -38,7 +38,8 @@ def top(call: Call) -> Later:
         return recorded(call)
     if name == overview.NAME:
         scope = scope_of(call.query)
-        return _in_turns(call, _overviewed(call, scope), lambda found, now: _overview(call, scope, found, now))
+        columns = columns_of(call.query, name, overview.COLUMNS)
+        return _in_turns(call, _overviewed(call, scope, columns), lambda found, now: _overview(call, scope, found, now))
     view = VIEWS.get(name)
     if view is None:
         raise NotFound(f"There is no view {name!r}; there are {', '.join((overview.NAME, *VIEWS, STORAGE))}")
@@ -78,9 +79,9 @@ def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]
     }
 
 
-def _overviewed(call: Call, scope: Scope) -> Generator[None, Now, dict[str, Any]]:
+def _overviewed(call: Call, scope: Scope, columns: tuple[str, ...]) -> Generator[None, Now, dict[str, Any]]:
     now = yield from ready(call.broker, call.now)
-    return (yield from overview.overviewed(call.broker, scope, now))
+    return (yield from overview.overviewed(call.broker, scope, now, columns))
 
 
 def _overview(call: Call, scope: Scope, found: dict[str, Any], now: Now) -> dict[str, Any]:

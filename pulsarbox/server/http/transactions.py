@@ -89,7 +89,10 @@ def scale(call: Call) -> Answer:
 def in_buffer(call: Call) -> Answer:
     """Where a transaction's first message on a topic stands."""
     _check(call)
-    return answer(_in_buffer(stored_topic_of(call), _id_of(call)))
+    topic, txn_id = stored_topic_of(call), _id_of(call)
+    ended = call.broker.core.transactions.recent(txn_id)
+    aborted = ended is not None and ended.state == ABORTED and str(topic.name) in ended.topics
+    return answer(_in_buffer(topic, txn_id, aborted))
 
 
 def in_pending_ack(call: Call) -> Answer:
@@ -139,11 +142,8 @@ def position(call: Call) -> Answer:
     topic = stored_topic_of(call)
     cursor = subscription_of(topic, call.path["subscription"]).cursor
     at = Position(call.number("ledgerId"), call.number("entryId"))
-    info = topic.ledger.ledgers.get(at.ledger_id)
     if at <= cursor.mark_delete:
         return answer({"state": "MarkDelete"})
-    if info is None or not 0 <= at.entry_id < info.confirmed:
-        return answer({"state": "InvalidPosition"})
     claims = cursor.claims
     if claims is not None:
         claim, through = claims.entries.get(at), claims.through
@@ -190,27 +190,29 @@ def _shown(call: Call, txn: Transaction) -> dict[str, Any]:
         "status": txn.state,
         "openTimestamp": txn.opened,
         "timeoutAt": txn.timeout,
-        "producedPartitions": {shown: _in_buffer(_topic(call, name), txn.id) for name, shown in txn.topics.items()},
+        "producedPartitions": {
+            shown: _in_buffer(_topic(call, name), txn.id, txn.state == ABORTED) for name, shown in txn.topics.items()
+        },
         "ackedPartitions": acked,
-        "owner": txn.owner,
-    }
+    } | ({} if txn.owner is None else {"owner": txn.owner})
 
 
 def _topic(call: Call, name: str) -> PersistentTopic | None:
     return call.broker.topics.persistent(name, call.now)
 
 
-def _in_buffer(topic: PersistentTopic | None, txn_id: TxnId) -> dict[str, Any]:
+def _in_buffer(topic: PersistentTopic | None, txn_id: TxnId, aborted: bool) -> dict[str, Any]:
     runs = () if topic is None else topic.stored.open.runs(txn_id)
-    return {"startPosition": _text(Position(*runs[0][:2])) if runs else None, "aborted": False}
+    return ({"startPosition": _text(Position(*runs[0][:2]))} if runs else {}) | {"aborted": aborted}
 
 
 def _in_pending_ack(topic: PersistentTopic | None, subscription: str, txn_id: TxnId) -> dict[str, Any]:
     found = None if topic is None else topic.subscriptions.get(subscription)
     claims = None if found is None else found.cursor.claims
     through = None if claims is None else claims.through
-    of_this = through is not None and through[0] == txn_id
-    return {"cumulativeAckPosition": _text(through[1]) if through is not None and of_this else None}
+    if through is None or through[0] != txn_id:
+        return {}
+    return {"cumulativeAckPosition": _text(through[1])}
 
 
 def _aborted(topic: PersistentTopic) -> int:

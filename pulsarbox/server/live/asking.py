@@ -1,6 +1,6 @@
 """What somebody asks of a live view: read from the parameters of a request, and what is wrong with it in words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.clock import Now
@@ -40,13 +40,11 @@ class Asked(NamedTuple):
 def asked(view: View, query: Mapping[str, str]) -> Asked:
     """What the parameters of a request ask. Raises BadRequest."""
     sort = query.get("sort") or view.sort
-    _check(view, sort, "sort")
+    check(sort, "sort", view.name, view.columns)
     order = query.get("order", "")
     if order not in ("", "asc", "desc"):
         raise BadRequest(f"order must be asc or desc, not {order!r}")
-    columns = tuple(name.strip() for name in query.get("columns", "").split(",") if name.strip())
-    for name in columns:
-        _check(view, name, "columns")
+    columns = columns_of(query, view.name, view.columns)
     text = query.get("filter", "").strip()
     if len(text) > FILTER_MAX:
         raise BadRequest(f"filter has more than {FILTER_MAX} characters")
@@ -75,10 +73,19 @@ def scope_of(query: Mapping[str, str]) -> Scope:
     return Scope(f"{tenant}/" if tenant else "")
 
 
-def _check(view: View, name: str, parameter: str) -> None:
-    if name not in view.columns:
-        hint = did_you_mean(name, dict.fromkeys(view.columns)) or f"; there are {', '.join(view.columns)}"
-        raise BadRequest(f"{parameter}: {view.name} has no column {name!r}{hint}")
+def columns_of(query: Mapping[str, str], view: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The columns that are asked for, none for all. Raises BadRequest."""
+    columns = tuple(name.strip() for name in query.get("columns", "").split(",") if name.strip())
+    for name in columns:
+        check(name, "columns", view, known)
+    return columns
+
+
+def check(name: str, parameter: str, view: str, known: Iterable[str]) -> None:
+    """Raises BadRequest for a column that there is not."""
+    if name not in known:
+        hint = did_you_mean(name, dict.fromkeys(known)) or f"; there are {', '.join(known)}"
+        raise BadRequest(f"{parameter}: {view} has no column {name!r}{hint}")
 
 
 def _number(query: Mapping[str, str], name: str, default: int, most: int) -> int:

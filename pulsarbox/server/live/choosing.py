@@ -65,8 +65,8 @@ _TEXTS: Final = frozenset({str})
 
 
 def ordered(things: list[Any], order: Order, most: int) -> list[Any]:
-    """So many as ``ranked`` puts first; things that are equal as they came. Where values are numbers or texts, which
-    most columns are, it is done by a tenth of the interpreter's steps."""
+    """So many as ``ranked`` puts first; things that are equal as they came. Where values are numbers or texts, as in
+    most columns, the interpreter has a tenth of the steps to do."""
     values = list(map(order.key, things))
     places: Iterable[int] = range(len(values))
     unknown: list[int] = []

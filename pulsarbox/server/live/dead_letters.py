@@ -12,8 +12,7 @@ from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.broker.topic_samples import Letters, TopicSample
 from pulsarbox.clock import Now
-from pulsarbox.errors import InvalidTopicName
-from pulsarbox.names import parse_topic
+from pulsarbox.names import origin_of, parse_topic
 from pulsarbox.server.live.view import Column, Scope, View, kept
 
 Origin = tuple[str, str]
@@ -51,30 +50,15 @@ def things(broker: Broker, scope: Scope, now: Now) -> Iterator[LetterTopic | Non
 
 
 def origin(topic: LetterTopic, now: Now) -> Origin | None:
-    """The topic and the subscription that it is for; None where neither a policy nor its name tells.
-
-    Clients call it after both, with a dash between, which names may have as well: it is the longest name of a topic
-    that there is.
-    """
+    """The topic and the subscription that it is for; None where neither a policy nor its name tells."""
     if topic.told is not None:
         return topic.told
-    name = parse_topic(topic.sample.name)
-    local = name.base.local
-    for suffix in (DEAD_LETTER_SUFFIX, RETRY_SUFFIX):
-        if local.endswith(suffix):
-            words = local.removesuffix(suffix).split("-")
-            break
-    else:
-        return None
     topics = topic.broker.topics
-    for count in range(len(words) - 1, 0, -1):
-        try:
-            candidate = parse_topic(f"{name.domain}://{name.namespace}/{'-'.join(words[:count])}")
-        except InvalidTopicName:
-            continue
-        if topics.exists(candidate) or topics.partitions(candidate):
-            return str(candidate), "-".join(words[count:])
-    return None
+    suffix = RETRY_SUFFIX if topic.is_retry else DEAD_LETTER_SUFFIX
+    found = origin_of(
+        parse_topic(topic.sample.name), suffix, lambda each: topics.exists(each) or topics.partitions(each) > 0
+    )
+    return None if found is None else (str(found[0]), found[1])
 
 
 def _origin(topic: LetterTopic, now: Now) -> str | None:

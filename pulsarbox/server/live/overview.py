@@ -1,11 +1,12 @@
 """The live overview: the box in a few numbers, and the series that graphs are drawn of."""
 
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.scoped import Scoped
 from pulsarbox.broker.series import STEP_SECONDS
 from pulsarbox.broker.totals import Totals
 from pulsarbox.clock import Now
@@ -30,21 +31,33 @@ def overview(broker: Broker, scope: Scope, now: Now) -> Values:
         return found
 
 
-def overviewed(broker: Broker, scope: Scope, now: Now) -> Generator[None, Now, Values]:
-    """The members that the overview adds to an answer. Of a tenant alone there is no series.
+def overviewed(broker: Broker, scope: Scope, now: Now, columns: tuple[str, ...] = ()) -> Generator[None, Now, Values]:
+    """The members that the overview adds to an answer. The series of a tenant begin when somebody looks at it.
 
-    Where it yields, others may be served, and it is sent the time.
+    ``columns``: of ``COLUMNS``, these numbers alone, and the series where ``series`` is among them; all of it where
+    none is named. Where it yields, others may be served, and it is sent the time.
     """
+    with_series = SERIES in columns or not columns
     if scope.prefix:
-        totals = (yield from _within(broker, scope)) | dict.fromkeys(_BOX)
-        return {"totals": totals, "series": {}, "seriesStep": STEP_SECONDS}
+        part = yield from _within(broker, scope, now)
+        totals = _of_topics(part.totals) | {"producers": part.producers, "consumers": part.consumers}
+        totals |= dict.fromkeys(_BOX)
+        series = part.series.values() if with_series else {}
+    else:
+        samples = broker.samples
+        totals = _of_topics(samples.totals.plus(samples.stored.totals)) | _of_box(broker, now, columns or COLUMNS)
+        series = samples.series.values() if with_series else {}
+    if columns:
+        totals = {name: totals[name] for name in columns if name != SERIES}
+    return {"totals": totals} | ({"series": series, "seriesStep": STEP_SECONDS} if with_series else {})
+
+
+def _within(broker: Broker, scope: Scope, now: Now) -> Generator[None, Now, Scoped]:
     samples = broker.samples
-    totals = _of_topics(samples.totals.plus(samples.stored.totals)) | _of_box(broker, now)
-    return {"totals": totals, "series": samples.series.values(), "seriesStep": STEP_SECONDS}
-
-
-def _within(broker: Broker, scope: Scope) -> Generator[None, Now, Values]:
-    found = Totals()
+    part = samples.scopes.watched(scope.prefix, now)
+    if part.passes == samples.passes and samples.stored.complete:
+        return part
+    found, passes = Totals(), samples.passes
     producers = consumers = 0
     for number, topic in enumerate(broker.samples.every()):
         if number % TOPICS_AT_ONCE == TOPICS_AT_ONCE - 1:
@@ -53,7 +66,8 @@ def _within(broker: Broker, scope: Scope) -> Generator[None, Now, Values]:
             found.add(topic)
             producers += topic.producers
             consumers += topic.consumers
-    return _of_topics(found) | {"producers": producers, "consumers": consumers}
+    part.totals, part.producers, part.consumers, part.passes = found, producers, consumers, passes
+    return part
 
 
 def _of_topics(totals: Totals) -> Values:
@@ -76,13 +90,16 @@ _BOX: Final = (
     "clusterName",
 )  # fmt: skip
 """Of these a tenant alone has none."""
+SERIES: Final = "series"
+COLUMNS: Final = (*_of_topics(Totals()), *_BOX, "producers", "consumers", SERIES)
+"""What can be asked for by name."""
 
 
-def _of_box(broker: Broker, now: Now) -> Values:
+def _of_box(broker: Broker, now: Now, columns: Sequence[str]) -> Values:
     core = broker.core
     waits = core.commits.times.last_minute(now)
     used = free = None
-    if broker.folder is not None:
+    if broker.folder is not None and ("diskUsed" in columns or "diskFree" in columns):
         disk = shutil.disk_usage(broker.folder)
         used, free = disk.used, disk.free
     values = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from pulsarbox.errors import EntryDamaged
-from pulsarbox.spark.access import mapped, wire
+from pulsarbox.spark.access import mapped, taking, wire
 from pulsarbox.spark.segments import Lost, Place, Reach, Segment
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again:
         for found, end in _in_place(store, segment, lost, again):
             yield found
             left = rest_of(segment, found[-1], end)
-    except mapped.NotInPlace as error:
+    except taking.NotInPlace as error:
         if reach.access == "mmap":
             raise
         log.info("%s is read over the network: %s", segment.topic, error)
@@ -48,7 +48,7 @@ def entries_of(
     """
     left = list(segments)
     if reach.access != "wire" and reach.data_dir and len(segments) > 1:
-        with suppress(mapped.NotInPlace):  # which is said where it is read one by one
+        with suppress(taking.NotInPlace):  # which is said where it is read one by one
             yield from _swept(segments, left, reach)
     for number, segment in enumerate(left):
         if segment.first <= segment.last:
@@ -98,14 +98,14 @@ def _in_place(
                 found = []
             except mapped.Gone as error:
                 if asked == at:
-                    raise mapped.NotInPlace(f"{error}, but the box has it") from error
+                    raise taking.NotInPlace(f"{error}, but the box has it") from error
                 asked = at
                 end = _still_there(segment, at, last, again)
                 if end > at:
                     _tell(segment, at, end, "are not there any more", lost)
                 found = []
             if found:
-                yield (mapped.compacted(found) if segment.compacted else found), end
+                yield (taking.compacted(found) if segment.compacted else found), end
             at = end
 
 

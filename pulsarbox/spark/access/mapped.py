@@ -12,36 +12,25 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from struct import error as error_of_struct
-from struct import unpack
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import lmdb
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.plugins.compression.rest import RestCodecs
-from pulsarbox.protocol.checksum import crc32c, extend_bytes
+from pulsarbox.spark.access.taking import Entry, NotInPlace, Run, Taking, runs_of_row
 from pulsarbox.storage.directory import DATA_FILE, INSTANCE, EnvironmentDamaged
 from pulsarbox.storage.format import (
-    COMPACTED_PREFIX,
-    ENTRY_HEADER,
     FORMAT_COMPRESSED,
     FORMAT_VERSION,
     INDEX_KEY,
     LOG_KEY,
     PACKED,
-    EntryFlag,
-    RecordKind,
 )
 from pulsarbox.storage.index import UnindexedRuns, runs_of
 from pulsarbox.storage.meta import MetaEnvironment
 from pulsarbox.storage.record import (
-    CHECKSUM_PREFIX,
-    MAGIC,
-    Compressed,
-    NotNow,
-    NotUnpacked,
     check_batch,
-    compressed_as,
 )
 from pulsarbox.storage.unpacking import Dictionary, RestUnpacker
 from pulsarbox.storage.volume import INDEXED, is_damage, open_environment, seek_at_or_before
@@ -49,9 +38,6 @@ from pulsarbox.storage.volume import INDEXED, is_damage, open_environment, seek_
 if TYPE_CHECKING:
     Txn = lmdb.Transaction[memoryview]
 
-ROWS_MAX: Final = 4096
-BYTES_MAX: Final = 4 << 20
-"""Entries of one read transaction, and of one answer."""
 SWEEP_ROWS: Final = 8192
 SWEEP_BYTES: Final = 8 << 20
 """The same where topics take turns."""
@@ -61,18 +47,7 @@ _TRIES: Final = 4
 _RUNS_AT_ONCE: Final = 256
 _FORGET: Final = 200_000
 """Entries behind the mark that memory may know, whether the index has them by now or not."""
-_MARKER: Final = EntryFlag.MARKER
-_CHECKSUM: Final = EntryFlag.CHECKSUM
-_OWN_CHECKSUM: Final = EntryFlag.OWN_CHECKSUM
-_ENTRY: Final = RecordKind.ENTRY
-_header: Final = ENTRY_HEADER.unpack_from
-_head: Final = CHECKSUM_PREFIX.unpack_from
 _T = TypeVar("_T")
-
-Entry = tuple[int, int, bytes]
-"""Ledger, entry, and the bytes as the client sent them, verified."""
-Run = tuple[int, int, Sequence[int]]
-"""Entries that follow each other in one batch: its position, the first entry, and where each one's record starts."""
 
 
 class Want(NamedTuple):
@@ -81,10 +56,6 @@ class Want(NamedTuple):
     ledger: int
     first: int
     last: int
-
-
-class NotInPlace(PersistenceError):
-    """It cannot be read in place; the text says why."""
 
 
 class Gone(PersistenceError):
@@ -240,37 +211,6 @@ class _Codecs:
         return self._meta.dictionary(number)
 
 
-def _runs_of_row(first: int, row: memoryview, entry: int) -> list[Run]:
-    """The runs of a row of the index from ``entry`` on; none where it ends before. As storage.index.unpack_row, without
-    an object for each: where topics take turns, every run is an entry.
-
-    Raises ValueError and IndexError where it is damaged.
-    """
-    words = unpack(f">{len(row) // 4}I", row)
-    found: list[Run] = []
-    at = 0
-    while at < len(words):
-        count = words[at + 2]
-        end = at + 3 + count
-        if not count or end > len(words):
-            raise ValueError(f"{count} offsets in {len(row)} bytes")
-        if first + count > entry:
-            begin = at + 3 + max(entry - first, 0)
-            found.append((words[at] << 32 | words[at + 1], max(entry, first), words[begin:end]))
-        at = end
-        first += count
-    return found
-
-
-class _Pending(NamedTuple):
-    """An entry that is to be unpacked: its place in the list, and what its header says."""
-
-    at: int
-    compressed: Compressed
-    flags: int
-    checksum: int
-
-
 class _Volume:
     """One volume, be it still written or not."""
 
@@ -306,7 +246,7 @@ class _Volume:
 
         Raises EntryDamaged where not even the first can be given, PersistenceError, lmdb.Error.
         """
-        taking = _Taking(ledger, first, last)
+        taking = Taking(ledger, first, last)
         with self._begin() as txn:
             while taking.open:
                 runs = self._find(txn, ledger, taking.next)
@@ -328,7 +268,7 @@ class _Volume:
         runs = self._sorted_runs(wants)
         at = 0
         while at < len(runs):
-            takings: dict[int, _Taking] = {}
+            takings: dict[int, Taking] = {}
             size = rows = 0
             with self._begin() as txn:
                 position, value = -1, None
@@ -339,7 +279,7 @@ class _Volume:
                         position, value = its_position, txn.get(LOG_KEY.pack(its_position), db=self._log)
                     taking = takings.get(number)
                     if taking is None:
-                        taking = takings[number] = _Taking(wants[number].ledger, first, wants[number].last)
+                        taking = takings[number] = Taking(wants[number].ledger, first, wants[number].last)
                     if value is None or taking.next != first:
                         raise EnvironmentDamaged(f"{self.path}: batch {position} is not what the index says")
                     before = taking.size
@@ -386,7 +326,7 @@ class _Volume:
                 found, first = INDEX_KEY.unpack(cursor.key())
                 if found == ledger:
                     try:
-                        runs = _runs_of_row(first, cursor.value(), entry)
+                        runs = runs_of_row(first, cursor.value(), entry)
                     except (IndexError, ValueError, error_of_struct) as error:
                         raise EnvironmentDamaged(f"{self.path}: the index row of {ledger}:{first}: {error}") from error
                     if runs:
@@ -416,158 +356,8 @@ class _Volume:
         return found
 
 
-class _Taking:
-    """The entries of one answer."""
-
-    def __init__(self, ledger: int, first: int, last: int) -> None:
-        self.next = first
-        self.open = True
-        self._first = first
-        self._ledger = ledger
-        self._last = last
-        self._found: list[Entry] = []
-        self._pending: list[_Pending] = []
-        self.size = 0
-
-    def take(self, runs: list[Run], value_at: Callable[[int], memoryview | None]) -> None:
-        """Take from these runs, which begin with the next entry, until there is enough."""
-        for position, first, offsets in runs:
-            value = value_at(position)
-            wanted = offsets[: self._last - first + 1]
-            try:
-                if value is None:
-                    raise PersistenceError(f"batch {position} is missing")
-                self.take_of(value, wanted)
-            except EntryDamaged as error:
-                self._end(error)
-            except Exception as error:  # what is not what the index says; struct.error has no other name in C
-                self._end(EntryDamaged(self._ledger, self.next, first + len(offsets) - 1, str(error)))
-            if self.next > self._last or self.size >= BYTES_MAX or len(self._found) >= ROWS_MAX:
-                self.open = False
-            if not self.open:
-                return
-
-    def _end(self, error: EntryDamaged) -> None:
-        self.open = False
-        if not self._found:
-            raise error
-
-    def take_of(self, value: memoryview, offsets: Sequence[int]) -> None:
-        """Take the next entries, whose records start there. Raises EntryDamaged, PersistenceError, struct.error."""
-        ledger, found, entry = self._ledger, self._found, self.next
-        append = found.append
-        size = 0
-        try:
-            for offset in offsets:
-                (
-                    kind,
-                    flags,
-                    header_size,
-                    body_size,
-                    its_ledger,
-                    its_entry,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    checksum,
-                    codec,
-                ) = _header(value, offset)
-                start = offset + header_size
-                body = bytes(value[start : start + body_size])
-                if its_entry != entry or its_ledger != ledger or kind != _ENTRY or len(body) != body_size:
-                    raise PersistenceError(f"the index leads to entry {its_ledger}:{its_entry}")
-                if codec:
-                    compressed = compressed_as(value, offset)
-                    assert compressed is not None
-                    self._pending.append(_Pending(len(found), compressed, flags, checksum))
-                    size += compressed.size
-                elif flags & _CHECKSUM:
-                    if extend_bytes(0, body[6:]) != checksum or _head(body) != (MAGIC, checksum):
-                        raise _damaged(ledger, entry)
-                elif flags & _OWN_CHECKSUM and extend_bytes(0, body) != checksum:
-                    raise _damaged(ledger, entry)
-                size += body_size
-                if flags & _MARKER:
-                    body = b""
-                append((ledger, entry, body))
-                entry += 1
-        finally:
-            self.next = entry
-            self.size += size
-
-    def entries(self, unpacker: RestUnpacker) -> list[Entry]:
-        """What was taken, unpacked, without markers; it ends before one that is damaged.
-
-        Raises EntryDamaged where that is the first, NotInPlace.
-        """
-        if self._pending:
-            try:
-                self._unpack(unpacker)
-            except EntryDamaged as error:
-                self.next = error.first
-                del self._found[error.first - self._first :]
-                if not self._found:
-                    raise
-        return [entry for entry in self._found if entry[2]]
-
-    def _unpack(self, unpacker: RestUnpacker) -> None:
-        groups: dict[tuple[bytes, int], list[_Pending]] = {}
-        damage: EntryDamaged | None = None
-        for each in self._pending:
-            groups.setdefault((each.compressed.tag, each.compressed.dictionary), []).append(each)
-        for (tag, dictionary), group in groups.items():
-            packed = [self._found[each.at][2] for each in group]
-            bodies: Sequence[bytes | EntryDamaged]
-            try:
-                bodies = unpacker.unpack(tag, dictionary, packed, [each.compressed.size for each in group])
-            except NotNow as error:
-                raise NotInPlace(str(error)) from error
-            except NotUnpacked:
-                bodies = [self._unpacked(unpacker, each) for each in group]
-            for each, body in zip(group, bodies, strict=True):
-                ledger, entry, _ = self._found[each.at]
-                if isinstance(body, EntryDamaged) or not _is_whole(each, body):
-                    found = body if isinstance(body, EntryDamaged) else _damaged(ledger, entry)
-                    if damage is None or found.first < damage.first:
-                        damage = found
-                else:
-                    self._found[each.at] = (ledger, entry, body)
-        if damage is not None:
-            raise damage
-
-    def _unpacked(self, unpacker: RestUnpacker, pending: _Pending) -> bytes | EntryDamaged:
-        ledger, entry, packed = self._found[pending.at]
-        tag, size, dictionary = pending.compressed
-        try:
-            return unpacker.unpack(tag, dictionary, [packed], [size])[0]
-        except NotUnpacked as error:
-            return EntryDamaged(ledger, entry, entry, str(error))
-
-
-def _is_whole(pending: _Pending, body: bytes) -> bool:
-    if pending.flags & _CHECKSUM:
-        return crc32c(body[6:]) == pending.checksum and _head(body) == (MAGIC, pending.checksum)
-    return not pending.flags & _OWN_CHECKSUM or crc32c(body) == pending.checksum
-
-
-def compacted(entries: list[Entry]) -> list[Entry]:
-    """Entries of a compacted ledger under the ids that they were published with."""
-    size = COMPACTED_PREFIX.size
-    return [(*COMPACTED_PREFIX.unpack_from(body)[:2], body[size:]) for _, _, body in entries]
-
-
 def _batch_and_want(run: tuple[int, int, int, Sequence[int]]) -> tuple[int, int, int]:
     return run[:3]
-
-
-def _damaged(ledger: int, entry: int) -> EntryDamaged:
-    return EntryDamaged(ledger, entry, entry, "its bytes do not match its checksum")
 
 
 def _name(number: int) -> str:

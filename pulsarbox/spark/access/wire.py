@@ -7,6 +7,7 @@ aborted and what was trimmed since are not told apart.
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
+from uuid import uuid4
 
 from pulsarbox.client.client import Client
 from pulsarbox.client.errors import NoAnswer
@@ -23,8 +24,8 @@ ENTRIES: Final = 1000
 """Those of one answer, at most."""
 _LOOK_SECONDS: Final = 1.0
 """Nothing for so long: it is asked whether there is anything left."""
-SUBSCRIPTION: Final = "pulsarbox-spark-reader"
-"""A reader's; nobody sees it afterwards."""
+SUBSCRIPTION: Final = "pulsarbox-spark-reader-"
+"""What the names of readers begin with: each has its own, which is gone when it has read."""
 
 Entry = tuple[int, int, bytes]
 """Ledger, entry, and the bytes as the client sent them, verified."""
@@ -77,7 +78,7 @@ class _Reading:
         if not self._over:
             name = parse_topic(segment.topic)
             options = Subscribing(
-                SUBSCRIPTION,
+                SUBSCRIPTION + uuid4().hex,
                 durable=False,
                 start=Start(MessageId(self._begin.ledger, self._begin.entry)),
                 create=False,
@@ -159,7 +160,7 @@ class _Reading:
 def bounds(client: Client, topic: str) -> tuple[Place, Place]:
     """Where a topic begins, as far as that is told, and the place behind the last entry that a reader sees."""
     name = parse_topic(topic)
-    options = Subscribing(SUBSCRIPTION, durable=False, create=False, queue=1)
+    options = Subscribing(SUBSCRIPTION + uuid4().hex, durable=False, create=False, queue=1)
     consumer = TopicConsumer(client, topic, name.partition_index, options, lambda _: None)
     consumer.open()
     try:

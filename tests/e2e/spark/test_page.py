@@ -23,13 +23,18 @@ def orders(client: Any) -> None:
 
 
 @pytest.mark.usefixtures("orders")
-def test_the_programs_of_the_page_run(spark: "SparkSession", box: Running, tmp_path: Path) -> None:
-    assert len(PROGRAMS) == 3
+def test_the_programs_of_the_page_run(spark: "SparkSession", box: Running, client: Any, tmp_path: Path) -> None:
+    assert len(PROGRAMS) == 4
     url = f'"{box.url}").option("admin.url", "{box.web_url}"'
     file = tmp_path / "shown.py"
-    file.write_text("\n".join(PROGRAMS).replace('"pulsar://localhost:6650"', url))
+    file.write_text("\n".join(PROGRAMS).replace('"pulsar://localhost:6650"', url).replace("checkpoints", str(tmp_path)))
     runpy.run_path(str(file), {"spark": spark})
     assert b"an order" in {bytes(row["value"]) for row in spark.table("seen").collect()}
+    reader = client.create_reader("bills", pulsar.MessageId.earliest)
+    found = set()
+    while reader.has_message_available():
+        found.add(reader.read_next(5000).data())
+    assert {b"AN ORDER", b"an order"} <= found
 
 
 def serialised(found: pulsar.MessageId) -> str:

@@ -21,6 +21,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     MessageMetadata,
 )
+from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 
 TOPIC = "persistent://public/default/t"
@@ -40,7 +41,7 @@ class Box:
         **settings: Any,
     ) -> None:
         self.disk = disk or MemoryDisk()
-        self.engine = MemoryEngine(self.disk)
+        self.engine = self.open_engine()
         self.auto = auto
         # Topics stay, unless a test is about that: most let the clock run for longer than topics may be unused.
         self.settings = settings = {"brokerDeleteInactiveTopicsEnabled": False} | settings
@@ -51,6 +52,10 @@ class Box:
         self.broker = Broker(Settings(**settings), recovery, endpoints, start, plugins=plugins)
         self.outboxes: dict[Outbox, Client] = {}
         self.turn()
+
+    def open_engine(self) -> Engine:
+        """What stores."""
+        return MemoryEngine(self.disk)
 
     @property
     def now(self) -> Now:

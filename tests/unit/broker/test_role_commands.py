@@ -29,6 +29,7 @@ LETS_IN: dict[Needs, set[str | None]] = {
     Needs.PRODUCE: {"producer", "topic-producer", "admin", "root"},
     Needs.CONSUME: {"consumer", "topic-consumer", "admin", "root"},
     Needs.NAMESPACE: {"producer", "consumer", "admin", "root"},
+    Needs.SUPERUSER: {"root"},
 }
 """Who is let through, by what a command needs; the connection may still be closed for another reason."""
 
@@ -49,6 +50,8 @@ FIELDS: dict[int, dict[str, Any]] = {
     BaseCommand.ADD_PARTITION_TO_TXN: {"partitions": [TOPIC]},
     BaseCommand.ADD_SUBSCRIPTION_TO_TXN: {},
     BaseCommand.END_TXN: {},
+    BaseCommand.END_TXN_ON_PARTITION: {"topic": TOPIC},
+    BaseCommand.END_TXN_ON_SUBSCRIPTION: {},
 }
 """What a command is about that asks first."""
 

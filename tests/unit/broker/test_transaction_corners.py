@@ -66,3 +66,29 @@ def test_an_open_transaction_is_a_reason_only_where_something_waits_for_it() -> 
     assert subscriptions["early"].why().reason == "open-transaction"
     assert subscriptions["late"].why().reason == "end-of-log"
     assert not late.inbox and not early.inbox
+
+
+def test_a_compaction_does_not_speak_of_what_is_on_its_way_to_the_disk_before_an_open_transaction() -> None:
+    box = Box()
+    client = box.client()
+    client.producer(1)
+    client.send(0, partition_key="a")
+    first = client.take("send_receipt").message_id
+    txn = Txn(client)
+    compaction = topic_of(box).compaction
+    box.auto = False
+    client.send(1, partition_key="b")
+    txn.post(2)
+    compaction.start(box.now)
+    while box.read():  # what is to be compacted is read before the commit
+        box.advance(0.1)
+    for _ in range(50):
+        if not (box.commit() or box.read()):
+            box.chore()
+        box.advance(0.1)
+    assert compaction.view is not None
+    assert compaction.view.horizon == (first.ledgerId, first.entryId)
+    box.auto = True
+    txn.abort()
+    consumer = reader(box, "c", read_compacted=True)
+    assert len(consumer.received()) == 2

@@ -141,6 +141,8 @@ def test_what_new_writes_installs_loads_and_passes(tmp_path: Path) -> None:
     for kind in KINDS:
         mine = found[f"my-{kind}"]
         assert (mine["kind"], mine["source"], mine["problem"]) == (kind, f"pulsarbox-my-{kind} 0.1.0", "")
+    looked = json.loads(run("pulsarbox", "plugins", "doctor", *(f"my-{kind}" for kind in KINDS), "-o", "json"))
+    assert [each["problems"] for each in looked] == [[]] * len(KINDS)
     tests = [f"{place}/tests" for place in places]
     assert " passed" in run("pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests)
 

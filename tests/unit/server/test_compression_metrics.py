@@ -3,8 +3,8 @@
 from pulsarbox.server.metrics.compression import compressed, unpacked
 from pulsarbox.server.metrics.exposition import text_of
 from pulsarbox.storage.compressed_topics import CompressedTopic, topics_of
-from pulsarbox.storage.pressing import Usage
 from pulsarbox.storage.unpacked import UnpackedUse, nothing_unpacked
+from pulsarbox.storage.usage import Usage
 
 TOPICS = (
     CompressedTopic("persistent://a/b/c", "zstd", 10, 1000, 250, (1, 2), 900),

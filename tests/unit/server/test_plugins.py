@@ -13,7 +13,8 @@ from pulsarbox.config import Settings
 from pulsarbox.plugins.probe import Report
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.server import plugins
-from pulsarbox.server.plugins import AT_ONCE, KNOWN, Bringing, plugins_of
+from pulsarbox.server.plugins import AT_ONCE, Bringing, plugins_of
+from pulsarbox.storage.format import KNOWN_PLUGINS
 from tests.unit.plugins import bad
 
 
@@ -26,7 +27,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(of.name)
         return Report(of.name != "bad", ["range: it gives -1"] if of.name in ("bad", "odd") else [])
 
-    monkeypatch.setattr(plugins, "probe", probe)
+    monkeypatch.setattr("pulsarbox.plugins.probe.probe", probe)
     return found
 
 
@@ -56,10 +57,10 @@ def test_a_plugin_is_looked_at_once_for_as_long_as_it_is_the_same(tmp_path: Path
 def test_what_is_kept_may_be_anything(tmp_path: Path, looks: list[str]) -> None:
     written(tmp_path, "it")
     for text in ("{", "[]", '{"a": 1}', ""):
-        (tmp_path / KNOWN).write_text(text)
+        (tmp_path / KNOWN_PLUGINS).write_text(text)
         load(tmp_path, "hashing", "it", tmp_path)
     assert looks == ["it"] * 4
-    assert list(json.loads((tmp_path / KNOWN).read_text()).values()) == [[]]
+    assert list(json.loads((tmp_path / KNOWN_PLUGINS).read_text()).values()) == [[]]
 
 
 def test_a_bad_hash_is_not_used_and_looked_at_each_time_and_an_odd_router_is_warned_of(

@@ -144,3 +144,34 @@ def test_no_two_options_share_a_name_and_every_use_has_some() -> None:
     names = [name.lower() for each in ROWS for name in (each.name, *each.aliases)]
     assert len(names) == len(set(names))
     assert all(any(use in each.used for each in ROWS) for use in (*READS, WRITE))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"sinkid": "s", "delivery": "at-least-once"}, "option sinkId is for delivery=exactly-once, not for at-least"),
+        ({"dedupPartitions": "3"}, "option dedupPartitions is for delivery=dedup"),
+        ({"delivery": "dedup"}, "say how many with dedupPartitions"),
+        ({"sinkEpoch": "reset"}, "give sinkId"),
+        ({"sinkId": "s", "jobId": "j"}, "give one of them"),
+        ({"sinkNamespace": "default"}, "must be like public/default"),
+        ({"topic": "non-persistent://public/default/t"}, "say delivery=at-least-once"),
+        ({"valueFormat": "bytes", "registerSchema": "true"}, "registerSchema is for valueFormat=json and avro"),
+        ({"batchng": "key"}, "did you mean batching"),
+        ({"startingOffsets": "earliest"}, "option startingOffsets is not for write and writeStream"),
+        ({"delivery": "exactly-twice"}, "must be one of exactly-once, at-least-once, dedup"),
+    ],
+)
+def test_options_of_a_sink_that_cannot_be_are_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        parse({"topic": "t", **given}, WRITE)
+
+
+def test_the_defaults_of_a_sink() -> None:
+    found = parse({"topic": "t"}, WRITE)
+    assert (found.delivery, found.batching, found.router, found.compression) == (
+        "exactly-once",
+        "key",
+        "round-robin",
+        "none",
+    )

@@ -240,6 +240,16 @@ class EngineConformance:
             for after in (prefix, stem + b"b", stem + b"b" * 600, stem + b"c/1", stem + b"c/1" + b"x" * 700, b"zz"):
                 assert list(store.rows.items(prefix, after)) == [row for row in expected if row[0] > after]
 
+    def test_the_last_row_of_a_prefix_is_found(self, store: Store) -> None:
+        engine = store.reopen()
+        engine.commit(meta_batch(1))
+        rows = {key: b"v" + key for key in (b"a/1", b"b/03", b"b/07", b"b/0a", b"c")}
+        checkpoint_at(engine, 1, rows)
+        for prefix in (b"a/", b"b/", b"c", b"d"):
+            for rest in (b"", b"0", b"1", b"03", b"06", b"09", b"0a", b"zz"):
+                behind = [row for row in rows.items() if row[0].startswith(prefix) and row[0] <= prefix + rest]
+                assert store.rows.last(prefix, prefix + rest) == max(behind, default=None), (prefix, rest)
+
     def test_rows_may_be_written_while_they_are_listed(self, store: Store) -> None:
         engine = store.reopen()
         engine.commit(meta_batch(1))

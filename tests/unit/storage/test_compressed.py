@@ -225,7 +225,7 @@ def test_what_gains_nothing_stays_as_it_came(tmp_path: Path) -> None:
 
 
 def test_large_volumes_are_packed_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repacking, "STEP_BYTES", 150_000)
+    monkeypatch.setattr("pulsarbox.storage.steps.STEP_BYTES", 150_000)
     store = Telemetry(tmp_path / "data", 2 << 20)
     for ledger_id in (1, 2):
         store.publish(ledger_id, telemetry(2500, ledger_id))

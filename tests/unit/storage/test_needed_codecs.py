@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.errors import PersistenceError
+from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.plugins.contracts import Codec
 from pulsarbox.plugins.registry import PluginError, built_in, get
 from pulsarbox.storage.catalog import owner_key
+from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.inspection.check import check
 from pulsarbox.storage.lmdb_engine import LmdbEngine
 from tests.unit.storage.disk_store import LEDGERS, DiskStore
@@ -53,6 +54,16 @@ class Liar(Deflate):
         return zlib.compress(data[:-1] + b"?", wbits=-15)
 
 
+class Bomber(Deflate):
+    """It makes a thousand times what it was told."""
+
+    name = "bomber"
+    rest_tag = b"bomb"
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        return super().decompress(data, size) * 1000
+
+
 class Raiser(Deflate):
     """It fails, now and then."""
 
@@ -89,7 +100,7 @@ def load(*there: type[Any]) -> Any:
 class PluginStore(DiskStore):
     """A data directory beside some plugins."""
 
-    there: tuple[type[Any], ...] = (Deflate, Liar, Raiser, Borrower)
+    there: tuple[type[Any], ...] = (Deflate, Liar, Bomber, Raiser, Borrower)
 
     def make(self) -> LmdbEngine:
         codecs = RestCodecs(load(*self.there))
@@ -161,13 +172,25 @@ def test_a_codec_that_writes_another_tag_now_is_missing(plugged: PluginStore, mo
     plugged.engine = None
 
 
-@pytest.mark.parametrize("codec", ["liar", "borrower", "nobody"])
+@pytest.mark.parametrize("codec", ["liar", "bomber", "borrower", "nobody"])
 def test_what_a_codec_cannot_be_trusted_with_stays_as_it_came(plugged: PluginStore, codec: str) -> None:
     reclaim_all(plugged.now, compress_with(codec))
     with plugged.now._volumes.metas.using(0) as meta:
         assert meta.needs() == {}
     plugged.check()
     assert reclaim_all(plugged.now, compress_with(codec)) == []
+
+
+def test_a_codec_that_makes_too_much_when_it_is_read_gives_damaged_entries(
+    plugged: PluginStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reclaim_all(plugged.now, compress_with("deflate"))
+    plugged.check()
+    plugged.close()
+    monkeypatch.setattr(Deflate, "decompress", lambda self, data, size: zlib.decompress(data, wbits=-15) * 1000)
+    plugged.open()
+    with pytest.raises(EntryDamaged, match="it has another size than it should"):
+        plugged.now.read(ReadRequest(1, LEDGERS[0], 0, 0, 1))
 
 
 def test_a_codec_that_fails_is_not_asked_again_in_that_step(plugged: PluginStore) -> None:

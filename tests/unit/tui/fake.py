@@ -351,6 +351,7 @@ class FakeBox:
         self.gone = ""
         self.refused: tuple[int, str] | None = None
         self.read_only = False
+        self.virtual_clock: int | None = None
         self.feed = Feed(self.exchange, "http://box:8080")
 
     def exchange(self, method: str, target: str, body: bytes | None) -> Reply:
@@ -401,7 +402,7 @@ class FakeBox:
             "totals": self.totals,
             "readOnly": self.read_only,
             "sampled": NOW - 400,
-            "virtualClock": None,
+            "virtualClock": self.virtual_clock,
         }
         if name == "overview":
             document["series"] = {

@@ -4,6 +4,7 @@ import shlex
 
 import click
 import pytest
+from textual import events
 from textual.widgets import Input, OptionList, Static
 
 from pulsarbox.cli.main import main
@@ -152,6 +153,15 @@ async def test_words_and_palette_do_the_same_as_keys() -> None:
         assert "Change" in driver.text() or "filter" in driver.text()
         await driver.press("escape")
         await driver.at("Quotas")
+
+
+@driven
+async def test_what_is_typed_at_once_finds_the_screen_that_it_is_for() -> None:
+    async with dashboard(size=SMALL) as driver:
+        for key in ("3", "slash", *"orders", "minus", "7", "enter"):
+            driver.app.post_message(events.Key(key, {"slash": "/", "minus": "-", "enter": "\r"}.get(key, key)))
+        await driver.at("Subscriptions")
+        await driver.until(lambda: driver.screen.filter == "/orders-7" and driver.table.count == 1)
 
 
 def test_places_and_times_are_those_of_the_command_line() -> None:

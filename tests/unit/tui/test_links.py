@@ -4,6 +4,7 @@ import threading
 from typing import Any
 
 from pulsarbox.client.web import Reply
+from pulsarbox.tui.places import now_ms
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
 from tests.unit.tui.fake import FakeBox, subscription
 
@@ -128,6 +129,29 @@ async def test_read_only_is_the_word_of_the_box_or_of_the_option() -> None:
             await driver.until(lambda: driver.said)
             assert "read-only" in driver.said[-1]
             assert box.changes() == [] and len(driver.app.screen_stack) == 1
+            await driver.press("x")
+            await driver.at("Choice", answered=False)
+            assert "Browse the messages" in driver.text() and "Clear" not in driver.text()
+            await driver.press("escape", "9")  # the answer of a list says nothing of it
+            await driver.at("Events")
+            assert "read-only" in driver.told("vitals")
+
+
+@driven
+async def test_times_of_history_are_by_the_clock_of_the_box() -> None:
+    box = FakeBox()
+    box.virtual_clock = 8 * 3_600_000
+    async with dashboard(box, WIDE, place="subscriptions") as driver:
+        await driver.press("t")
+        await driver.at("Question", answered=False)
+        await driver.type("-1h")
+        before = now_ms()
+        await driver.press("enter")
+        await driver.until(lambda: driver.app.at is not None)
+        assert driver.app.at is not None and 0 <= driver.app.at - before - 7 * 3_600_000 < 60_000
+        await driver.press("right")
+        await driver.until(lambda: "at=" in box.asked[-1][1])
+        assert driver.app.at is not None, "seven hours ahead of here is still before now"
 
 
 HOSTILE = "evil\x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202egnp.exe"

@@ -17,7 +17,7 @@ from pulsarbox.tui.screens.maps import ranges_drawn, state_of
 from pulsarbox.tui.screens.overview import _numbers
 from pulsarbox.tui.screens.storage import facts
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
-from tests.unit.tui.fake import NOW, TOTALS, FakeBox, dead_letters, event, job, message
+from tests.unit.tui.fake import NOW, TOTALS, FakeBox, dead_letters, event, job, message, subscription
 
 SEEN = {
     "overview": ("published/s 12.3k", "Backlogs", "orders-0", "● 17 dead letters", "publish-rate"),
@@ -457,3 +457,16 @@ async def test_of_a_tenant_alone_all_that_is_asked_says_so() -> None:
 
 def targets(box: FakeBox) -> list[str]:
     return [str(target) for _, target, *_ in box.asked]
+
+
+@driven
+async def test_what_the_files_of_a_box_do_not_tell_has_a_mark_and_the_reason() -> None:
+    box = FakeBox()
+    row = subscription(0, oldest=None, type=None, trend=[])
+    box.answers["GET", "/pulsarbox/v1/top/subscriptions"] = {
+        "total": 1, "matching": 1, "rows": [row], "unknown": {"oldest": "it stands in the message"},
+    }  # fmt: skip
+    async with dashboard(box, (200, 40), place="subscriptions") as driver:
+        assert "OLDEST ? it stands in the message" in driver.told("told")
+        assert any(" ? " in line for line in driver.lines() if "orders-0" in line and "billing" in line)
+        assert "never" in driver.text(), "what is None and means something is not unknown"

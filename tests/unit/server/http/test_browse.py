@@ -10,13 +10,19 @@ import pytest
 
 from pulsarbox.broker import browsing
 from pulsarbox.broker.browsing import Bounds
+from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.topic import PersistentTopic
-from pulsarbox.errors import EntryDamaged
+from pulsarbox.errors import EntryDamaged, PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.compression.wire import compress
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.PulsarApi_pb2 import SingleMessageMetadata
 from pulsarbox.server.http import browse
+from pulsarbox.server.http.call import Answer, Call
+from pulsarbox.server.http.permitting import RULES
+from pulsarbox.server.http.routes import Permission
+from tests.unit.broker.roles import TOPIC as GUARDED_TOPIC
+from tests.unit.broker.roles import client_of, guarded_box
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import START, Box, with_box
 
@@ -314,3 +320,48 @@ def test_partitions_are_merged_by_publish_time(monkeypatch: pytest.MonkeyPatch) 
         assert texts(await page(box, from_=one["messages"][1]["id"], direction="forward", limit=1)) == texts(one)[1:]
 
     with_box(scenario)
+
+
+@pytest.mark.parametrize(
+    ("role", "subscription", "outcome"),
+    [
+        ("root", "kept", None),
+        ("admin", "kept", None),
+        ("consumer", "kept", None),
+        ("topic-consumer", "kept", "kept"),
+        ("topic-consumer", "free", None),
+        ("topic-consumer", "", None),
+        ("topic-consumer", "nowhere", "nowhere not found"),
+        ("producer", "free", "producer"),
+        ("other-admin", "free", "other-admin"),
+        ("viewer", "free", "viewer"),
+    ],
+)
+def test_what_has_become_of_messages_on_a_subscription_is_told_to_those_who_may_use_it(
+    role: str, subscription: str, outcome: str | None
+) -> None:
+    box = guarded_box()
+    client = client_of(box, "root")
+    for number, name in enumerate(("kept", "free"), 1):
+        client.subscribe(name, number, GUARDED_TOPIC)
+    client.publish(1, GUARDED_TOPIC)
+    box.turn()
+    box.broker.permissions.grant_subscription("shop/eu", "kept", ["consumer"], box.now)
+    box.turn()
+    variables = {"tenant": "shop", "namespace": "eu", "topic": "orders"}
+    query = {"subscription": subscription, "direction": "forward"}
+    call = Call(box.broker, box.now, variables, query, b"", "", principal=Principal(role, "token"))
+
+    def asked() -> Any:
+        RULES[Permission.TOPIC_CONSUMER](box.broker.core.authorization, call)
+        given: list[Answer] = []
+        browse.browse(call).when_given(given.append)
+        box.turn()
+        return json.loads(given[0].body)
+
+    if outcome is None:
+        (message,) = asked()["messages"]
+        assert ("state" in message) == bool(subscription)
+    else:
+        with pytest.raises(PulsarBoxError, match=outcome):
+            asked()

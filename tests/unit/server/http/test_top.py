@@ -8,6 +8,7 @@ import pytest
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.server.http.call import Answer, Call
 from pulsarbox.server.http.top import top as handler
+from pulsarbox.server.live import overview
 from pulsarbox.server.live.table import VIEWS
 from tests.unit.broker.roles import guarded_box
 from tests.unit.server.http.harness import ADMIN, START, Box, with_box
@@ -120,13 +121,45 @@ def test_the_overview_of_a_box() -> None:
     with_box(scenario)
 
 
+def test_of_the_overview_what_is_named() -> None:
+    async def scenario(box: Box) -> None:
+        await subscriptions(box, a=2, b=1)
+        every = await top(box, "overview")
+        assert set(overview.COLUMNS) == {*every["totals"], "series"}
+        found = await top(box, "overview", "columns=topics,uptime,p99")
+        assert found["totals"] == {"topics": 2, "uptime": 0, "p99": None}
+        assert "series" not in found
+        assert list((await top(box, "overview", "columns=series"))["series"]) == list(every["series"])
+        refused = await box.ask("GET", f"{TOP}/overview?columns=topic")
+        assert (refused.status, "did you mean topics?" in refused.text) == (400, True), refused.text
+
+    with_box(scenario)
+
+
 def test_the_overview_of_a_tenant_tells_nothing_of_others() -> None:
     async def scenario(box: Box) -> None:
         await subscriptions(box, a=2)
         found = await top(box, "overview", "tenant=shop")
-        assert found["series"] == {}
+        assert found["series"] == {"publishRate": [], "deliverRate": [], "backlog": []}
         assert {name: value for name, value in found["totals"].items() if value} == {}
         assert (await top(box, "overview", "tenant=public"))["totals"]["subscriptions"] == 2
+
+    with_box(scenario)
+
+
+def test_the_graphs_of_a_tenant_begin_when_somebody_looks_and_are_of_nobody_else() -> None:
+    async def scenario(box: Box) -> None:
+        await subscriptions(box, a=2)
+        name = "/persistent/public/default/a"
+        for _ in range(3):
+            sent = await box.ask("POST", f"/topics{name}", {"producerName": "p", "messages": [{"payload": "x"}]})
+            assert sent.status == 200, sent.text
+        for query, backlog in (("tenant=public", 6), ("namespace=public/default", 6), ("tenant=shop", 0)):
+            await top(box, "overview", query)
+            box.broker.samples.tick(box.shell.now())
+            found = await top(box, "overview", f"{query}&columns=backlog,series")
+            assert found["totals"] == {"backlog": backlog}
+            assert found["series"]["backlog"] == [float(backlog)]
 
     with_box(scenario)
 

@@ -1,0 +1,78 @@
+"""The archive: readings by the hundred, for those who look at them much later. The box compresses it with ``xz``."""
+
+import json
+import platform
+import time
+from typing import Any, Final
+
+import pulsar
+
+from examples.demo.box import PATIENCE_SECONDS, Box
+from examples.demo.readings import Reading
+
+PAGE: Final = 100
+"""Readings of a page, which is one message."""
+CODEC: Final = "xz"
+
+
+class Archive:
+    """Writes pages, and reads them again; one thread at a time."""
+
+    def __init__(self, client: Any, topic: str) -> None:
+        self.pages = 0
+        self._client = client
+        self._topic = topic
+        self._page: list[Reading] = []
+        # No time-out: what has no receipt when the box dies is sent again to its successor.
+        self._producer = client.create_producer(topic, send_timeout_millis=0, block_if_queue_full=True)
+
+    def add(self, reading: Reading) -> None:
+        """Put a reading on the page that is being written."""
+        self._page.append(reading)
+        if len(self._page) == PAGE:
+            self._write()
+
+    def close(self) -> None:
+        """Write the last page, and wait until the box has them all."""
+        if self._page:
+            self._write()
+        self._producer.flush()
+
+    def _write(self) -> None:
+        readings = [json.loads(each.body) for each in self._page]
+        page = {"host": platform.node(), "system": platform.platform(), "page": self.pages, "readings": readings}
+        self._producer.send_async(json.dumps(page).encode(), None)
+        self.pages += 1
+        self._page = []
+
+    def read(self) -> set[int]:
+        """The numbers of all readings that the box has in it, from its first page on."""
+        reader = self._client.create_reader(self._topic, pulsar.MessageId.earliest)
+        numbers: set[int] = set()
+        while reader.has_message_available():
+            page = json.loads(reader.read_next(int(PATIENCE_SECONDS * 1000)).data())
+            numbers.update(each["n"] for each in page["readings"])
+        reader.close()
+        return numbers
+
+
+def compress(box: Box, topic: str) -> None:
+    """Have the box compress a topic, as ``pulsarbox topic policy TOPIC compression-at-rest xz`` does."""
+    box.ask("POST", f"/pulsarbox/v1/policies/{topic.replace('://', '/')}/compressionAtRest", CODEC)
+
+
+def packed(box: Box, topic: str) -> dict[str, Any] | None:
+    """What compressing has done to a topic: entries, bytes, `stored` bytes on the disk, ratio. None: nothing so far."""
+    rows: list[dict[str, Any]] = box.ask("GET", "/pulsarbox/v1/compression")
+    return next((row for row in rows if row["topic"] == topic and row["codec"] == CODEC), None)
+
+
+def wait_until_packed(box: Box, topic: str) -> dict[str, Any] | None:
+    """The same, as soon as the volumes that are full by now are packed; None where none is full."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        found = packed(box, topic)
+        volumes = box.ask("GET", "/pulsarbox/v1/top/storage")["rows"]
+        if found is not None or all(each["state"] == "current" for each in volumes) or time.monotonic() > deadline:
+            return found
+        time.sleep(0.1)

@@ -1,0 +1,211 @@
+"""Entries taken out of batches as they stand in a volume: verified, and unpacked where they are compressed."""
+
+from collections.abc import Callable, Sequence
+from struct import unpack
+from typing import Final, NamedTuple
+
+from pulsarbox.errors import EntryDamaged, PersistenceError
+from pulsarbox.protocol.checksum import crc32c, extend_bytes
+from pulsarbox.storage.format import COMPACTED_PREFIX, ENTRY_HEADER, EntryFlag, RecordKind
+from pulsarbox.storage.record import CHECKSUM_PREFIX, MAGIC, Compressed, NotNow, NotUnpacked, compressed_as
+from pulsarbox.storage.unpacking import RestUnpacker
+
+ROWS_MAX: Final = 4096
+BYTES_MAX: Final = 4 << 20
+"""Entries of one answer."""
+_MARKER: Final = EntryFlag.MARKER
+_CHECKSUM: Final = EntryFlag.CHECKSUM
+_OWN_CHECKSUM: Final = EntryFlag.OWN_CHECKSUM
+_ENTRY: Final = RecordKind.ENTRY
+_header: Final = ENTRY_HEADER.unpack_from
+_head: Final = CHECKSUM_PREFIX.unpack_from
+
+Entry = tuple[int, int, bytes]
+"""Ledger, entry, and the bytes as the client sent them, verified."""
+Run = tuple[int, int, Sequence[int]]
+"""Entries that follow each other in one batch: its position, the first entry, and where each one's record starts."""
+
+
+class NotInPlace(PersistenceError):
+    """It cannot be read in place; the text says why."""
+
+
+def runs_of_row(first: int, row: memoryview, entry: int) -> list[Run]:
+    """The runs of a row of the index from ``entry`` on; none where it ends before. As storage.index.unpack_row, without
+    an object for each: where topics take turns, every run is an entry.
+
+    Raises ValueError and IndexError where it is damaged.
+    """
+    words = unpack(f">{len(row) // 4}I", row)
+    found: list[Run] = []
+    at = 0
+    while at < len(words):
+        count = words[at + 2]
+        end = at + 3 + count
+        if not count or end > len(words):
+            raise ValueError(f"{count} offsets in {len(row)} bytes")
+        if first + count > entry:
+            begin = at + 3 + max(entry - first, 0)
+            found.append((words[at] << 32 | words[at + 1], max(entry, first), words[begin:end]))
+        at = end
+        first += count
+    return found
+
+
+class _Pending(NamedTuple):
+    """An entry that is to be unpacked: its place in the list, and what its header says."""
+
+    at: int
+    compressed: Compressed
+    flags: int
+    checksum: int
+
+
+class Taking:
+    """The entries of one answer."""
+
+    def __init__(self, ledger: int, first: int, last: int) -> None:
+        self.next = first
+        self.open = True
+        self._first = first
+        self._ledger = ledger
+        self._last = last
+        self._found: list[Entry] = []
+        self._pending: list[_Pending] = []
+        self.size = 0
+
+    def take(self, runs: list[Run], value_at: Callable[[int], memoryview | None]) -> None:
+        """Take from these runs, which begin with the next entry, until there is enough."""
+        for position, first, offsets in runs:
+            value = value_at(position)
+            wanted = offsets[: self._last - first + 1]
+            try:
+                if value is None:
+                    raise PersistenceError(f"batch {position} is missing")
+                self.take_of(value, wanted)
+            except EntryDamaged as error:
+                self._end(error)
+            except Exception as error:  # what is not what the index says; struct.error has no other name in C
+                self._end(EntryDamaged(self._ledger, self.next, first + len(offsets) - 1, str(error)))
+            if self.next > self._last or self.size >= BYTES_MAX or len(self._found) >= ROWS_MAX:
+                self.open = False
+            if not self.open:
+                return
+
+    def _end(self, error: EntryDamaged) -> None:
+        self.open = False
+        if not self._found:
+            raise error
+
+    def take_of(self, value: memoryview, offsets: Sequence[int]) -> None:
+        """Take the next entries, whose records start there. Raises EntryDamaged, PersistenceError, struct.error."""
+        ledger, found, entry = self._ledger, self._found, self.next
+        append = found.append
+        size = 0
+        try:
+            for offset in offsets:
+                (
+                    kind,
+                    flags,
+                    header_size,
+                    body_size,
+                    its_ledger,
+                    its_entry,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    _,
+                    checksum,
+                    codec,
+                ) = _header(value, offset)
+                start = offset + header_size
+                body = bytes(value[start : start + body_size])
+                if its_entry != entry or its_ledger != ledger or kind != _ENTRY or len(body) != body_size:
+                    raise PersistenceError(f"the index leads to entry {its_ledger}:{its_entry}")
+                if codec:
+                    compressed = compressed_as(value, offset)
+                    assert compressed is not None
+                    self._pending.append(_Pending(len(found), compressed, flags, checksum))
+                    size += compressed.size
+                elif flags & _CHECKSUM:
+                    if extend_bytes(0, body[6:]) != checksum or _head(body) != (MAGIC, checksum):
+                        raise _damaged(ledger, entry)
+                elif flags & _OWN_CHECKSUM and extend_bytes(0, body) != checksum:
+                    raise _damaged(ledger, entry)
+                size += body_size
+                if flags & _MARKER:
+                    body = b""
+                append((ledger, entry, body))
+                entry += 1
+        finally:
+            self.next = entry
+            self.size += size
+
+    def entries(self, unpacker: RestUnpacker) -> list[Entry]:
+        """What was taken, unpacked, without markers; it ends before one that is damaged.
+
+        Raises EntryDamaged where that is the first, NotInPlace.
+        """
+        if self._pending:
+            try:
+                self._unpack(unpacker)
+            except EntryDamaged as error:
+                self.next = error.first
+                del self._found[error.first - self._first :]
+                if not self._found:
+                    raise
+        return [entry for entry in self._found if entry[2]]
+
+    def _unpack(self, unpacker: RestUnpacker) -> None:
+        groups: dict[tuple[bytes, int], list[_Pending]] = {}
+        damage: EntryDamaged | None = None
+        for each in self._pending:
+            groups.setdefault((each.compressed.tag, each.compressed.dictionary), []).append(each)
+        for (tag, dictionary), group in groups.items():
+            packed = [self._found[each.at][2] for each in group]
+            bodies: Sequence[bytes | EntryDamaged]
+            try:
+                bodies = unpacker.unpack(tag, dictionary, packed, [each.compressed.size for each in group])
+            except NotNow as error:
+                raise NotInPlace(str(error)) from error
+            except NotUnpacked:
+                bodies = [self._unpacked(unpacker, each) for each in group]
+            for each, body in zip(group, bodies, strict=True):
+                ledger, entry, _ = self._found[each.at]
+                if isinstance(body, EntryDamaged) or not _is_whole(each, body):
+                    found = body if isinstance(body, EntryDamaged) else _damaged(ledger, entry)
+                    if damage is None or found.first < damage.first:
+                        damage = found
+                else:
+                    self._found[each.at] = (ledger, entry, body)
+        if damage is not None:
+            raise damage
+
+    def _unpacked(self, unpacker: RestUnpacker, pending: _Pending) -> bytes | EntryDamaged:
+        ledger, entry, packed = self._found[pending.at]
+        tag, size, dictionary = pending.compressed
+        try:
+            return unpacker.unpack(tag, dictionary, [packed], [size])[0]
+        except NotUnpacked as error:
+            return EntryDamaged(ledger, entry, entry, str(error))
+
+
+def _is_whole(pending: _Pending, body: bytes) -> bool:
+    if pending.flags & _CHECKSUM:
+        return crc32c(body[6:]) == pending.checksum and _head(body) == (MAGIC, pending.checksum)
+    return not pending.flags & _OWN_CHECKSUM or crc32c(body) == pending.checksum
+
+
+def compacted(entries: list[Entry]) -> list[Entry]:
+    """Entries of a compacted ledger under the ids that they were published with."""
+    size = COMPACTED_PREFIX.size
+    return [(*COMPACTED_PREFIX.unpack_from(body)[:2], body[size:]) for _, _, body in entries]
+
+
+def _damaged(ledger: int, entry: int) -> EntryDamaged:
+    return EntryDamaged(ledger, entry, entry, "its bytes do not match its checksum")

@@ -1,0 +1,38 @@
+"""Whether a topic drops what comes again, asked over the Admin API of a box or of Apache Pulsar. Nothing of pyspark."""
+
+from pulsarbox.client.admin import Admin, Refused, path_of, quoted
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.spark.connecting import admin_of
+from pulsarbox.spark.epochs import SinkError
+from pulsarbox.spark.segments import Reach
+
+
+def check_deduplicates(reach: Reach, topic: str) -> None:
+    """Raises SinkError where a topic's deduplication is off, or where nobody says whether it is."""
+    with admin_of(reach) as admin:
+        try:
+            found = _of_topic(admin, topic)
+        except PulsarBoxError as error:
+            raise SinkError(
+                f"delivery=dedup: whether {topic} deduplicates cannot be asked of {reach.admin_url}: {error}"
+            ) from error
+    if not found:
+        raise SinkError(
+            f"delivery=dedup: deduplication is off on {topic}, so rows that come again would be there twice. Turn it "
+            f"on, `pulsarbox admin topics set-deduplication {topic} --enable`, or say delivery=at-least-once"
+        )
+
+
+def _of_topic(admin: Admin, topic: str) -> bool:
+    """What holds for a topic, or would if it existed."""
+    name = parse_topic(topic)
+    try:
+        return bool(admin.ask("GET", f"{path_of(name)}/deduplicationEnabled", applied="true"))
+    except Refused as error:
+        if error.status != 404:
+            raise
+    found = admin.ask("GET", f"/namespaces/{quoted(name.tenant, name.namespace_local)}/deduplication")
+    if found is None:
+        found = admin.ask("GET", "/brokers/configuration/runtime").get("brokerDeduplicationEnabled") == "true"
+    return bool(found)

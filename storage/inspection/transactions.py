@@ -1,0 +1,117 @@
+"""What the rows of a box say of transactions: which are open, which entries are of those, which were aborted. Pure."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.storage.transactions import TxnId
+
+KINDS: Final = frozenset({"txn", "open", "aborted", "pending", "epoch"})
+OPEN: Final = "open"
+ABORTED: Final = "aborted"
+COMMITTED: Final = "committed"
+
+
+class Run(NamedTuple):
+    """Entries of a ledger that follow each other, of one transaction."""
+
+    first: int
+    last: int
+    topic_id: int
+    txn: TxnId | None
+    """None of those that were aborted: their row does not say it."""
+
+
+class Transactions:
+    """Feed it the checkpoint's rows, then those of the log after it."""
+
+    def __init__(self) -> None:
+        self.states: dict[TxnId, str] = {}
+        """Of those that have rows: the open ones, and the last that ended."""
+        self.open: dict[tuple[int, TxnId], list[tuple[int, Run]]] = {}
+        """By topic and transaction, each run with its ledger."""
+        self.aborted: dict[int, dict[int, Run]] = {}
+        """By ledger and first entry."""
+        self.pending: dict[TxnId, int] = {}
+        """Rows of acknowledgements."""
+        self.epochs: dict[str, int] = {}
+        self._sorted: dict[int, list[Run]] = {}
+
+    def apply(self, kind: str, rest: str, row: Any) -> None:
+        """Take a row over. Raises KeyError, ValueError, TypeError where it cannot be understood."""
+        if kind == "epoch":
+            if row is None:
+                self.epochs.pop(rest, None)
+            else:
+                self.epochs[rest] = int(row["epoch"])
+            return
+        numbers = [int(part, 16) for part in rest.split("/")]
+        if kind == "txn":
+            self._apply_txn(TxnId(*numbers), row)
+        elif kind == "pending":
+            txn = TxnId(*numbers[:2])
+            self.pending[txn] = self.pending.get(txn, 0) + (1 if row is not None else -1)
+        elif kind == "open":
+            self._apply_open(numbers[0], TxnId(*numbers[1:]), row)
+        else:
+            topic_id, ledger_id, first = numbers
+            self._apply_aborted(topic_id, ledger_id, first, row)
+
+    def _apply_txn(self, txn: TxnId, row: Any) -> None:
+        if row is None:
+            self.states.pop(txn, None)
+        else:
+            self.states[txn] = {"OPEN": OPEN, "COMMITTED": COMMITTED, "ABORTED": ABORTED}[row["state"]]
+        if row is None or self.states[txn] != OPEN:
+            self.pending.pop(txn, None)  # the log does not say it: it follows
+
+    def _apply_open(self, topic_id: int, txn: TxnId, row: Any) -> None:
+        self.open.pop((topic_id, txn), None)
+        if row is not None:
+            runs = [(int(run[0]), Run(int(run[1]), int(run[2]), topic_id, txn)) for run in row["runs"]]
+            self.open[topic_id, txn] = runs
+
+    def _apply_aborted(self, topic_id: int, ledger_id: int, first: int, row: Any) -> None:
+        runs = self.aborted.setdefault(ledger_id, {})
+        runs.pop(first, None)
+        self._sorted.pop(ledger_id, None)
+        if row is not None:
+            runs[first] = Run(first, int(row["run"][0]), topic_id, None)
+
+    def ledger_gone(self, ledger_id: int) -> None:
+        """Its row is deleted by the log: with it go those of its aborted entries."""
+        self.aborted.pop(ledger_id, None)
+
+    def topic_gone(self, topic_id: int) -> None:
+        """The same of a topic."""
+        for key in [each for each in self.open if each[0] == topic_id]:
+            del self.open[key]
+        for ledger_id in [
+            each for each, runs in self.aborted.items() if any(r.topic_id == topic_id for r in runs.values())
+        ]:
+            del self.aborted[ledger_id]
+
+    def aborted_entries(self) -> int:
+        """How many entries were aborted."""
+        return sum(run.last - run.first + 1 for runs in self.aborted.values() for run in runs.values())
+
+    def open_transactions(self) -> int:
+        """How many are open."""
+        return sum(state == OPEN for state in self.states.values())
+
+    def state_of(self, txn: TxnId, ledger_id: int, entry_id: int) -> str:
+        """What became of an entry of a transaction: open, aborted or committed."""
+        if self.states.get(txn) == OPEN:
+            return OPEN
+        runs = self._sorted.get(ledger_id)
+        if runs is None:
+            runs = self._sorted[ledger_id] = sorted(self.aborted.get(ledger_id, {}).values(), key=lambda run: run.first)
+        at = bisect_right(runs, entry_id, key=lambda run: run.first) - 1
+        return ABORTED if at >= 0 and entry_id <= runs[at].last else COMMITTED
+
+    def runs(self) -> Iterator[tuple[int, Run]]:
+        """All runs, each with its ledger."""
+        for ledger_id, runs in self.aborted.items():
+            yield from ((ledger_id, run) for run in runs.values())
+        for of_one in self.open.values():
+            yield from of_one

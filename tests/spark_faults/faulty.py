@@ -1,0 +1,134 @@
+"""The sink with faults: at named points of named epochs something is killed, once each. Spark calls the real sink.
+
+A folder holds the plan: ``faults/EPOCH`` names the point, and goes when it is struck; ``jvm.pid`` and ``box.pid`` say
+whom to kill.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import TaskContext
+from pyspark.sql.types import StructType
+
+from pulsarbox.spark.sink import EPOCH, StreamWriter, Written, sinking_of
+from pulsarbox.spark.source import PulsarboxSource
+
+FOLDER: Final = "SPARK_FAULTS_FOLDER"
+DURING_SECONDS: Final = 0.002
+"""About as long as a box needs for a commit."""
+SLOW_SECONDS: Final = 300.0
+IN_TASKS: Final = ("task-before", "task-during", "task-after")
+"""Points of a task: before it stages, with the first rows staged, when all are."""
+AT_COMMIT: Final = ("commit-before", "commit-during", "commit-after")
+"""Points of the driver: before it asks for the commit, while it does, when it was told."""
+
+
+def folder() -> Path:
+    return Path(os.environ[FOLDER])
+
+
+def struck(epoch: int, point: str) -> str:
+    """Whom to kill at this point, once; empty for nobody."""
+    plan = folder() / "faults" / str(epoch)
+    try:
+        whom, _, planned = plan.read_text().partition(" ")
+        if planned != point:
+            return ""
+        plan.rename(plan.with_name(f"{epoch}.struck"))
+    except FileNotFoundError:  # none planned, or another task was first
+        return ""
+    return whom
+
+
+def kill(whom: str) -> None:
+    """Kill -9, or fail."""
+    if whom == "fail":
+        raise RuntimeError("the campaign has this task fail")
+    if whom == "worker":
+        os.kill(os.getpid(), signal.SIGKILL)
+    pid = int((folder() / f"{whom}.pid").read_text())
+    os.kill(pid, signal.SIGKILL)
+    if whom == "jvm":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _task(epoch: int, point: str) -> None:
+    context = TaskContext.get()
+    if context is None or context.partitionId() != 0:
+        return
+    whom = struck(epoch, point)
+    if whom == "slow":  # the first attempt alone: a speculative one overtakes it
+        time.sleep(SLOW_SECONDS)
+    elif whom:
+        kill(whom)
+
+
+class FaultyWriter(StreamWriter):
+    """The sink's, killed now and then."""
+
+    def write(self, iterator: "Iterator[Any]") -> Written:
+        context = TaskContext.get()
+        assert context is not None
+        epoch = int(context.getLocalProperty(EPOCH) or -1)
+
+        def batches() -> Iterator[Any]:
+            for batch in iterator:
+                yield batch.slice(0, 1)
+                _task(epoch, "task-during")
+                yield batch.slice(1)
+
+        _task(epoch, "task-before")
+        written = super().write(batches())
+        _task(epoch, "task-after")
+        return written
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803 - Spark's name
+        def commit() -> None:
+            StreamWriter.commit(self, messages, batchId)
+
+        whom = struck(batchId, "commit-before")
+        if whom == "wait":
+            (folder() / "waiting").touch()
+            while not (folder() / "go").exists():
+                time.sleep(0.05)
+        elif whom:
+            kill(whom)
+        whom = struck(batchId, "commit-during")
+        if whom:
+            _while(commit, lambda: kill(whom))
+        else:
+            commit()
+        whom = struck(batchId, "commit-after")
+        if whom:
+            kill(whom)
+
+
+def _while(do: Callable[[], None], strike: Callable[[], None]) -> None:
+    """Strike while something is being done; then have it ended."""
+    failed: list[BaseException] = []
+
+    def doing() -> None:
+        try:
+            do()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=doing)
+    thread.start()
+    time.sleep(DURING_SECONDS)
+    strike()
+    thread.join()
+    if failed:
+        raise failed[0]
+
+
+class FaultySource(PulsarboxSource):
+    """The format, with that writer."""
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> FaultyWriter:  # noqa: N802 - Spark's name
+        return FaultyWriter(sinking_of(self.options, schema, overwrite, is_stream=True))

@@ -1,0 +1,466 @@
+"""Kills workers, drivers and the box while Spark writes a stream, and counts with the official client what is there.
+
+``make spark-faults`` writes 2,000 rows in epochs to two topics and strikes at each of the named points once: workers,
+the driver's JVM and the box before, during and after the commit, tasks that fail; after each death of the driver it
+starts again with another number of partitions. Then a driver that was believed dead goes on, a standalone master runs a
+slow task twice (speculation), and at last driver and box are killed at random (N times). ``--short``: the points that
+one restart has room for.
+
+Progress on stderr, the summary on stdout; ends with 1 where a row is missing or there twice. The box is started again
+on the same directory.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pulsar
+from rich.console import Console
+from rich.table import Table
+
+from tests.spark_faults.faulty import FOLDER
+from tests.tools.box import Box, admin, free_ports
+
+ROWS: Final = 2000
+ROOT: Final = Path(__file__).parents[2]
+DRIVER_SECONDS: Final = 240.0
+JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+POINTS: Final = (
+    "worker task-before",
+    "worker task-during",
+    "worker task-after",
+    "fail task-after",
+    "box task-during",
+    "box commit-before",
+    "box commit-during",
+    "box commit-after",
+    "jvm task-during",
+    "jvm task-after",
+    "jvm commit-before",
+    "jvm commit-during",
+    "jvm commit-after",
+)
+SHORT: Final = ("worker task-during", "fail task-after", "box task-during", "box commit-during", "jvm commit-during")
+
+
+class FaultsError(Exception):
+    """The campaign itself did not go as planned."""
+
+
+@dataclass
+class Count:
+    """What is in the topics."""
+
+    missing: list[int]
+    doubled: list[int]
+    strange: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Outcome:
+    """One case."""
+
+    name: str
+    points: list[str]
+    drivers: int
+    seconds: float
+    count: Count
+
+    @property
+    def is_good(self) -> bool:
+        """Whether each row is there once."""
+        return not (self.count.missing or self.count.doubled or self.count.strange)
+
+
+_BEGIN: Final = time.monotonic()
+
+
+def say(text: str) -> None:
+    print(f"spark-faults: {time.monotonic() - _BEGIN:4.0f} s: {text}", file=sys.stderr, flush=True)
+
+
+class Keeper:
+    """A box that is started again, on the same directory, whenever it was killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.box = Box(folder / "data")
+        self.kills = 0
+        self._folder = folder
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._keep)
+
+    def __enter__(self) -> "Keeper":
+        self._start()
+        # Without, what no subscription needs goes when its ledger is closed.
+        keep = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+        admin(self.box.web_url, "POST", "namespaces/public/default/retention", keep)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.box.kill()
+
+    def _start(self) -> None:
+        self.box.start()
+        new = self._folder / "box.pid.new"
+        new.write_text(str(self.box.pid))
+        new.replace(self._folder / "box.pid")
+
+    def _keep(self) -> None:
+        while not self._over.wait(0.02):
+            assert self.box.process is not None
+            if self.box.process.poll() is not None:
+                self.kills += 1
+                self.box.kill()
+                self._start()
+
+
+class Driver:
+    """One life of the driver, in a group of its own."""
+
+    def __init__(self, folder: Path, plan: dict[str, Any], number: int, environ: dict[str, str]) -> None:
+        path = folder / f"plan-{number}.json"
+        path.write_text(json.dumps(plan))
+        self.log = folder / f"driver-{number}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.spark_faults.job", str(path)],
+                cwd=ROOT,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait(self, seconds: float = DRIVER_SECONDS) -> int:
+        """Its exit code. Raises FaultsError where it does not end."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise FaultsError(f"a driver does not end within {seconds:g} s:\n{self.said()}") from None
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it and all that it started: the group is its own."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def said(self) -> str:
+        """The end of what it wrote."""
+        return self.log.read_text(errors="replace")[-3000:]
+
+
+class Case:
+    """A folder, a box, and drivers one after the other."""
+
+    def __init__(self, name: str, root: Path, keeper: Keeper, rows: int, epochs: int) -> None:
+        self.name, self.keeper, self.rows = name, keeper, rows
+        self.folder = root / name
+        (self.folder / "faults").mkdir(parents=True)
+        (self.folder / "in").mkdir()
+        (self.folder / "box.pid").symlink_to(root / "box.pid")
+        for epoch in range(epochs):
+            lines = (str(row) for row in range(epoch * rows // epochs, (epoch + 1) * rows // epochs))
+            (self.folder / "in" / f"{epoch:04}.txt").write_text("\n".join(lines) + "\n")
+        self.drivers = 0
+        self.points: list[str] = []
+        self._begin = time.monotonic()
+
+    def plan(self, epoch: int, point: str) -> None:
+        """Strike there."""
+        (self.folder / "faults" / str(epoch)).write_text(point)
+
+    def driver(self, partitions: int, master: str = "local[2,4]", conf: dict[str, str] | None = None) -> Driver:
+        """Start one."""
+        (self.folder / "jvm.pid").unlink(missing_ok=True)
+        box = self.keeper.box
+        plan = {
+            "folder": str(self.folder),
+            "partitions": partitions,
+            "master": master,
+            "conf": conf or {},
+            "topic": f"persistent://public/default/{self.name}",
+            "url": box.url,
+            "web_url": box.web_url,
+        }
+        self.drivers += 1
+        return Driver(self.folder, plan, self.drivers, environment(self.folder))
+
+    def until_written(self, partitions: Iterator[int]) -> None:
+        """Start drivers until one has written everything. Raises FaultsError."""
+        said = ""
+        for _ in range(len(list((self.folder / "faults").iterdir())) + 3):
+            driver = self.driver(next(partitions))
+            code = driver.wait()
+            self.note_struck()
+            if code == 0:
+                return
+            said = driver.said()
+            say(f"{self.name}: driver {self.drivers} has ended ({code}); starting another one")
+        raise FaultsError(f"the stream does not come to its end:\n{said}")
+
+    def note_struck(self) -> None:
+        """Which points were struck, in the order of epochs."""
+        for each in sorted((self.folder / "faults").glob("*.struck"), key=lambda path: int(path.stem)):
+            text = f"{each.read_text()} (epoch {each.stem})"
+            if text not in self.points:
+                self.points.append(text)
+                say(f"{self.name}: struck {text}")
+
+    def end(self) -> Outcome:
+        """Count what is there."""
+        count = counted(self.keeper.box.url, f"persistent://public/default/{self.name}", self.rows)
+        return Outcome(self.name, self.points, self.drivers, time.monotonic() - self._begin, count)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Of everything of Spark."""
+    return os.environ | {
+        FOLDER: str(folder),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_SUBMIT_OPTS": JVM,
+    }
+
+
+def counted(url: str, topic: str, rows: int) -> Count:
+    """Read both topics with the official client."""
+    found: collections.Counter[str] = collections.Counter()
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        for name in (f"{topic}-a", f"{topic}-b"):
+            reader = client.create_reader(name, pulsar.MessageId.earliest)
+            while reader.has_message_available():
+                value = reader.read_next(timeout_millis=10_000).data().decode()
+                belongs = name.endswith("-b") == (value.isdigit() and int(value) % 5 == 0)
+                found[value if belongs else f"{value} in {name}"] += 1
+            reader.close()
+    finally:
+        client.close()
+    wanted = {str(row) for row in range(rows)}
+    return Count(
+        sorted(int(row) for row in wanted - found.keys()),
+        sorted(int(row) for row, times in found.items() if row in wanted and times > 1),
+        sorted(found.keys() - wanted),
+    )
+
+
+def points(root: Path, keeper: Keeper, chosen: tuple[str, ...]) -> Outcome:
+    """Each point in an epoch of its own; each death of the driver changes the number of partitions."""
+    case = Case("points", root, keeper, ROWS, len(chosen) + 2)
+    for epoch, point in enumerate(chosen, 1):
+        case.plan(epoch, point)
+    case.until_written(iter([3, 2, 4, 1, 5, 3, 2, 4, 1, 5, 3, 2, 4, 1, 5, 3, 2, 4]))
+    left = [each.read_text() for each in (case.folder / "faults").iterdir() if each.suffix != ".struck"]
+    if left:
+        raise FaultsError(f"points that were never come by: {', '.join(left)}")
+    return case.end()
+
+
+def zombie(root: Path, keeper: Keeper) -> Outcome:
+    """A driver stops before its commit; another one takes its place and writes everything; then the first goes on."""
+    case = Case("zombie", root, keeper, ROWS, 6)
+    case.plan(2, "wait commit-before")
+    first = case.driver(3)
+    try:
+        deadline = time.monotonic() + DRIVER_SECONDS
+        while not (case.folder / "waiting").exists():
+            if first.process.poll() is not None or time.monotonic() > deadline:
+                raise FaultsError(f"the first driver does not come to its commit:\n{first.said()}")
+            time.sleep(0.05)
+        case.note_struck()
+        second = case.driver(2)
+        if second.wait() != 0:
+            raise FaultsError(f"the second driver fails:\n{second.said()}")
+        (case.folder / "go").touch()
+        code = first.wait()
+    finally:
+        first.kill()
+    if code == 0 or "has begun since" not in first.log.read_text(errors="replace"):
+        raise FaultsError(f"the first driver was not refused ({code}):\n{first.said()}")
+    case.points.append("the first driver goes on: refused")
+    return case.end()
+
+
+@contextlib.contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """A standalone master with two workers: its URL."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    port, web = free_ports(2)
+    master = f"spark://127.0.0.1:{port}"
+    spark_class, deploy = str(home / "bin" / "spark-class"), "org.apache.spark.deploy"
+    environ = environment(folder) | {
+        "SPARK_HOME": str(home),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": JVM,
+        "SPARK_WORKER_DIR": str(folder / "work"),
+    }
+    commands = [["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web)]]
+    for number in (1, 2):  # on hosts of their own: Spark does not run an attempt beside the one that it is to overtake
+        here = ["--work-dir", str(folder / f"work-{number}"), "--webui-port", "0", "--host", f"127.0.0.{number}"]
+        commands.append(["worker.Worker", *here, "--cores", "1", "--memory", "700m", master])
+    processes = []
+    try:
+        for command in commands:
+            with (folder / f"{command[0]}.log").open("ab") as log:
+                processes.append(
+                    subprocess.Popen(
+                        [spark_class, f"{deploy}.{command[0]}", *command[1:]],
+                        env=environ | {"SPARK_LOCAL_IP": command[command.index("--host") + 1]},
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                )
+        yield master
+    finally:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def speculation(root: Path, keeper: Keeper) -> Outcome:
+    """On a standalone master: attempts that hang, with everything staged or half of it, are overtaken by others."""
+    case = Case("speculation", root, keeper, ROWS, 5)
+    case.plan(1, "slow task-after")
+    case.plan(2, "worker task-during")
+    case.plan(3, "slow task-during")
+    conf = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "200ms",
+        "spark.speculation.multiplier": "1.5",
+        "spark.speculation.quantile": "0.5",
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": JVM,
+        f"spark.executorEnv.{FOLDER}": str(case.folder),
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
+    }
+    with cluster(case.folder) as master:
+        driver = case.driver(4, master, conf)
+        if driver.wait() != 0:
+            raise FaultsError(f"the driver fails:\n{driver.said()}")
+    case.note_struck()
+    if len(case.points) != 3:
+        raise FaultsError(f"not all points were come by: {case.points}")
+    return case.end()
+
+
+def soak(root: Path, keeper: Keeper, kills: int, dice: random.Random) -> Outcome:
+    """Driver or box are killed at random moments, so many times; then the stream may come to its end."""
+    case = Case("soak", root, keeper, ROWS, 40)
+    for number in range(kills):
+        driver = case.driver(dice.randint(1, 5))
+        try:
+            whom = dice.choice(("jvm", "jvm", "box"))
+            _wait_for(case.folder / "jvm.pid", driver)
+            time.sleep(dice.uniform(0.5, 9.0))
+            if driver.process.poll() is not None:
+                break
+            say(f"soak: {number + 1}/{kills} kills, {whom}")
+            case.points.append(whom)
+            os.kill(int((case.folder / f"{whom}.pid").read_text()), signal.SIGKILL)
+            if whom == "box":
+                time.sleep(dice.uniform(0.0, 6.0))
+        finally:
+            driver.kill()
+    counts = collections.Counter(case.points)
+    case.until_written(iter([3, 2, 4]))
+    case.points = [f"{whom} killed {times} times" for whom, times in counts.items()]
+    return case.end()
+
+
+def _wait_for(path: Path, driver: Driver) -> None:
+    deadline = time.monotonic() + DRIVER_SECONDS
+    while not path.exists():
+        if driver.process.poll() is not None or time.monotonic() > deadline:
+            raise FaultsError(f"a driver does not start:\n{driver.said()}")
+        time.sleep(0.05)
+
+
+def campaign(root: Path, only: str, short: bool, kills: int, seed: int) -> list[Outcome]:
+    """The cases, one after the other; of ``only`` one, empty for all."""
+    found = []
+    with Keeper(root) as keeper:
+        cases: list[partial[Outcome]] = [partial(points, root, keeper, SHORT if short else POINTS)]
+        if not short:
+            cases += [
+                partial(zombie, root, keeper),
+                partial(speculation, root, keeper),
+                partial(soak, root, keeper, kills, random.Random(seed)),
+            ]
+        for case in cases:
+            if only and case.func.__name__ != only:
+                continue
+            found.append(case())
+            say(f"{found[-1].name}: {'good' if found[-1].is_good else 'ROWS ARE MISSING OR DOUBLED'}")
+        say(f"the box was killed {keeper.kills} times")
+    return found
+
+
+def show(outcomes: list[Outcome]) -> None:
+    """The summary."""
+    table = Table(title=f"spark-faults, {ROWS:,} rows each")
+    for name in ("case", "struck", "drivers", "seconds", "doubled", "missing"):
+        table.add_column(name)
+    for each in outcomes:
+        count = each.count
+        cells = (str(each.drivers), f"{each.seconds:.0f}", str(len(count.doubled)), str(len(count.missing)))
+        table.add_row(each.name, "\n".join(each.points), *cells)
+    Console(width=120).print(table)
+    for each in outcomes:
+        for what, which in (("doubled", each.count.doubled), ("missing", each.count.missing)):
+            if which:
+                print(f"VIOLATION {each.name}: {len(which)} rows {what}, the first {which[:10]}")
+        if each.count.strange:
+            print(f"VIOLATION {each.name}: what nobody wrote there: {each.count.strange[:10]}")
+
+
+def main() -> int:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="some points, one restart: what CI runs")
+    parser.add_argument("--kills", type=int, default=10, help="of the soak")
+    parser.add_argument("--seed", type=int, default=None, help="of the soak; default: another one each time")
+    parser.add_argument("--only", choices=["points", "zombie", "speculation", "soak"], default="", help="one case")
+    arguments = parser.parse_args()
+    seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
+    root = Path(tempfile.mkdtemp(prefix="pulsarbox-spark-faults-"))
+    say(f"seed {seed}, files in {root}")
+    outcomes = campaign(root, arguments.only, arguments.short, arguments.kills, seed)
+    show(outcomes)
+    if not all(each.is_good for each in outcomes):
+        say(f"rows are missing or doubled; the files are in {root}")
+        return 1
+    shutil.rmtree(root)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""A volume read in place while a process writes it: whatever its index covers, however its map has grown."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+
+from pulsarbox.errors import EntryDamaged
+from pulsarbox.spark.access.mapped import Gone, Store, Want
+from pulsarbox.spark.access.taking import Entry, NotInPlace
+from tests.unit.storage.batches import body_of
+
+WRITER = """
+import sys
+from pulsarbox.storage.lmdb_engine import LmdbEngine
+from tests.unit.storage.batches import batch_of
+path, map_size, volume_size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+engine = LmdbEngine(path, map_size=map_size, volume_size=volume_size, index_flush_entries=40)
+recovery = engine.recover()
+position = recovery.next_position
+print(engine.instance, flush=True)
+for line in sys.stdin:
+    first, size = map(int, line.split())
+    engine.commit(batch_of(position, [(3, first, 2), (5, 2 * first, 4), (9, first, 2)], size))
+    position += 1
+    print("done", flush=True)
+"""
+LEDGERS = {3: 1, 5: 2, 9: 1}
+"""Entries of each for one of ledger 3."""
+
+
+class Writer:
+    """A process that has a store."""
+
+    def __init__(self, child: "subprocess.Popen[str]") -> None:
+        self._child = child
+        self.instance = self._said()
+
+    def _said(self) -> str:
+        assert self._child.stdout is not None
+        return self._child.stdout.readline().strip()
+
+    def write(self, first: int, size: int = 40) -> int:
+        """One batch: entries ``first`` and the next of ledgers 3 and 9, twice as many of ledger 5; what comes next."""
+        assert self._child.stdin is not None
+        self._child.stdin.write(f"{first} {size}\n")
+        self._child.stdin.flush()
+        assert self._said() == "done"
+        return first + 2
+
+
+@contextmanager
+def writing(path: Path, map_size: int = 64 << 20, volume_size: int = 48 << 20) -> Iterator[Writer]:
+    command = [sys.executable, "-c", WRITER, str(path), str(map_size), str(volume_size)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        yield Writer(child)
+
+
+@contextmanager
+def opened(path: Path, instance: str) -> Iterator[Store]:
+    store = Store(path, instance)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def read(store: Store, ledger: int, first: int, last: int) -> list[Entry]:
+    found: list[Entry] = []
+    while first <= last:
+        some, first = store.read(ledger, first, last)
+        found += some
+    return found
+
+
+def expected(ledger: int, first: int, last: int, size: int = 40) -> list[Entry]:
+    return [(ledger, at, body_of(ledger, at, size)) for at in range(first, last + 1)]
+
+
+def test_what_the_index_has_and_what_it_has_not_yet(tmp_path: Path) -> None:
+    chance = random.Random(2)
+    with writing(tmp_path / "data") as writer, opened(tmp_path / "data", writer.instance) as store:
+        end = 0
+        for turn in range(60):
+            end = writer.write(end)
+            if turn % 4 and turn < 50:
+                continue
+            for ledger, share in LEDGERS.items():
+                first = chance.randrange(end * share)
+                assert read(store, ledger, first, end * share - 1) == expected(ledger, first, end * share - 1)
+            wants = [Want(ledger, 0, end * share - 1) for ledger, share in LEDGERS.items()]
+            swept: dict[int, list[Entry]] = {}
+            for number, found, _ in store.sweep(wants):
+                swept.setdefault(number, []).extend(found)
+            assert [swept[at] for at in range(3)] == [expected(want.ledger, 0, want.last) for want in wants]
+        with pytest.raises(Gone, match="3:120"):
+            store.read(3, end, end)
+        with pytest.raises(Gone):
+            store.read(4, 0, 1)
+
+
+def test_a_map_that_has_grown_since_it_was_opened(tmp_path: Path) -> None:
+    with writing(tmp_path / "data", map_size=4 << 20, volume_size=64 << 20) as writer:
+        instance, end = writer.instance, writer.write(0)
+    with opened(tmp_path / "data", instance) as store:
+        assert read(store, 3, 0, end - 1) == expected(3, 0, end - 1)
+        with writing(tmp_path / "data", map_size=64 << 20, volume_size=64 << 20) as writer:
+            for _ in range(20):
+                end = writer.write(end, 100_000)
+            assert read(store, 3, 2, end - 1) == expected(3, 2, end - 1, 100_000)
+
+
+def test_slots_that_killed_readers_left_are_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with writing(tmp_path / "data") as writer, opened(tmp_path / "data", writer.instance) as store:
+        end = writer.write(0)
+        assert read(store, 3, 0, 0) == expected(3, 0, 0)
+        (volume,) = store._volumes.values()
+        cleared: list[bool] = []
+
+        class Full:
+            """An environment whose slots are all taken, until it is looked who is still there."""
+
+            def begin(self, **options: bool) -> object:
+                if not cleared:
+                    raise lmdb.ReadersFullError("full")
+                return real.begin(**options)
+
+            def reader_check(self) -> int:
+                cleared.append(True)
+                return 1
+
+        real: Any = volume._env
+        monkeypatch.setattr(volume, "_env", Full())
+        assert read(store, 3, 0, end - 1) == expected(3, 0, end - 1)
+        monkeypatch.setattr(volume, "_env", real)
+        assert cleared
+
+
+def test_what_is_damaged_ends_an_answer_and_is_told_with_the_next(tmp_path: Path) -> None:
+    with writing(tmp_path / "data") as writer:
+        end = 0
+        for _ in range(5):
+            end = writer.write(end)
+        instance = writer.instance
+    file = tmp_path / "data" / "volumes" / "00000001" / "data.mdb"
+    data = file.read_bytes()
+    assert b"5:7 ." in data
+    file.write_bytes(data.replace(b"5:7 .", b"6:7 ."))  # in pages that nothing leads to any more as well
+    with opened(tmp_path / "data", instance) as store:
+        found, after = store.read(5, 0, 19)
+        assert (found, after) == (expected(5, 0, 6), 7)
+        with pytest.raises(EntryDamaged, match="checksum") as told:
+            store.read(5, 7, 19)
+        assert (told.value.first, told.value.last) == (7, 7)
+        assert read(store, 5, 8, 19) == expected(5, 8, 19)
+        swept = [entry for number, some, _ in store.sweep([Want(3, 0, 9), Want(5, 0, 19)]) if number for entry in some]
+        assert swept == expected(5, 0, len(swept) - 1) and len(swept) <= 7
+
+
+def test_what_is_no_data_directory_of_that_box(tmp_path: Path) -> None:
+    with writing(tmp_path / "data") as writer:
+        writer.write(0)
+        for path, instance, reason in (
+            (tmp_path / "data", "another", "another box"),
+            (tmp_path / "data", "", "in memory"),
+            (tmp_path / "none", writer.instance, "INSTANCE"),
+        ):
+            with pytest.raises(NotInPlace, match=reason):
+                Store(path, instance)
+        meta = tmp_path / "data" / "meta"
+        meta.rename(tmp_path / "meta")
+        with pytest.raises(NotInPlace, match="meta cannot be read in place"):
+            Store(tmp_path / "data", writer.instance)
+        (tmp_path / "meta").rename(meta)

@@ -1,0 +1,120 @@
+"""What screens ask of the box. Nothing here draws: so the first questions can be asked while what draws is loaded."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from pulsarbox.tui import views
+from pulsarbox.tui.columns import Column, laid_out
+from pulsarbox.tui.feed import Query
+from pulsarbox.tui.keeping import Kept
+from pulsarbox.tui.views import View
+
+AROUND: Final = 10
+"""Rows asked for above and below those in view, so that one step shows no gap."""
+_EDGES: Final = 4
+"""Lines of a screen that no row stands in, at least."""
+VITALS: Final = ("clusterName", "publishRate", "deliverRate", "backlog", "p99", "memory", "uptime")
+"""Numbers of the line at the top."""
+_OVERVIEW: Final = (
+    *VITALS,
+    *("topics", "subscriptions", "producers", "consumers", "connections"),
+    *("throttled", "deadLetters", "diskUsed", "diskFree", "series"),
+)
+
+
+class Panel(NamedTuple):
+    """One of the short tables of the overview."""
+
+    view: View
+    columns: Sequence[Column]
+    sort: str
+    limit: int
+    filter: str
+
+
+def _only(view: View, **widths: int) -> list[Column]:
+    """Those columns of a view, so wide, and the earlier ones before the later ones where room is scarce."""
+    known = {column.key: column for column in view.columns}
+    return [
+        replace(known[key], width=width, rank=min(known[key].rank, rank))
+        for rank, (key, width) in enumerate(widths.items())
+    ]
+
+
+_BACKLOGS: Final = _only(
+    views.SUBSCRIPTIONS,
+    topic=14, subscription=10, backlog=9, change=8, cause=14, drain=8, trend=12, outRate=6,
+)  # fmt: skip
+PANELS: Final = (
+    Panel(views.SUBSCRIPTIONS, _BACKLOGS, "backlog", 30, "backlog > 0"),
+    Panel(
+        views.QUOTAS,
+        _only(views.QUOTAS, subject=10, policy=9, share=10, held=8),
+        "share",
+        12,
+        "share >= 0.01 or held > 0",
+    ),
+    Panel(
+        views.DEAD_LETTERS, _only(views.DEAD_LETTERS, topic=12, messages=8, last=11, lost=6), "last", 12, "messages > 0"
+    ),
+)
+
+
+def of_numbers(at: int | None = None) -> Query:
+    """The numbers and graphs of the overview."""
+    return Query("overview", limit=1, at=at, columns=_OVERVIEW)
+
+
+def of_vitals() -> Query:
+    """The numbers of the line at the top alone."""
+    return Query("overview", limit=1, columns=VITALS)
+
+
+def of_panel(panel: Panel, at: int | None = None) -> Query:
+    """The rows of one of the overview's tables. Of a limit, how it is changed is no matter there."""
+    columns = tuple(name for name in panel.view.asked(panel.columns) if name != "change")
+    return Query(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, columns)
+
+
+def chosen_columns(view: View, kept: Kept) -> list[Column]:
+    """The columns of the last time."""
+    told = kept.get(f"columns.{view.name}")
+    known = {column.key: column for column in view.columns}
+    return [known[key] for key in (told if isinstance(told, list) else ()) if key in known] or list(view.columns)
+
+
+def chosen_order(view: View, kept: Kept) -> tuple[str | None, bool]:
+    """The order of the last time."""
+    told = kept.get(f"sort.{view.name}")
+    sort, descending = told if isinstance(told, list) and len(told) == 2 else (view.sort, view.descending)
+    return sort, bool(descending)
+
+
+def of_view(
+    view: View,
+    shown: Sequence[Column],
+    order: tuple[str | None, bool],
+    lines: int,
+    top: int = 0,
+    passing: str = "",
+    at: int | None = None,
+) -> Query:
+    """The rows of a view that are in sight from row ``top`` on, on a screen of so many lines, and some around them."""
+    offset = max(top - AROUND, 0)
+    return Query(view.name, *order, offset, max(lines - _EDGES, 1) + 2 * AROUND, passing, at, view.asked(shown))
+
+
+def first(place: str, kept: Kept, size: tuple[int, int], passing: str = "", at: int | None = None) -> list[Query]:
+    """What the first screen asks, in a terminal of so many columns and lines; nothing where that is not known."""
+    if place == "overview":
+        return [of_numbers(at), *(of_panel(panel, at) for panel in PANELS)]
+    view = views.VIEWS.get(place)
+    if view is None or view.name not in _ASKED:
+        return []
+    shown = [column for column, _ in laid_out(chosen_columns(view, kept), size[0] - 2)]
+    return [of_view(view, shown, chosen_order(view, kept), size[1], passing=passing, at=at)]
+
+
+_ASKED: Final = frozenset({"topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage"})
+"""Screens that ask for the rows in sight of one view."""
