@@ -76,6 +76,10 @@ bench-embed: env-dev ## Measure embedded boxes: start, a hundred side by side, t
 bench-throttle: env-dev ## Measure how well rates are kept, in real time (ARGS="--periods 30")
 	@$(BIN)/python -m benchmarks.throttle $(ARGS)
 
+.PHONY: bench-spark
+bench-spark: env-dev ## Measure Spark reading topics, against its own Parquet scan (ARGS="--messages 1000000")
+	@$(BIN)/python -m benchmarks.spark $(ARGS)
+
 .PHONY: bench-tui
 bench-tui: env-dev ## Measure the dashboard: first paint, processor time, memory (ARGS="--subscriptions 1000")
 	@$(BIN)/python -m benchmarks.tui $(ARGS)

@@ -1,0 +1,168 @@
+"""Measures how fast Spark reads topics, as ratios to its own Parquet scan of the same rows, by turns in one run.
+
+Real frames as clients have sent them, interleaved over many topics, checksums verified. Every query reads all columns:
+of each the lengths are added up. ``python -m benchmarks.spark --messages 1000000``; a table on stdout.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import psutil
+
+from benchmarks.reading import Case, publish
+from pulsarbox import PulsarBox
+from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.service import Service
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ALL_READ: Final = (
+    "sum(length(value)) + sum(length(__key)) + sum(length(__topic)) + sum(length(__messageId)) "
+    "+ count(__publishTime) + count(__eventTime) + sum(size(__messageProperties))"
+)
+VALUE_READ: Final = "sum(length(value))"
+
+
+def session(workers: int) -> "SparkSession":
+    """Local, with so many tasks at a time, on a JVM as it comes."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(f"local[{workers}]").appName("pulsarbox bench")
+    settings = {"ui.enabled": "false", "sql.shuffle.partitions": "2", "driver.memory": "2g", "log.level": "ERROR"}
+    for name, value in settings.items():
+        builder = builder.config(f"spark.{name}", value)
+    return builder.getOrCreate()
+
+
+def seconds_of(frame: "DataFrame", expression: str) -> float:
+    """How long a query takes that reads what the expression names."""
+    begin = time.perf_counter()
+    frame.selectExpr(expression).collect()
+    return time.perf_counter() - begin
+
+
+def memory_mb(process: psutil.Process) -> float:
+    """What a process has for itself, without what it shares."""
+    return float(process.memory_full_info().uss) / 2**20
+
+
+def workers_mb() -> list[float]:
+    """Of each Python worker of this process's JVM."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        try:
+            if "pyspark.daemon" in " ".join(child.cmdline()) or "pyspark/daemon" in " ".join(child.cmdline()):
+                found.append(memory_mb(child))
+        except psutil.Error:
+            continue
+    return found
+
+
+def stored(box: PulsarBox) -> int:
+    """The messages that the box has: on a busy machine a client may have given some up."""
+    with Service(Reach(box.service_url, box.admin_url)) as service:
+        topics = service.topics("public/default")
+        return sum(service.bounds(topic).total for topic in topics)
+
+
+class Bench:
+    """One box with messages, and the same rows in Parquet."""
+
+    def __init__(self, box: PulsarBox, data: Path, parquet: Path, rows: int) -> None:
+        self._box = box
+        self._data = data
+        self._parquet = parquet
+        self._rows = rows
+
+    def topics(self, spark: "SparkSession", access: str, columns: str = "") -> "DataFrame":
+        """All of the box's topics."""
+        reader = spark.read.format("pulsarbox").option("service.url", self._box.service_url)
+        reader = reader.option("admin.url", self._box.admin_url).option("access", access)
+        reader = reader.option("topicsPattern", "public/default/.*")
+        if access == "mmap":
+            reader = reader.option("data.dir", str(self._data))
+        return (reader.schema(columns) if columns else reader).load()
+
+    def write_parquet(self, spark: "SparkSession") -> None:
+        """The same rows, uncompressed."""
+        self.topics(spark, "mmap").write.option("compression", "none").parquet(str(self._parquet))
+
+    def cases(self, spark: "SparkSession") -> dict[str, Callable[[], float]]:
+        """What is measured by turns, the yardstick first."""
+        return {
+            "Parquet, all columns": lambda: seconds_of(spark.read.parquet(str(self._parquet)), ALL_READ),
+            "in place, all columns": lambda: seconds_of(self.topics(spark, "mmap"), ALL_READ),
+            "wire, all columns": lambda: seconds_of(self.topics(spark, "wire"), ALL_READ),
+            "Parquet, value": lambda: seconds_of(spark.read.parquet(str(self._parquet)), VALUE_READ),
+            "in place, value": lambda: seconds_of(self.topics(spark, "mmap", "value binary"), VALUE_READ),
+        }
+
+    def measure(self, workers: int, turns: int, is_first: bool) -> None:
+        """Prints a line a case. Raises AssertionError where rows are missing."""
+        spark = session(workers)
+        if is_first:
+            self.write_parquet(spark)
+        for access in ("mmap", "wire"):
+            assert self.topics(spark, access, "__ledgerId bigint").count() == self._rows, access
+        assert spark.read.parquet(str(self._parquet)).count() == self._rows
+        cases = self.cases(spark)
+        found: dict[str, list[float]] = {name: [] for name in cases}
+        for turn in range(turns + 1):  # the first one warms the JVM up, and is not counted
+            for name, run in cases.items():
+                taken = run()
+                if turn:
+                    found[name].append(taken)
+        for name in cases:
+            self._print(workers, name, found)
+        box, workers_now = memory_mb(psutil.Process(self._box.pid)), workers_mb()
+        print(
+            f"{workers} workers: the box has {box:.0f} MB, a Python worker {max(workers_now, default=0):.0f} MB at most"
+        )
+        spark.stop()
+
+    def _print(self, workers: int, name: str, found: dict[str, list[float]]) -> None:
+        taken = found[name]
+        yardstick = statistics.median(found["Parquet, value" if name.endswith("value") else "Parquet, all columns"])
+        middle = statistics.median(taken)
+        spread = f"{min(taken):.2f}-{max(taken):.2f}"
+        rate = self._rows / middle
+        print(
+            f"{workers:>7} {name:24}{middle:>8.2f} s  {spread:>12}{rate:>12.0f}{yardstick / middle:>8.2f}", flush=True
+        )
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--size", type=int, default=1024, help="bytes of a payload")
+    parser.add_argument("--batch", type=int, default=1, help="messages of an entry")
+    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 1])
+    arguments = parser.parse_args(words)
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        # topics that nobody subscribes to would go after a minute
+        with PulsarBox(data_dir=data, process=True, brokerDeleteInactiveTopicsEnabled=False) as box:
+            print(f"publishing {arguments.messages} messages", file=sys.stderr)
+            publish(box, Case("", arguments.size, arguments.batch), arguments.messages, arguments.topics)
+            rows = stored(box)
+            print(f"{rows} messages of {arguments.size} bytes over {arguments.topics} topics, {os.cpu_count()} cores")
+            print(f"{'workers':>7} {'':24}{'median':>10}  {'range':>12}{'rows/s':>12}{'x Parquet':>10}")
+            bench = Bench(box, data, Path(folder) / "parquet", rows)
+            for number, workers in enumerate(arguments.workers):
+                bench.measure(workers, arguments.turns, is_first=not number)
+
+
+if __name__ == "__main__":
+    main()
