@@ -94,17 +94,12 @@ def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part
             if room > 8 and length > 20:
                 out.append((set_cell_size(text, room - 1) + "…", look, action))
                 room = 0
-            elif out and (out[-1][1] == "key" or _is_name(out[-1])):  # without what follows it says nothing
-                room += cell_len(out.pop()[0])
+            elif out and (out[-1][1] == "key" or (out[-1][1] == "dim" and look not in ("dim", "key"))):
+                room += cell_len(out.pop()[0])  # a key without its word, or a word without its number, says nothing
             break
         out.append((text, look, action))
         room -= length
     return [*out, (" " * max(room, 0), "plain", ""), *right]
-
-
-def _is_name(part: Part) -> bool:
-    """Whether a part is the name of the number that follows it."""
-    return part[1] == "dim" and part[0].endswith(" ") and not part[0].endswith("  ")
 
 
 def tabs(here: str, width: int) -> list[Part]:
