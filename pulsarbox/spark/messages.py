@@ -152,7 +152,11 @@ def _cut(segment: Segment, first: int, last: int) -> Segment:
 
 
 class _Opening:
-    """What was opened so far, not yet made columns of: one row each in parallel lists."""
+    """What was opened so far: columns, and of the entries at hand one row each in parallel lists.
+
+    Columns are made of some entries while what was parsed of them is still near: what of a hundred topics waits to be
+    taken is more than any cache holds.
+    """
 
     def __init__(self, segment: Segment, wanted: frozenset[str], service: Service) -> None:
         self._segment = segment
@@ -164,7 +168,12 @@ class _Opening:
         """Messages whose first chunk was seen, or looked for."""
         self._first_chunks: dict[int, tuple[int, int]] = {}
         """Of rows that came in chunks: where the first one is."""
+        self._made = self._none()
+        self.size = 0
         self._clear()
+
+    def _none(self) -> Messages:
+        return Messages(self._segment.topic, self._partition)
 
     def _clear(self) -> None:
         self._payloads: list[bytes | None] = []
@@ -172,24 +181,29 @@ class _Opening:
         self._metas: list[Any] = []
         self._places: list[tuple[int, int]] = []
         self._indexes: list[int | None] = []
-        self.size = 0
-        self._first_chunks = {}
+        self._first_chunks.clear()
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to take."""
-        return self.size >= BYTES_MAX or len(self._owns) >= ROWS_MAX
+        return self.size >= BYTES_MAX or self._made.rows >= ROWS_MAX
 
     @property
     def has_some(self) -> bool:
         """Whether there is anything to take."""
-        return bool(self._owns)
+        return self._made.rows > 0
 
     # Opening
 
     def add(self, entries: list[access.Entry]) -> int:
         """Take entries until it is full; how many. Raises what ``lost`` does."""
+        count = self._open(entries)
+        self._make()
+        return count
+
+    def _open(self, entries: list[access.Entry]) -> int:
         simple = self._segment.end is None
+        room = ROWS_MAX - self._made.rows
         owns = self._owns
         add_payload, add_own, add_meta = self._payloads.append, owns.append, self._metas.append
         add_place, add_index = self._places.append, self._indexes.append
@@ -221,7 +235,7 @@ class _Opening:
                     self._add_opened(ledger, entry, metadata, stored[end:])
             except (DecodeError, MalformedMetadata, NotUnpacked, CodecMissing) as error:
                 self._broken(ledger, entry, str(error))
-            if self.size >= BYTES_MAX or len(owns) >= ROWS_MAX:
+            if self.size >= BYTES_MAX or len(owns) >= room:
                 break
         return count
 
@@ -329,11 +343,17 @@ class _Opening:
 
     def take(self) -> Messages:
         """What there is as columns; then there is nothing."""
-        found = Messages(self._segment.topic, self._partition, len(self._owns))
-        for name in self._wanted:
-            setattr(found, name, _MAKERS[name](self))
-        self._clear()
+        found, self._made = self._made, self._none()
+        self.size = 0
         return found
+
+    def _make(self) -> None:
+        made = self._made
+        made.rows += len(self._owns)
+        for name in self._wanted:
+            column: list[Any] = getattr(made, name)
+            column += _MAKERS[name](self)
+        self._clear()
 
     def _ids(self) -> list[bytes]:
         """The ids as clients write them."""
