@@ -220,8 +220,8 @@ class _Opening:
                 if (
                     simple
                     and not metadata.compression
+                    and metadata.num_chunks_from_msg <= 1
                     and not metadata.HasField("num_messages_in_batch")
-                    and not metadata.HasField("num_chunks_from_msg")
                 ):
                     add_payload(None if metadata.null_value else stored[end:])
                     add_own(metadata)
@@ -415,12 +415,14 @@ def _ordering_key(own: Any) -> bytes | None:
 
 
 def _properties(own: Any) -> list[tuple[str, str]]:
-    pairs = own.properties
-    if not pairs:
-        return []
-    if len(pairs) == 1:
-        return [(_text(pairs[0].key), _text(pairs[0].value))]
-    return list({_text(each.key): _text(each.value) for each in pairs}.items())
+    found = [(each.key, each.value) for each in own.properties]
+    if not found:
+        return found
+    for key, value in found:
+        if type(key) is not str or type(value) is not str:
+            found = [(_text(key), _text(value)) for key, value in found]
+            break
+    return found if len(found) == 1 else list(dict(found).items())
 
 
 def _schema_version(metadata: Any) -> bytes | None:

@@ -306,7 +306,7 @@ class _Volume:
                         if first <= last
                     ]
                     entry = runs[-1][1] + len(runs[-1][2])
-        found.sort(key=_batch_and_want)
+        found.sort()  # no two have the same first three
         return found
 
     def _begin(self) -> "Txn":
@@ -354,10 +354,6 @@ class _Volume:
                 self._runs.add(self._known, runs_of(value))
                 found = True
         return found
-
-
-def _batch_and_want(run: tuple[int, int, int, Sequence[int]]) -> tuple[int, int, int]:
-    return run[:3]
 
 
 def _name(number: int) -> str:

@@ -1,7 +1,7 @@
 """Entries taken out of batches as they stand in a volume: verified, and unpacked where they are compressed."""
 
 from collections.abc import Callable, Sequence
-from struct import unpack
+from struct import Struct, calcsize, unpack
 from typing import Final, NamedTuple
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
@@ -17,7 +17,9 @@ _MARKER: Final = EntryFlag.MARKER
 _CHECKSUM: Final = EntryFlag.CHECKSUM
 _OWN_CHECKSUM: Final = EntryFlag.OWN_CHECKSUM
 _ENTRY: Final = RecordKind.ENTRY
-_header: Final = ENTRY_HEADER.unpack_from
+_header: Final = Struct(">BBHIQQ64xII").unpack_from
+"""Of ENTRY_HEADER what is needed here: kind, flags, both sizes, ledger, entry, checksum, codec."""
+assert calcsize(">BBHIQQ64xII") == ENTRY_HEADER.size
 _head: Final = CHECKSUM_PREFIX.unpack_from
 
 Entry = tuple[int, int, bytes]
@@ -104,25 +106,7 @@ class Taking:
         size = 0
         try:
             for offset in offsets:
-                (
-                    kind,
-                    flags,
-                    header_size,
-                    body_size,
-                    its_ledger,
-                    its_entry,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    _,
-                    checksum,
-                    codec,
-                ) = _header(value, offset)
+                kind, flags, header_size, body_size, its_ledger, its_entry, checksum, codec = _header(value, offset)
                 start = offset + header_size
                 body = bytes(value[start : start + body_size])
                 if its_entry != entry or its_ledger != ledger or kind != _ENTRY or len(body) != body_size:
