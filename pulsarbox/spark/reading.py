@@ -1,7 +1,9 @@
 """What a worker does: segments to record batches. It travels from the driver to workers."""
 
+import gc
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pyarrow as pa
@@ -15,6 +17,8 @@ from pulsarbox.spark.segments import Reach
 from pulsarbox.spark.tables import Tables
 
 _PAUSE_SECONDS: Final = 0.5
+_SELDOM: Final = 100_000
+"""Objects that there are more of before cycles are looked for."""
 
 
 class Part(InputPartition):
@@ -34,10 +38,22 @@ class Reading:
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part. Raises DataLost, MalformedError, Unreadable, and what the broker tells."""
         try:
-            for some in _patiently(part.value or (), self._tables.wanted, self._reach):
-                yield self._tables.batch(some)
+            with _collecting_seldom():
+                for some in _patiently(part.value or (), self._tables.wanted, self._reach):
+                    yield self._tables.batch(some)
         finally:
             self._tables.close()
+
+
+@contextmanager
+def _collecting_seldom() -> Iterator[None]:
+    """Rows have no cycles, but there are so many that the collector would look at them all the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(_SELDOM, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _patiently(segments: Partition, wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
