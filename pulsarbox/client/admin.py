@@ -17,6 +17,8 @@ from pulsarbox.names import TopicName
 
 ROWS_AT_ONCE: Final = 1000
 """Of a live view, as many as a box gives in one answer."""
+PLACES_AT_ONCE: Final = 500
+"""Of topics, as many as are asked about in one request."""
 EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 _EVENTS: Final = "/pulsarbox/v1/events"
@@ -140,6 +142,14 @@ class Admin:
     def own(self, path: str) -> Any:
         """What a box answers to GET below /pulsarbox/v1; ``path`` is what follows that, with its query, quoted."""
         return self._ask("GET", f"/pulsarbox/v1{path}")
+
+    def places(self, topics: Sequence[str]) -> list[dict[str, Any] | None]:
+        """Where topics begin and end, by full name, in their order; None for one that is not there. Of a box only."""
+        found: list[dict[str, Any] | None] = []
+        for at in range(0, len(topics), PLACES_AT_ONCE):
+            body = {"topics": list(topics[at : at + PLACES_AT_ONCE])}
+            found += self._ask("POST", "/pulsarbox/v1/places", body)["places"]
+        return found
 
     # Dead letters: of a box only
 

@@ -392,7 +392,7 @@ class Options:
         "batching",
         one_of("key", "mixed", "none"),
         "`key`: a batch has messages of one key, as Key_Shared subscriptions need. `mixed`: of any, "
-        "as Java clients do unless told otherwise; many times as fast where every row has its own key. `none`: no "
+        "as Java clients do unless told otherwise; faster where every row has its own key. `none`: no "
         "batches.",
         used=(WRITE,),
     )

@@ -1,7 +1,7 @@
 """A box, or Apache Pulsar, as who plans a read asks it: topics, places, segments; over HTTP, and the wire without."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from pulsarbox.client.admin import EARLIEST as EARLIEST_ID
 from pulsarbox.client.admin import Admin, Refused, path_of, quoted
 from pulsarbox.client.client import Client
-from pulsarbox.errors import NotFound
+from pulsarbox.errors import NotFound, TopicNotFound
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.spark.access.wire import bounds as bounds_by_wire
@@ -97,6 +97,20 @@ class Service:
         if told is not None:
             return _bounds(told)
         return Bounds(*bounds_by_wire(self.client, topic))
+
+    def all_bounds(self, topics: Sequence[str]) -> dict[str, Bounds]:
+        """The bounds of many topics, by name, without those that are not there; of a box with one request."""
+        if len(topics) > 1 and self._admin is not None and (self._is_box or self._knows_itself()):
+            told = zip(topics, self._admin.places(topics), strict=True)
+            return {topic: _bounds(each) for topic, each in told if each is not None}
+        found = {}
+        for topic in topics:
+            try:
+                found[topic] = self.bounds(topic)
+            except (NotFound, TopicNotFound, Refused) as error:
+                if isinstance(error, Refused) and error.status != 404:
+                    raise
+        return found
 
     def earliest(self, topic: str) -> Place:
         """The first entry there is, or will be."""

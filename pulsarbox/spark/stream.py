@@ -16,7 +16,6 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pulsarbox.client.admin import Refused
 from pulsarbox.client.errors import passes
 from pulsarbox.errors import NotFound, PulsarBoxError, TopicNotFound
 from pulsarbox.spark import plan, selection
@@ -162,20 +161,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._discovered = time.monotonic()
 
     def _ends(self) -> Marks:
-        def ask(service: Service) -> Marks:
-            found = {}
-            for topic in self._topics:
-                try:
-                    bounds = service.bounds(topic)
-                except (NotFound, TopicNotFound, Refused) as error:
-                    if isinstance(error, Refused) and error.status != 404:
-                        raise
-                    continue  # deleted since it was looked for
-                found[topic] = Mark(bounds.end, bounds.total)
-                self._bounds[topic] = bounds
-            return found
-
-        return self._patiently(ask)
+        found = self._patiently(lambda service: service.all_bounds(self._topics))
+        self._bounds |= found
+        return {topic: Mark(bounds.end, bounds.total) for topic, bounds in found.items()}
 
     def _check_gone(self, begin: Marks, ends: Marks) -> None:
         """Raises DataLost where a topic that was read is gone, unless options have it so."""

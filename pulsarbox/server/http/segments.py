@@ -12,8 +12,8 @@ from pulsarbox.broker.segments import Segments, begin_of, end_of
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
-from pulsarbox.errors import BadRequest
-from pulsarbox.names import PERSISTENT
+from pulsarbox.errors import BadRequest, InvalidTopicName
+from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 from pulsarbox.server.http.call import Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
 from pulsarbox.server.http.targets import stored_topic, subscription_of
@@ -24,6 +24,8 @@ from pulsarbox.times import moment
 
 AT_ONCE: Final = 2000
 """Ledgers and hidden runs that one turn looks at."""
+TOPICS_MAX: Final = 1000
+"""Topics whose places are asked for at once."""
 _NOWHERE: Final = Whereabouts("", {})
 _EARLIEST: Final = Position(-1, -1)
 _LATEST: Final = Position(2**63 - 1, 0)
@@ -110,14 +112,8 @@ def places(call: Call) -> Later:
     ``before`` and ``total`` are the topic's messages before the first and up to the end.
     """
     topic = stored_topic(call, "Places", PERSISTENT)
-    (begin, before), (end, total) = begin_of(topic), end_of(topic)
-    told: dict[str, Any] = {
-        "topic": str(topic.name),
-        "earliest": _shown(begin),
-        "before": before,
-        "end": _shown(end),
-        "total": total,
-    }
+    begin, end = begin_of(topic)[0], end_of(topic)[0]
+    told: dict[str, Any] = _bounds(topic)
     name = call.query.get("subscription", "")
     if name:
         call.broker.core.authorization.require_on_topic(call.principal, topic.name, (CONSUME,), name)
@@ -137,6 +133,45 @@ def places(call: Call) -> Later:
 
     find_first_since(topic, at, found, later.failed, call.now)
     return later
+
+
+def many_places(call: Call) -> Answer:
+    """``{"places": [...]}`` of the ``topics`` that the body names, in their order, each as ``places`` has it; null for
+    one that is not there. Who asks must be allowed to consume from each.
+    """
+    found: list[dict[str, Any] | None] = []
+    for name in _named(call):
+        call.broker.core.authorization.require_on_topic(call.principal, name, (CONSUME,))
+        topic = call.broker.topics.find(name, call.now)
+        found.append(_bounds(topic) if isinstance(topic, PersistentTopic) else None)
+    return answer({"places": found})
+
+
+def _named(call: Call) -> list[TopicName]:
+    """The topics of a body. Raises BadRequest."""
+    said = (call.json_object() or {}).get("topics")
+    if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
+        raise BadRequest('The body must name topics: {"topics": ["persistent://tenant/namespace/topic"]}')
+    if len(said) > TOPICS_MAX:
+        raise BadRequest(f"{len(said)} topics in one request: {TOPICS_MAX} at most")
+    try:
+        names = [parse_topic(each) for each in said]
+    except InvalidTopicName as error:
+        raise BadRequest(str(error)) from None
+    if any(each.domain != PERSISTENT for each in names):
+        raise BadRequest("Places on a non-persistent topic: it keeps nothing")
+    return names
+
+
+def _bounds(topic: PersistentTopic) -> dict[str, Any]:
+    (begin, before), (end, total) = begin_of(topic), end_of(topic)
+    return {
+        "topic": str(topic.name),
+        "earliest": _shown(begin),
+        "before": before,
+        "end": _shown(end),
+        "total": total,
+    }
 
 
 def _goes_on(subscription: Subscription) -> str:
@@ -174,4 +209,5 @@ _TOPIC: Final = "{tenant}/{namespace}/{topic}"
 ROUTES = (
     Route("GET", f"/pulsarbox/v1/segments/{_TOPIC}", Permission.TOPIC_CONSUMER, segments),
     Route("GET", f"/pulsarbox/v1/places/{_TOPIC}", Permission.TOPIC_CONSUMER, places),
+    Route("POST", "/pulsarbox/v1/places", Permission.NAMED, many_places),
 )

@@ -104,6 +104,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/browse/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/segments/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/places/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
+    "POST /pulsarbox/v1/places": "NAMED",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
     "GET /pulsarbox/v1/top/storage": "WATCHER",
     "GET /pulsarbox/v1/history": "WATCHER",

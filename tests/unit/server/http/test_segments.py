@@ -1,13 +1,18 @@
 """The stretches of a topic that a reader sees, for who reads it in parts; and the places of a topic."""
 
+import json
 import random
 from typing import Any
 
 import pytest
 
 from pulsarbox.broker import segments
+from pulsarbox.broker.security.principal import Principal
 from pulsarbox.config import Settings
+from pulsarbox.errors import AuthorizationError
 from pulsarbox.server.http import segments as route
+from pulsarbox.server.http.call import Call
+from tests.unit.broker.roles import guarded_box
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import START, Box, with_box
 from tests.unit.server.http.test_hidden_messages import ABORT, COMMIT, Scene
@@ -123,6 +128,43 @@ def test_places() -> None:
         assert (found["earliest"], found["before"], found["total"]) == (f"{ids[0][0]}:0", 0, 6)
 
     with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=4))
+
+
+def test_places_of_many_topics() -> None:
+    other, missing = "persistent://public/default/other", "persistent://public/default/missing"
+    away = "persistent://public/nowhere/t"
+
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        client.publish(T, 3)
+        client.publish(other, 5)
+        got = await box.ask("POST", "/pulsarbox/v1/places", {"topics": [other, missing, T, away]})
+        assert got.value == {
+            "places": [await told(box, PLACES.replace("/t", "/other")), None, await told(box, PLACES), None]
+        }
+        wrong: Any
+        for wrong in ([], {}, {"topics": T}, {"topics": [1]}, {"topics": ["a/b"]}, {"topics": [f"non-{T}"]}):
+            assert (await box.ask("POST", "/pulsarbox/v1/places", wrong)).status == 400, wrong
+        got = await box.ask("POST", "/pulsarbox/v1/places", {"topics": [T] * 1001})
+        assert got.status == 400 and "1000 at most" in got.reason
+
+    with_box(scenario)
+
+
+def test_who_may_not_consume_from_one_of_many_topics_is_told_nothing() -> None:
+    box = guarded_box()
+
+    def ask(role: str, *topics: str) -> Any:
+        body = json.dumps({"topics": list(topics)}).encode()
+        return route.many_places(Call(box.broker, box.now, {}, {}, body, "", principal=Principal(role, "token")))
+
+    own, others = "persistent://shop/eu/orders", "persistent://shop/eu/bills"
+    assert ask("topic-consumer", own).status == 200
+    assert ask("consumer", own, others).status == 200
+    with pytest.raises(AuthorizationError):
+        ask("topic-consumer", own, others)
+    with pytest.raises(AuthorizationError):
+        ask("topic-producer", own)
 
 
 def test_what_cannot_be_asked() -> None:

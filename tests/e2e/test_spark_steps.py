@@ -1,0 +1,150 @@
+"""What a stream or a batch of Spark is given of a box, without a JVM: limits, waits, restarts, what is lost."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from pulsarbox import PulsarBox
+from pulsarbox.spark.source import PulsarboxSource
+from pulsarbox.spark.stream import StreamReader
+from tests.e2e.clients import admin_path, connect, until
+
+TOPIC = "persistent://public/default/t"
+VALUE = StructType([StructField("value", BinaryType())])
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[PulsarBox]:
+    """One that a test may restart."""
+    keep: dict[str, Any] = {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
+    with PulsarBox(data_dir=tmp_path / "data", managedLedgerMaxEntriesPerLedger=10, **keep) as box:
+        yield box
+
+
+def options(box: PulsarBox, **more: str) -> dict[str, str]:
+    urls = {"service.url": box.service_url, "admin.url": box.admin_url, "access": "wire"}
+    topics = {} if "topicsPattern" in more else {"topic": TOPIC}
+    return {**urls, **topics, "startingOffsets": "earliest", **more}
+
+
+def publish(box: PulsarBox, *values: str, topic: str = TOPIC, key: str | None = None) -> None:
+    client = connect(box.service_url)
+    producer = client.create_producer(topic)
+    for value in values:
+        producer.send(value.encode(), partition_key=key)
+    client.close()
+
+
+class Steps:
+    """Asks a reader for one micro-batch after the other, as Spark does."""
+
+    def __init__(self, box: PulsarBox, **more: str) -> None:
+        reader = PulsarboxSource(options(box, **more)).streamReader(VALUE)
+        assert isinstance(reader, StreamReader)
+        self.reader = reader
+        self.at: dict[str, Any] = reader.initialOffset()
+
+    @property
+    def limit(self) -> ReadLimit:
+        return self.reader.getDefaultReadLimit()
+
+    def next(self) -> list[str]:
+        """The values of a micro-batch, none where there is nothing for one."""
+        end = json.loads(json.dumps(self.reader.latestOffset(self.at, self.limit)))
+        if end == self.at:
+            return []
+        found = []
+        for part in self.reader.partitions(self.at, end):
+            found += [value.decode() for some in self.reader.read(part) for value in some.column(0).to_pylist()]
+        self.at = end
+        return found
+
+    def __enter__(self) -> "Steps":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.reader.stop()
+
+
+def test_so_many_bytes_a_micro_batch(box: PulsarBox) -> None:
+    sent = [f"{number:04}" + "x" * 1000 for number in range(30)]
+    publish(box, *sent)
+    with Steps(box, maxBytesPerTrigger="5k") as steps:
+        batches = []
+        while some := steps.next():
+            batches.append(some)
+    assert [value for batch in batches for value in batch] == sent
+    assert all(1 <= len(batch) <= 5 for batch in batches) and len(batches) <= 15
+
+
+def test_few_messages_wait_for_more_or_for_the_longest_wait(box: PulsarBox) -> None:
+    publish(box, "a", "b")
+    with Steps(box, minEntriesPerTrigger="3", maxTriggerDelay="1h") as steps:
+        assert steps.next() == [], "two are too few"
+        publish(box, "c")
+        assert steps.next() == ["a", "b", "c"]
+        publish(box, "d")
+        assert steps.next() == []
+    with Steps(box, minEntriesPerTrigger="9", maxTriggerDelay="0s") as steps:
+        assert steps.next() == ["a", "b", "c", "d"]
+
+
+def test_a_box_that_restarts_is_waited_for(box: PulsarBox) -> None:
+    publish(box, "a")
+    with Steps(box) as steps:
+        assert steps.next() == ["a"]
+        box.restart()
+        assert steps.next() == []
+        publish(box, "b")
+        assert steps.next() == ["b"]
+
+
+def test_many_topics_and_one_of_them_gone(box: PulsarBox) -> None:
+    topics = [f"{TOPIC}-{number}" for number in range(5)]
+    for each in topics:
+        publish(box, each[-1], topic=each)
+    with Steps(box, topicsPattern="t-.*", failOnDataLoss="false") as steps:
+        assert sorted(steps.next()) == list("01234")
+        box.admin("DELETE", f"/admin/v2/{admin_path(topics[2])}?force=true")
+        publish(box, "again", topic=topics[0])
+        assert steps.next() == ["again"]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_was_trimmed_ends_a_stream_or_is_passed_over(box: PulsarBox, fails: bool) -> None:
+    publish(box, "a")
+    with Steps(box, failOnDataLoss=str(fails).lower()) as steps:
+        assert steps.next() == ["a"]
+        publish(box, *(f"lost {number}" for number in range(20)))
+        box.admin("DELETE", f"/admin/v2/{admin_path(TOPIC)}/truncate")
+        publish(box, "b")
+        if fails:
+            with pytest.raises(Exception, match=r"are not there any more.*failOnDataLoss=false"):
+                steps.next()
+        else:
+            assert steps.next() == ["b"]
+
+
+def test_compacted_reads_have_the_latest_of_each_key_and_what_came_behind(box: PulsarBox) -> None:
+    for value in ("a1", "a2", "a3"):
+        publish(box, value, key="a")
+    publish(box, "b1", key="b")
+    box.admin("PUT", f"/admin/v2/{admin_path(TOPIC)}/compaction")
+    until(lambda: box.admin("GET", f"/admin/v2/{admin_path(TOPIC)}/compaction")["status"] == "SUCCESS")
+    publish(box, "a4", key="a")
+
+    def read(compacted: str) -> list[str]:
+        reader = PulsarboxSource(options(box, readCompacted=compacted)).reader(VALUE)
+        found: list[str] = []
+        for part in reader.partitions():
+            batches: Any = reader.read(part)
+            found += [value.decode() for some in batches for value in some.column(0).to_pylist()]
+        return found
+
+    assert sorted(read("true")) == ["a3", "a4", "b1"]
+    assert sorted(read("false")) == ["a1", "a2", "a3", "a4", "b1"]
