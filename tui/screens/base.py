@@ -204,6 +204,10 @@ class TopScreen(Screen[None]):
     def arrived(self, answer: Any) -> None:
         """There is an answer."""
         was, self.trouble = self.trouble, None
+        if not self.answered:
+            for each in self.query(Static):  # of the first screen they keep the colour from before it was styled
+                each.notify_style_update()
+                each.refresh()
         self.answered = time.monotonic()
         if was is not None and was.is_gone:
             self.top.notify("The box answers again.", timeout=4)

@@ -81,6 +81,16 @@ def test_every_text_of_our_themes_can_be_read(theme: str) -> None:
     assert poor == {}
 
 
+@driven
+async def test_what_the_first_screen_says_can_be_seen() -> None:
+    """The library keeps what a text looked like before anything was styled, which is its ground's colour."""
+    async with dashboard(place="storage") as driver:
+        await driver.pilot.pause(0.05)
+        strips = [each for each in driver.screen._compositor.render_strips() if "disk free" in each.text]
+        found = [told for strip in strips for segment in strip if (told := _contrast(segment)) is not None]
+        assert found and all(ratio >= READABLE for _, _, ratio in found), found
+
+
 def _contrast(segment: Any) -> tuple[str, str, float] | None:
     style, text = segment.style, segment.text.strip()
     if style is None or style.color is None or style.bgcolor is None or not any(each.isalnum() for each in text):
