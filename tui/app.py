@@ -5,6 +5,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from textwrap import wrap
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
@@ -16,6 +17,7 @@ from textual.screen import Screen
 from pulsarbox.tui.actions import BY_NAME, PLACES, REGISTRY
 from pulsarbox.tui.feed import Feed, Snapshot, Trouble, aside
 from pulsarbox.tui.keeping import Kept
+from pulsarbox.tui.label import Label
 from pulsarbox.tui.places import instant, now_ms
 from pulsarbox.tui.questions import of_vitals
 from pulsarbox.tui.themes import DARK, OURS
@@ -23,6 +25,8 @@ from pulsarbox.tui.themes import DARK, OURS
 INTERVAL: Final = 0.5
 """Seconds between two questions: twice a second is as fast as eyes are."""
 _VITALS_SECONDS: Final = 2.0
+_TITLE_WIDTH: Final = 41
+"""Of a line of help, so that it has room in 80 columns."""
 _COLLECTED_SECONDS: Final = 1.0
 """How long garbage is left alone where it is until the first screen is seen."""
 INTERVAL_MIN: Final = 0.1
@@ -121,6 +125,8 @@ class Top(App[None]):
         self.at = at
         self.filter = passing
         self.target = tuple(target)
+        self.label: Label | None = None
+        """What the box is to those who look at it, over every screen."""
         self.parent_pid: int | None = None
         """The process that shows this to somebody, if any: nobody looks any more when that has ended."""
         self.ahead = 0
@@ -350,7 +356,11 @@ def help_text(kind: str, meanings: str) -> str:
 
 
 def _listed(actions: Sequence[Any]) -> str:
-    return "\n".join(f"  {each.shown_keys:<7} :{each.name:<13} {each.title}" for each in actions)
+    told = (wrap(each.title, _TITLE_WIDTH) for each in actions)
+    return "\n".join(
+        f"  {each.shown_keys:<7} :{each.name:<13} " + f"\n{' ' * 25}".join(lines)
+        for each, lines in zip(actions, told, strict=True)
+    )
 
 
 assert {name for name, _, _, _ in PLACES} == set(SCREENS)

@@ -46,6 +46,8 @@ class Line(Looks, Widget):
         super().__init__(id=key)
         self._left: Sequence[Part] = ()
         self._right: Sequence[Part] = ()
+        self.dress: Style | None = None
+        """What all of it looks like, but badges: the line of a box that has a label."""
 
     def put(self, left: Sequence[Part], right: Sequence[Part] = ()) -> None:
         """Show these; drawn anew only where they are others."""
@@ -65,12 +67,13 @@ class Line(Looks, Widget):
         """See textual.widget.Widget."""
         if y:
             return Strip.blank(self.size.width, self.rich_style)
-        base = self.rich_style
+        base = self.rich_style if self.dress is None else self.dress
         styles: dict[str, Style] = {}
         segments = []
         for text, look, _ in self._parts():
             if look not in styles:
-                styles[look] = self.get_component_rich_style(f"line--{look}")
+                is_own = self.dress is None or look == "badge"
+                styles[look] = self.get_component_rich_style(f"line--{look}") if is_own else base
             segments.append(Segment(text, styles[look]))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
@@ -116,12 +119,15 @@ def tabs(here: str, width: int) -> list[Part]:
     return parts
 
 
-def vitals(label: str, totals: Mapping[str, Any], width: int) -> list[Part]:
-    """How the box is, in one line."""
-    name = str(totals.get("clusterName") or label or "pulsarbox")
-    if len(name) > width // 3:  # of an address or a path, the end says more
-        name = f"…{name[1 - width // 3 :]}"
-    parts: list[Part] = [(" pulsarbox ", "name", "overview"), (f"{name}  ", "plain", "overview")]
+def vitals(label: str, totals: Mapping[str, Any], width: int, name: str = "") -> list[Part]:
+    """How the box is, in one line. ``name``: the word that it is labelled with."""
+    if name:
+        room = width - cell_len(name) - 3
+        return [(f" {name} ", "name", "overview"), ("│", "plain", ""), *vitals(label, totals, room)]
+    box = str(totals.get("clusterName") or label or "pulsarbox")
+    if len(box) > width // 3:  # of an address or a path, the end says more
+        box = f"…{box[1 - width // 3 :]}"
+    parts: list[Part] = [(" pulsarbox ", "name", "overview"), (f"{box}  ", "plain", "overview")]
     told: list[tuple[str, Any, Callable[[Any], str]]] = [
         ("in", totals.get("publishRate"), lambda value: f"{figures.rate(value)}/s"),
         ("out", totals.get("deliverRate"), lambda value: f"{figures.rate(value)}/s"),

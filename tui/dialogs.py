@@ -171,7 +171,8 @@ class Asked(ModalScreen[list[Request] | None]):
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
         with VerticalScroll(id="box", can_focus=False) as box:
-            box.border_title = self.deed.title
+            label = getattr(self.app, "label", None)
+            box.border_title = f"{label.text}: {self.deed.title}" if label else self.deed.title
             box.set_class(self.deed.danger, "-danger")
             yield Static(_listed([whole(row, self.deed) for row in self._rows]), id="target", markup=False)
             if self.deed.explained:

@@ -94,7 +94,7 @@ class Graph(Looks, Widget):
         return Strip([Segment(lines[y - 1] if y - 1 < len(lines) else " " * width, style)], width)
 
     def _heading(self, width: int) -> Strip:
-        known = [value for value in self._values if value is not None]
+        known = [value for value in (*self._values, self._now) if value is not None]
         peak = f"max {self._form(max(known))}" if known else ""
         now = self._form(self._now)
         room = width - len(self.title) - len(now) - 1

@@ -21,13 +21,14 @@ DARK: Final = Theme(
         "block-cursor-background": "#2B4C73",
         "block-cursor-foreground": "#FFFFFF",
         "footer-key-foreground": "#F2C14E",
+        "text-disabled": "#868D99",
     },
 )
 LIGHT: Final = Theme(
     name="pulsarbox-light",
-    primary="#1F6FB8",
+    primary="#1A62A5",
     secondary="#7A4FB5",
-    accent="#9A6A00",
+    accent="#7A5200",
     foreground="#1F2733",
     background="#FAFBFC",
     surface="#FFFFFF",
@@ -36,6 +37,6 @@ LIGHT: Final = Theme(
     warning="#9A5B00",
     error="#B3202D",
     dark=False,
-    variables={"block-cursor-background": "#CFE2F5", "block-cursor-foreground": "#10141B"},
+    variables={"block-cursor-background": "#CFE2F5", "block-cursor-foreground": "#10141B", "text-disabled": "#666E7A"},
 )
 OURS: Final = (DARK, LIGHT)

@@ -7,6 +7,7 @@ import click
 
 from pulsarbox.cli import contexts
 from pulsarbox.cli.exits import InTheWay, Misused, NotThere, run
+from pulsarbox.cli.labels import checked_label
 from pulsarbox.cli.lazy import Group
 from pulsarbox.cli.text import OUTPUT, clean, say
 
@@ -36,6 +37,8 @@ def context() -> None:
 @click.option("--tls-trust-cert-path", metavar="FILE", help="Certificates to trust over TLS (PEM).")
 @click.option("--tls-allow-insecure", is_flag=True, help="Trust whoever answers over TLS.")
 @click.option("--tls-enable-hostname-verification", is_flag=True, help="The certificate must name the host of the URL.")
+@click.option("--label", metavar="TEXT", help="A word that `pulsarbox top` has over every screen, such as PRODUCTION.")
+@click.option("--label-color", metavar="COLOR", help="The colour of its line: red, darkgreen, #b3202d.")
 @click.option("-f", "--force", is_flag=True, help="Also where the name is taken.")
 def add(name: str, force: bool, **given: str | bool | None) -> None:
     """Keep a broker under NAME; the first one is in use at once.
@@ -44,6 +47,7 @@ def add(name: str, force: bool, **given: str | bool | None) -> None:
     Examples:
       pulsarbox context add local --url pulsar://localhost:6650 --admin-url http://localhost:8080
       pulsarbox context add staging --admin-url https://staging:8443 --token-file ~/.staging-token
+      pulsarbox context add live --admin-url https://live:8443 --label PRODUCTION --label-color darkred
     """
     run(_add, name, force, {key: str(value) for key, value in given.items() if value})
 
@@ -56,6 +60,7 @@ def _add(name: str, force: bool, given: dict[str, str]) -> None:
     if not given.get("url") and not given.get("admin_url"):
         raise Misused("give --url or --admin-url: without both a context names no broker")
     checked_urls(given)
+    checked_label(given.get("label"), given.get("label_color"))
     document = contexts.load()
     if name in document["contexts"] and not force:
         raise InTheWay(f"there is a context '{name}': --force replaces it")

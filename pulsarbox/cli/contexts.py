@@ -17,6 +17,7 @@ VARIABLE: Final = "PULSARBOX_CONTEXT"
 FIELDS: Final = (
     *("url", "admin_url", "token_file", "auth_plugin", "auth_params"),
     *("tls_trust_cert_path", "tls_allow_insecure", "tls_enable_hostname_verification"),
+    *("label", "label_color"),
 )
 """What a context may say, by name of the option of `pulsarbox context add`."""
 

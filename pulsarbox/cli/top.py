@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.exits import Failed, Misused, Unreachable, ending_of_status, run
+from pulsarbox.cli.labels import checked_label, label_for
 from pulsarbox.cli.scope import scope_options
 from pulsarbox.cli.target import Target, late_admin_options
 from pulsarbox.cli.text import say
@@ -17,6 +18,7 @@ from pulsarbox.cli.times import Words
 if TYPE_CHECKING:
     from pulsarbox.tui.feed import Feed
     from pulsarbox.tui.keeping import Kept
+    from pulsarbox.tui.label import Label
 
 PLACES: Final = (
     *("overview", "topics", "subscriptions", "deadletters", "quotas"),
@@ -65,6 +67,8 @@ def _time(text: str) -> str:
     show_default=True,
     help="Seconds between two looks; 1 or 2 over a slow link.",
 )
+@click.option("--label", metavar="TEXT", help="A word over every screen, such as PRODUCTION; else of the context.")
+@click.option("--label-color", metavar="COLOR", help="The colour of its line: red, darkgreen, #b3202d.")
 @click.option("--size", metavar="WxH", default="160x50", show_default=True, help="With -o svg: columns and lines.")
 @click.option("--serve", is_flag=True, help="In a browser on this machine, instead of this terminal.")
 @click.option(
@@ -91,6 +95,7 @@ def top(admin: Callable[[], Target], **options: Any) -> None:
       pulsarbox top --at -8h
       pulsarbox top --tenant shop
       pulsarbox top --admin-url https://box:8443 --token-file reader.token --read-only
+      pulsarbox top --label PRODUCTION --label-color darkred
     """
     run(_top, admin, click.get_current_context().params.get("data_dir"), **options)
 
@@ -98,7 +103,7 @@ def top(admin: Callable[[], Target], **options: Any) -> None:
 def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: bool, **options: Any) -> None:
     if serve and once:
         raise Misused("--serve and --once: one of them")
-    feed, target = _feed(admin, data_dir, options["scope"])
+    feed, target, options["label"] = _feed(admin, data_dir, options["scope"], options["label"], options["label_color"])
     if serve:
         _serve(options["serve_host"], options["serve_port"])
         return
@@ -138,8 +143,10 @@ def _order(kept: "Kept", view: str, sort: str | None) -> None:
         kept.given(f"sort.{view}", [sort.removeprefix("-"), not sort.startswith("-")])
 
 
-def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, str]) -> "tuple[Feed, list[str]]":
-    """Where answers come from, and the options by which another command finds the same box."""
+def _feed(
+    admin: Callable[[], Target], data_dir: str | None, scope: dict[str, str], label: str | None, color: str | None
+) -> "tuple[Feed, list[str], Label | None]":
+    """Where answers come from, the options by which another command finds the same box, and what it is called."""
     from pulsarbox.tui.feed import Feed, web_exchange
 
     try:
@@ -153,7 +160,8 @@ def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, st
             raise
         from pulsarbox.cli.dead_box import dead_exchange
 
-        return Feed(dead_exchange(Path(data_dir)), f"{data_dir} (no box runs)", scope), ["--data-dir", data_dir]
+        feed = Feed(dead_exchange(Path(data_dir)), f"{data_dir} (no box runs)", scope)
+        return feed, ["--data-dir", data_dir], checked_label(label, color)
     words = ["--data-dir", data_dir] if data_dir is not None else []
     if found.origin == "--admin-url":
         words = ["--admin-url", found.url]
@@ -161,7 +169,7 @@ def _feed(admin: Callable[[], Target], data_dir: str | None, scope: dict[str, st
     if token:
         words += ["--token-file", token]
     exchange = web_exchange(found.hosts, secure=found.secure, credentials=found.credentials())
-    return Feed(exchange, found.url, scope), words
+    return Feed(exchange, found.url, scope), words, label_for(found, label, color)
 
 
 def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
@@ -191,6 +199,7 @@ def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> A
         place=options["view"],
         target=target,
     )
+    app.label = options["label"]
     app.ahead = options["ahead"]
     _order(app.kept, options["view"], options["sort"])
     return app

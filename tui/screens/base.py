@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from rich.style import Style
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -111,7 +112,10 @@ class TopScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
-        yield Line(key="vitals")
+        first = Line(key="vitals")
+        if self.top.label is not None:
+            first.dress = Style(color=self.top.label.ink, bgcolor=self.top.label.ground, bold=True)
+        yield first
         yield Line(key="tabs")
         yield Static("", id="trouble", markup=False)
         with Vertical(id="body"):
@@ -146,6 +150,11 @@ class TopScreen(Screen[None]):
         """Whether no other screen, and no dialog, is above it."""
         return self.app.screen is self
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its parts are there: where the program ends, an answer may come after they have gone."""
+        return self.is_attached and self.is_mounted and bool(self.query("#hints"))
+
     def _tick(self) -> None:
         if self.is_seen and not self.top.paused and not self._asking and self.top.at is None:
             self.ask_again()
@@ -179,13 +188,13 @@ class TopScreen(Screen[None]):
                     if number == self._asked:
                         self.failed(trouble)
                 else:
-                    if self.is_attached and number == self._asked:
+                    if self.is_whole and number == self._asked:
                         self.arrived(answer)
                 if not self._again:
                     break
         finally:
             self._asking = False
-        if self.top.at is not None and self.is_attached and self.top.is_running:
+        if self.top.at is not None and self.is_whole:
             self.retell()
 
     def load(self) -> Any:
@@ -195,6 +204,10 @@ class TopScreen(Screen[None]):
     def arrived(self, answer: Any) -> None:
         """There is an answer."""
         was, self.trouble = self.trouble, None
+        if not self.answered:
+            for each in self.query(Static):  # of the first screen they keep the colour from before it was styled
+                each.notify_style_update()
+                each.refresh()
         self.answered = time.monotonic()
         if was is not None and was.is_gone:
             self.top.notify("The box answers again.", timeout=4)
@@ -208,7 +221,7 @@ class TopScreen(Screen[None]):
     def failed(self, trouble: Trouble) -> None:
         """There is none. What is known stays."""
         self.trouble = trouble
-        if not self.is_attached:
+        if not self.is_whole:
             return
         text = (
             f"✕ {trouble}" if not trouble.is_gone else f"✕ {self.top.feed.label} is not reached: {trouble}; trying on"
@@ -233,10 +246,13 @@ class TopScreen(Screen[None]):
 
     def retell(self) -> None:
         """The lines above and below, as far as they have changed."""
-        if not self.is_mounted:
+        if not self.is_whole:
             return
         width = self.size.width
-        self.query_one("#vitals", Line).put(vitals(self.top.feed.label, self.top.vitals, width), self._badges())
+        label = self.top.label
+        self.query_one("#vitals", Line).put(
+            vitals(self.top.feed.label, self.top.vitals, width, label.text if label else ""), self._badges()
+        )
         self.query_one("#tabs", Line).put([(" ", "plain", ""), *tabs(self.app.current_mode, width)])
         self.query_one("#hints", Line).put(hints(self.hinted))
         self.query_one("#told", Line).put(self.told())

@@ -250,11 +250,17 @@ class Browser(ViewScreen):
         self.run_worker(self._go_to(), group="dialog")
 
     async def _go_to(self) -> None:
-        hint = "earliest, latest, -10 (before the end), @-1h, 03:12, 2026-11-21 10:00, ledger:entry"
-        found = await self.app.push_screen_wait(Question("Go to", hint, "", start_of))
+        hint = (
+            "earliest, latest, -10 (before the end), @-1h, 03:12, 2026-11-21 10:00, ledger:entry;"
+            " 12:34 is a time, 12:34:-1 the id"
+        )
+        found = await self.app.push_screen_wait(Question("Go to", hint, "", self._start))
         if found is not None:
             self.following = False
-            self.wish(start_of(found))
+            self.wish(self._start(found))
+
+    def _start(self, text: str) -> Wish:
+        return start_of(text, self.top.box_now())
 
     def do_follow(self) -> None:
         """``F``"""
@@ -281,17 +287,21 @@ class Browser(ViewScreen):
         self.app.push_screen(Reading("Difference", text))
 
 
-def start_of(text: str) -> Wish:
-    """Where to go to. Raises Wrong."""
+_CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
+"""What a clock shows; an id that looks like this is told from it by its partition, ``12:34:-1``."""
+
+
+def start_of(text: str, now: int | None = None) -> Wish:
+    """Where to go to; ``now``: how late it is for the box (ms since 1970). Raises Wrong."""
     text = text.strip()
     if text in ("earliest", "latest"):
         return Wish(text, text == "earliest", True)
     if re.fullmatch(r"-[1-9]\d{0,3}", text):
         return Wish("latest", False, True, int(text[1:]))
-    if re.fullmatch(r"\d+:\d+(:-?\d+)*", text):
+    if not _CLOCK.fullmatch(text) and re.fullmatch(r"\d+:\d+(:-?\d+)*", text):
         return Wish(text, True, True)
     try:
-        where = instant(text)
+        where = instant(text, now)
     except Wrong as wrong:
         raise Wrong(f"{wrong}; or earliest, latest, -10, ledger:entry") from None
     since = text.removeprefix("@")

@@ -26,7 +26,7 @@ class Editing(ModalScreen[str | None]):
       border-title-color: $accent; border-title-style: bold; }
     Editing TextArea { height: 1fr; min-height: 3; }
     Editing TextArea { border: none; padding: 0 1; background: $panel; }
-    Editing #properties { height: 5; min-height: 3; }
+    Editing #properties { height: 1fr; min-height: 3; max-height: 14; }
     Editing Static, Editing Label { height: auto; }
     Editing .field { height: 1; margin: 1 0; }
     Editing .field Label { width: 12; }
@@ -73,7 +73,7 @@ class Editing(ModalScreen[str | None]):
             yield TextArea(json.dumps(self._properties, indent=2, ensure_ascii=True), id="properties")
             yield Static("", classes="wrong", id="wrong", markup=False)
             with Horizontal(id="buttons"):
-                yield Static("ctrl+s go on   esc back; nothing is sent yet", classes="dim", markup=False)
+                yield Static("ctrl+s go on: not sent yet   esc back", classes="dim", markup=False)
                 yield Button("Back", id="leave", compact=True)
                 yield Button("Go on", id="take", variant="primary", compact=True)
 

@@ -1,20 +1,30 @@
 """One subscription: why it stands, its numbers over time, what limits it, and its consumers."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, Final
 
+from rich.console import Group
+from rich.table import Table as Grid
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Static
 
+from pulsarbox.cleaning import clean
 from pulsarbox.tui import figures, views
+from pulsarbox.tui.advice import advice
 from pulsarbox.tui.columns import short_topic
 from pulsarbox.tui.deed import short
 from pulsarbox.tui.feed import Query, Snapshot, Trouble, real
 from pulsarbox.tui.graph import Graph
+from pulsarbox.tui.lists import chosen
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.table import Row
+
+_SEARCHED_MAX: Final = 1000
+"""Consumers of one subscription in which a pattern is looked for."""
 
 
 class SubscriptionDetails(ViewScreen):
@@ -56,17 +66,20 @@ class SubscriptionDetails(ViewScreen):
         """The subscription's row, and its consumers."""
         feed, at, query = self.top.feed, self.top.at, self.query_now()
         mine = Query("subscriptions", None, True, 0, 1, self._about, at)
-        both = (
-            f"{self._about} and ({self.filter})"
-            if self.filter and not self.filter.startswith(("/", "!"))
-            else self._about
-        )
-        theirs = Query("clients", query.sort, query.descending, query.offset, query.limit, both, at)
+        is_pattern = self.filter.startswith(("/", "!"))  # which no expression can go with: it is looked for here
+        both = f"{self._about} and ({self.filter})" if self.filter and not is_pattern else self._about
+        theirs = replace(query, filter=both)
+        passes = self.passes()
+
+        def consumers() -> Snapshot:
+            if not is_pattern:
+                return feed.view(theirs)
+            return chosen(query, feed.view(replace(theirs, columns=(), offset=0, limit=_SEARCHED_MAX)).rows, passes)
 
         def ask() -> tuple[Snapshot, Snapshot | Trouble]:
             first = feed.view(mine)
             try:
-                return first, feed.view(theirs)
+                return first, consumers()
             except Trouble as trouble:
                 if trouble.is_gone:
                     raise
@@ -93,24 +106,42 @@ class SubscriptionDetails(ViewScreen):
             del past[:-600]
             self.query_one(f"#{name}", Graph).show(past, self.row.get(name))
         table = self.table
-        table.empty = str(consumers) if isinstance(consumers, Trouble) else "Nobody is connected to it."
-        if isinstance(consumers, Snapshot):
-            table.show(consumers.rows, consumers.offset, consumers.matching)
+        if isinstance(consumers, Trouble):
+            table.empty = str(consumers)
+            return
+        table.empty = "Nobody is connected to it."
+        if self.filter and self.row.get("consumers"):
+            table.empty = f"No consumer passes the filter: {clean(self.filter)}  (esc: without it)"
+        table.show(consumers.rows, consumers.offset, consumers.matching)
+        self._tell_filter(replace(consumers, total=self.row.get("consumers") or consumers.matching))
 
     def _called(self) -> str:
         return f"{self.row.get('subscription')}  of  {short_topic(str(self.row.get('topic')))}"
 
-    def _facts(self, row: Row) -> str:
+    def _facts(self, row: Row) -> Group:
         cause = row.get("causeText") or row.get("cause") or "-"
-        lines = [
-            f"{self._called()}   ({row.get('type') or 'no type yet'})",
-            f"cause     {cause}",
-            f"backlog   {figures.counted(row.get('backlog'), 'message')}, {figures.change(row.get('change'))} a second"
-            f", oldest {figures.seconds(row.get('oldest'))}, drained {figures.drain(dict(row))}",
-            f"sent      {figures.count(row.get('unacked'))} not acknowledged; "
-            f"{figures.count(row.get('delayed'))} not due yet; {figures.counted(row.get('consumers'), 'consumer')}",
+        helps = "" if figures.keeps_up(dict(row)) else advice(row.get("cause"))
+        told = [
+            ("cause", str(cause)),
+            ("to do", helps),
+            (
+                "backlog",
+                f"{figures.counted(row.get('backlog'), 'message')}, {figures.change(row.get('change'))} a second"
+                f", oldest {figures.seconds(row.get('oldest'))}, drained {figures.drain(dict(row))}",
+            ),
+            (
+                "sent",
+                f"{figures.count(row.get('unacked'))} not acknowledged; "
+                f"{figures.count(row.get('delayed'))} not due yet; {figures.counted(row.get('consumers'), 'consumer')}",
+            ),
         ]
-        return "\n".join(lines)
+        lines = Grid.grid()
+        lines.add_column(width=10)
+        lines.add_column(overflow="fold")
+        for name, text in told:
+            if text:
+                lines.add_row(Text(name), Text(text))
+        return Group(Text(f"{self._called()}   ({row.get('type') or 'no type yet'})"), lines)
 
     def rows_chosen(self) -> Sequence[Row]:
         """Deeds are about the subscription; those about consumers have the screen of clients."""

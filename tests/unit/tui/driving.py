@@ -99,7 +99,9 @@ async def dashboard(
     """A dashboard on a box of answers, seen in so many columns and lines; its timer does not disturb."""
     box = box or FakeBox()
     options = {"interval": 60.0} | options
+    label = options.pop("label", None)
     app = Top(box.feed, kept=kept, **options)
+    app.label = label
     async with app.run_test(size=size) as pilot:
         driver = Driver(app, pilot, box)
         await driver.until(lambda: driver.screen.answered or driver.screen.trouble)

@@ -1,5 +1,6 @@
 """What changes the box: one registry, a frozen target, a name to be typed, and the command that does the same."""
 
+import re
 import shlex
 
 import click
@@ -7,13 +8,16 @@ import pytest
 from textual import events
 from textual.widgets import Input, OptionList, Static
 
+from pulsarbox.broker.why import TEXTS
 from pulsarbox.cli.main import main
 from pulsarbox.tui import lines
 from pulsarbox.tui.actions import REGISTRY, named
+from pulsarbox.tui.advice import ADVICE, advice
 from pulsarbox.tui.app import help_text
 from pulsarbox.tui.deed import Wrong, default_of
 from pulsarbox.tui.deeds import DEEDS
 from pulsarbox.tui.places import instant, place, span
+from pulsarbox.tui.screens.browser import start_of
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
 from tests.unit.tui.fake import FakeBox, client, dead_letters, quota, subscription, topic
 
@@ -190,6 +194,75 @@ def test_places_and_times_are_those_of_the_command_line() -> None:
     for read, text in ((place, "somewhere"), (instant, "gestern"), (span, "2")):
         with pytest.raises(Wrong):
             read(text)
+
+
+@pytest.mark.parametrize("text", ["03:12", "12:34", "23:59:59", "@12:34"])
+def test_what_a_clock_shows_is_a_time_in_the_browser(text: str) -> None:
+    now = 1_795_300_000_000
+    found = start_of(text, now)
+    assert now - 86_400_000 < int(found.start) <= now and found.forward
+
+
+@pytest.mark.parametrize("text", ["12:3", "0:0", "24:10", "12:60", "123:45", "12:34:-1", "12:34:0", "1:2:0:3"])
+def test_what_no_clock_shows_is_an_id_in_the_browser(text: str) -> None:
+    assert start_of(text).start == text
+
+
+def _commands_in(text: str) -> list[list[str]]:
+    return [shlex.split(each) for each in re.findall(r"`pulsarbox ([^`]+)`", text)]
+
+
+def test_for_every_cause_of_a_backlog_there_is_advice_that_can_be_followed() -> None:
+    assert set(ADVICE) == {*TEXTS, "unacknowledged"}
+    for cause, text in ADVICE.items():
+        told = advice(cause)
+        assert told and "{" not in told and len(told) <= 68, f"{cause}: has no room beside its heading in 80 columns"
+        for word in re.findall(r":([a-z]+ [a-z]+)", told):
+            assert named(word) is not None, word
+        for words in _commands_in(text):
+            command: click.Command = main
+            for word in words:
+                assert isinstance(command, click.Group)
+                command = command.get_command(click.Context(main), word) or pytest.fail(f"no such command: {words}")
+    assert advice(None) == "" and advice("unheard of") == ""
+
+
+@driven
+async def test_advice_stands_below_the_cause_and_gives_way_where_nothing_stands() -> None:
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(0), subscription(1, backlog=5, outRate=80.0), subscription(2, cause=None)]
+    async with dashboard(box, SMALL, place="subscriptions") as driver:
+        seen = []
+        for _ in range(3):
+            await driver.press("enter")
+            await driver.at("SubscriptionDetails")
+            seen.append("to do     5 shows which limit holds it back" in driver.text())
+            await driver.press("escape")
+            await driver.at("Subscriptions")
+            await driver.press("j")
+        assert sorted(seen) == [False, False, True]
+
+
+@driven
+async def test_the_consumers_of_a_subscription_are_searched_as_the_filter_says() -> None:
+    box = FakeBox()
+    box.rows["subscriptions"][0]["consumers"] = 6
+    async with dashboard(box, place="subscriptions") as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        await driver.until(lambda: driver.table.count == 6)
+        for text, count in (("c3", 1), ("/c[12]$", 2), ("!/c[12]$", 4), ("unacked > 99", 0), ('name == "c5"', 1)):
+            await driver.press("slash")
+            await driver.until(lambda: isinstance(driver.app.focused, Input))
+            field = driver.app.focused
+            assert isinstance(field, Input)
+            field.value = text
+            await driver.press("enter")
+            await driver.until(lambda count=count: driver.table.count == count)  # type: ignore[misc]
+            await driver.until(lambda count=count: f"{count} of 6" in driver.told("filtered"))  # type: ignore[misc]
+        await driver.press("escape")
+        await driver.until(lambda: driver.table.count == 6)
+        assert type(driver.screen).__name__ == "SubscriptionDetails"
 
 
 def test_a_line_can_be_pasted_into_a_shell() -> None:
