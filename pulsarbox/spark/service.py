@@ -100,7 +100,9 @@ class Service:
 
     def all_bounds(self, topics: Sequence[str]) -> dict[str, Bounds]:
         """The bounds of many topics, by name, without those that are not there; of a box with one request."""
-        if len(topics) > 1 and self._admin is not None and (self._is_box or self._knows_itself()):
+        if len(topics) > 1 and self._admin is not None and self._is_box is None:
+            self._knows_itself()
+        if len(topics) > 1 and self._admin is not None and self._is_box:
             told = zip(topics, self._admin.places(topics), strict=True)
             return {topic: _bounds(each) for topic, each in told if each is not None}
         found = {}

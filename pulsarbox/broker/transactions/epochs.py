@@ -9,7 +9,7 @@ that was killed or a driver that was replaced has left ends with the commit of t
 writer comes, and holds no reader up. Any other that nobody claims ends by its time-out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -51,6 +51,12 @@ class Epochs:
         where its writer has said who that is ``writer``, ``run`` and ``former``, who was replaced. None: nothing.
         """
         return self._core.catalog.get(epoch_key(sink))
+
+    def names(self, namespace: str, after: str = "") -> Iterator[str]:
+        """The sinks of a namespace, sorted; those behind ``after``, which is without the namespace."""
+        begin, cut = epoch_key(f"{namespace}/"), len(epoch_key(""))
+        behind = epoch_key(f"{namespace}/{after}") if after else ""
+        return (key[cut:] for key, _ in self._core.catalog.items(begin, behind))
 
     def stage(self, sink: str, epoch: int, writer: Writer, timeout: int, who: Who, now: Now) -> Transaction | None:
         """Begin a transaction that is a part of an epoch, durable with the next commit; None where the epoch was

@@ -15,9 +15,12 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.server.http.call import DONE, Answer, Call, Later, answer
 from pulsarbox.server.http.routes import Permission, Route
+from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
 
 NAME_MAX = 256
+SINKS_AT_ONCE = 1000
+"""Sinks in one answer."""
 
 
 def get(call: Call) -> Answer:
@@ -25,8 +28,32 @@ def get(call: Call) -> Answer:
     row = call.broker.core.epochs.last(_sink(call))
     if row is None or row["epoch"] == NOTHING:
         raise NotFound(f"Sink {_sink(call)} has committed nothing")
-    found = {"sink": _sink(call), "epoch": row["epoch"], "committedAt": row["committed"]}
-    return answer(found | {name: row[name] for name in ("writer", "run") if name in row})
+    return answer(_told(_sink(call), row))
+
+
+def listed(call: Call) -> Answer:
+    """``{"sinks": [...]}``: the sinks of a namespace that have committed something, by name, each as ``get`` has it.
+
+    ``after``: those behind a name, where an answer was cut: ``next`` is the name to go on behind, or null.
+    """
+    namespace = call.namespace()
+    found: list[dict[str, Any]] = []
+    if not call.broker.tenants.has_namespace(namespace):
+        raise NotFound("Namespace not found")
+    epochs, following = call.broker.core.epochs, None
+    for sink in epochs.names(namespace, call.query.get("after", "")):
+        if len(found) == SINKS_AT_ONCE:
+            following = found[-1]["sink"].partition(f"{namespace}/")[2]
+            break
+        row = epochs.last(sink)
+        if row is not None and row["epoch"] != NOTHING:
+            found.append(_told(sink, row))
+    return answer({"sinks": found, "next": following})
+
+
+def _told(sink: str, row: Row) -> dict[str, Any]:
+    found = {"sink": sink, "epoch": row["epoch"], "committedAt": row["committed"]}
+    return found | {name: row[name] for name in ("writer", "run") if name in row}
 
 
 def stage(call: Call) -> Later:
@@ -104,6 +131,7 @@ def _transactions(body: dict[str, Any]) -> list[TxnId]:
 _SINK = "/pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}"
 
 ROUTES = (
+    Route("GET", "/pulsarbox/v1/epochs/{tenant}/{namespace}", Permission.NAMESPACE_USER, listed),
     Route("GET", _SINK, Permission.NAMESPACE_USER, get),
     Route("POST", f"{_SINK}/{{epoch}}", Permission.NAMESPACE_USER, commit),
     Route("POST", f"{_SINK}/{{epoch}}/stages", Permission.NAMESPACE_USER, stage),

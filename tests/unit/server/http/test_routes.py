@@ -190,6 +190,7 @@ PERMISSIONS = {
     f"GET /admin/v3/transactions/positionStatsInPendingAck/{TXN_TOPIC}/{{subscription}}/{{ledgerId}}/{{entryId}}": (
         "TENANT_ADMIN"
     ),
+    "GET /pulsarbox/v1/epochs/{tenant}/{namespace}": "NAMESPACE_USER",
     "GET /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}": "NAMESPACE_USER",
     "POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}": "NAMESPACE_USER",
     "POST /pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}/{epoch}/stages": "NAMESPACE_USER",

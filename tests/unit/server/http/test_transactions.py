@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from pulsarbox.protocol.commands import encode_payload_frame
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSend, MessageMetadata, Subscription
+from pulsarbox.server.http import epochs
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import Box, with_box
 
@@ -132,6 +135,27 @@ def test_an_epoch_is_committed_once() -> None:
         assert (await box.ask("GET", path.replace("default", "missing"))).status == 404
         assert (await box.ask("DELETE", path)).status == 204
         assert (await box.ask("GET", path)).status == 404
+
+    with_box(scenario)
+
+
+def test_the_sinks_of_a_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epochs, "SINKS_AT_ONCE", 2)
+
+    async def scenario(box: Box) -> None:
+        path = "/pulsarbox/v1/epochs/public/default"
+        assert (await box.ask("GET", path)).value == {"sinks": [], "next": None}
+        for number, name in enumerate(("c", "a", "b")):
+            assert (await box.ask("POST", f"{path}/{name}/{number}", {"transactions": []})).status == 200
+        assert (await box.ask("POST", f"{path}/d/0/stages", {"writer": "q", "run": "r"})).status == 200
+        some = (await box.ask("GET", path)).value
+        assert [(each["sink"], each["epoch"]) for each in some["sinks"]] == [
+            ("public/default/a", 1), ("public/default/b", 2)
+        ]  # fmt: skip
+        rest = (await box.ask("GET", f"{path}?after={some['next']}")).value
+        assert rest["sinks"] == [(await box.ask("GET", f"{path}/c")).value]
+        assert rest["next"] is None, "d has committed nothing"
+        assert (await box.ask("GET", path.replace("default", "missing"))).status == 404
 
     with_box(scenario)
 
