@@ -25,7 +25,7 @@ KEPT_SECONDS: Final = 1.0
 
 DEAR_A_SECOND: Final = 1000
 """Things that a value is made of a second for their order, at most, for who asks the same again and again. With 6 us
-for why a subscription stands, and 13 for a limit, that is a hundredth of a core."""
+for why a subscription stands, and 13 for a limit, that is about a hundredth of a core."""
 
 
 class _Remembered(NamedTuple):
