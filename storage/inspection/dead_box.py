@@ -255,6 +255,7 @@ def _subscription(stored: StoredTopic, name: str, cursor_id: int, now: int) -> R
         "causeSince": 0,
         "drain": None,
         "delayed": stored.delays.not_due(cursor.mark_delete, now).entries,
+        "oldest": None,
         "loaded": False,
         "markDelete": f"{cursor.mark_delete.ledger_id}:{cursor.mark_delete.entry_id}",
         "holes": len(cursor.ranges),
