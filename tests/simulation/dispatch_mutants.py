@@ -287,7 +287,7 @@ def a_lost_connection_does_not_count(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ServerCnx, "closed", closed)
 
 
-@mutant("tally", "backlog", "liveness", seeds=(84,))
+@mutant("tally", "backlog", "liveness", seeds=(142,))
 def what_others_hold_cannot_be_acknowledged_away(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Acknowledging, "_holder", lambda self, position: None)
 
