@@ -13,10 +13,9 @@ import sys
 import time
 
 from benchmarks.raw_driver import DriverError, Job, Link, message, publish
-from benchmarks.raw_kept import AFTER_SECONDS, QUIET_SECONDS, Told, ask, p99, watched
+from benchmarks.raw_kept import AFTER_SECONDS, AT_ONCE, QUIET_SECONDS, Told, ask, p99, watched
 
 POLL_SECONDS = 0.1
-AT_ONCE = 50_000
 
 
 def _fill(job: Job, first: int, count: int) -> None:

@@ -28,6 +28,8 @@ TIMEOUT_SECONDS: Final = 120.0
 POLL_SECONDS: Final = 0.2
 CHANGES: Final = 3
 AFTER_SECONDS: Final = 4.0
+AT_ONCE: Final = 50_000
+"""Messages that are encoded before they are sent."""
 Told: TypeAlias = "multiprocessing.Queue[tuple[str, float, float]]"
 Phases = tuple[dict[str, list[float]], dict[str, float]]
 
@@ -123,18 +125,22 @@ def p99(values: list[float]) -> float:
     return quantiles(values, n=100, method="inclusive")[98] * 1000
 
 
+def fill(many: Link, job: Job) -> None:
+    """Publish the job's messages to the link's first topic, which nobody measures."""
+    body = random.Random(1).randbytes(job["size"])
+    for at in range(0, job["messages"], AT_ONCE):
+        count = min(AT_ONCE, job["messages"] - at)
+        prepare([many], 1, range(at, at + count), body)
+        publish([many], job["pending"], count)
+
+
 def expiry(job: Job) -> dict[str, float]:
     many = Link(job)
     many.open({0: f"{job['topic']}-0"})
     subscribe(many, {0: f"{job['topic']}-0"})
     of = f"{job['web_url']}/admin/v2/{job['topic'].replace('://', '/')}-0"
     ask("POST", f"{of}/retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
-    body = random.Random(1).randbytes(job["size"])
-    at_once = 50_000
-    for at in range(0, job["messages"], at_once):
-        count = min(at_once, job["messages"] - at)
-        prepare([many], 1, range(at, at + count), body)
-        publish([many], job["pending"], count)
+    fill(many, job)
     one = Link(job)
     one.open({0: f"{job['topic']}-beside"})
     took, seconds = watched(one, _expire, job)

@@ -8,15 +8,13 @@ It reads its job from stdin and prints figures, like driver/main.go. The Admin A
 """
 
 import json
-import random
 import sys
 import time
 
-from benchmarks.raw_driver import DriverError, Job, Link, busy, prepare, publish
-from benchmarks.raw_kept import AFTER_SECONDS, QUIET_SECONDS, Told, ask, p99, watched
+from benchmarks.raw_driver import DriverError, Job, Link, busy
+from benchmarks.raw_kept import AFTER_SECONDS, QUIET_SECONDS, Told, ask, fill, p99, watched
 
 POLL_SECONDS = 0.1
-AT_ONCE = 50_000
 JOBS = "/pulsarbox/v1/jobs"
 
 
@@ -40,11 +38,7 @@ def replay(job: Job) -> dict[str, float]:
     of = f"{job['web_url']}/admin/v2/{topic.replace('://', '/')}"
     for path in (f"{of}/subscription/s", f"{of}-s-DLQ/subscription/kept"):
         ask("PUT", path)
-    body = random.Random(1).randbytes(job["size"])
-    for at in range(0, job["messages"], AT_ONCE):
-        count = min(AT_ONCE, job["messages"] - at)
-        prepare([many], 1, range(at, at + count), body)
-        publish([many], job["pending"], count)
+    fill(many, job)
     one = Link(job)
     one.open({0: f"{job['topic']}-beside"})
     broker = job.get("pid")

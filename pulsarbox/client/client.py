@@ -19,6 +19,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
     CommandGetOrCreateSchema,
     CommandGetSchema,
+    CommandGetSchemaResponse,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
     CommandLookupTopicResponse,
@@ -172,26 +173,25 @@ class Client:
 
     def schema(self, topic: str, version: bytes) -> Schema:
         """The schema of a topic in one of its versions. Raises what the broker tells."""
-        request_id = next(self.numbers)
-        question = CommandGetSchema(request_id=request_id, topic=topic, schema_version=version)
-        command = BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=question)
-        answer = self.ask(self.broker_of(topic), command, request_id).getSchemaResponse
+        answer = self._ask_schema(CommandGetSchema(topic=topic, schema_version=version))
         if answer.HasField("error_code"):
             raise told(answer.error_code, answer.error_message)
         return answer.schema
 
     def latest_schema(self, topic: str) -> tuple[Schema, bytes] | None:
         """The latest schema of a topic and its version; None where it has none. Raises what the broker tells."""
-        request_id = next(self.numbers)
-        question = CommandGetSchema(request_id=request_id, topic=topic)
-        command = BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=question)
-        answer = self.ask(self.broker_of(topic), command, request_id).getSchemaResponse
+        answer = self._ask_schema(CommandGetSchema(topic=topic))
         if answer.HasField("error_code"):
             error = told(answer.error_code, answer.error_message)
             if isinstance(error, TopicNotFound):  # so brokers say as well that there is no schema
                 return None
             raise error
         return answer.schema, answer.schema_version
+
+    def _ask_schema(self, question: CommandGetSchema) -> CommandGetSchemaResponse:
+        question.request_id = next(self.numbers)
+        command = BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=question)
+        return self.ask(self.broker_of(question.topic), command, question.request_id).getSchemaResponse
 
     def register_schema(self, topic: str, schema: Schema) -> bytes:
         """The version of a schema of a topic, given to it where it has none such. Raises what the broker tells."""

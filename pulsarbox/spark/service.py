@@ -13,7 +13,8 @@ from pulsarbox.errors import NotFound, TopicNotFound
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.spark.access.wire import bounds as bounds_by_wire
-from pulsarbox.spark.segments import DataLost, Lost, Place, Reach, Segment, hosts_of, part_of
+from pulsarbox.spark.connecting import admin_of, client_of
+from pulsarbox.spark.segments import DataLost, Lost, Place, Reach, Segment, part_of
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +45,7 @@ class Service:
         self._client: Client | None = None
         self._is_box: bool | None = None
         if reach.admin_url:
-            hosts, secure = hosts_of(reach.admin_url, 8080)
-            self._admin = Admin(hosts, reach.seconds, secure=secure, credentials=reach.credentials)
+            self._admin = admin_of(reach)
 
     def __enter__(self) -> "Service":
         return self
@@ -67,8 +67,7 @@ class Service:
     def client(self) -> Client:
         """The client of the service URL."""
         if self._client is None:
-            hosts, secure = hosts_of(self.reach.service_url, 6650)
-            self._client = Client(hosts, self.reach.seconds, secure=secure, credentials=self.reach.credentials)
+            self._client = client_of(self.reach)
         return self._client
 
     # Topics

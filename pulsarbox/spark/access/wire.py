@@ -16,7 +16,8 @@ from pulsarbox.client.topic_consumer import Subscribing, TopicConsumer
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.violations import ChecksumMismatch, MalformedMetadata
-from pulsarbox.spark.segments import Lost, Place, Reach, Segment, hosts_of
+from pulsarbox.spark.connecting import client_of
+from pulsarbox.spark.segments import Lost, Place, Reach, Segment
 
 AHEAD: Final = 5000
 """Messages that are asked for before they are needed."""
@@ -29,12 +30,6 @@ SUBSCRIPTION: Final = "pulsarbox-spark-reader-"
 
 Entry = tuple[int, int, bytes]
 """Ledger, entry, and the bytes as the client sent them, verified."""
-
-
-def client_of(reach: Reach) -> Client:
-    """A client of the service URL."""
-    hosts, secure = hosts_of(reach.service_url, 6650)
-    return Client(hosts, reach.seconds, secure=secure, credentials=reach.credentials)
 
 
 def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None]) -> Iterator[list[Entry]]:

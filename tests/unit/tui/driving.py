@@ -57,6 +57,15 @@ class Driver:
         field.value += text
         await self.pilot.pause()
 
+    async def filter(self, text: str) -> None:
+        """Ask with ``/`` for what passes this, in place of what was asked for before."""
+        await self.press("slash")
+        await self.until(lambda: isinstance(self.app.focused, Input))
+        field = self.app.focused
+        assert isinstance(field, Input)
+        field.value = text
+        await self.press("enter")
+
     async def until(self, holds: Callable[[], Any]) -> None:
         """Wait for a state. What is not there yet does not hold yet."""
         loop = asyncio.get_running_loop()
