@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "context": LazyCommand("pulsarbox.cli.context:context", "Brokers by name, and which of them commands talk to."),
     "dlq": LazyCommand("pulsarbox.cli.dlq:dlq", "Dead letters: look, group, put back, drop, export."),
     "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),
+    "pipeline": LazyCommand("pulsarbox.cli.pipeline:pipeline", "Pipelines on Spark: write, check, run, list, reset."),
     "plugins": LazyCommand("pulsarbox.cli.plugins:plugins", "Plugins: list, check, measure, write, switch off."),
     "consume": LazyCommand("pulsarbox.cli.consume:consume", "Write the messages of topics to stdout."),
     "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),
