@@ -157,6 +157,8 @@ class Sinking:
 
     def _producing(self, name: str | None, topic: str) -> Producing:
         options = self.options
+        if options.delivery == "dedup" and not options.topic:  # else the driver has asked
+            self._check_deduplicates(topic)
         return Producing(
             name,
             CODECS[options.compression],
@@ -175,9 +177,18 @@ class Sinking:
         except PluginError as error:
             raise OptionError(f"option router: {error}") from None
         if self.options.delivery == "dedup" and self.options.topic:
-            from pulsarbox.spark.deduplicating import check_deduplicates
+            self._check_deduplicates(self.options.topic)
+        if self.options.delivery == "exactly-once":
+            epochs = Epochs(partial(admin_of, self.reach), self.sink_of_batch(), self.reach.seconds)
+            try:
+                epochs.check()
+            finally:
+                epochs.close()
 
-            check_deduplicates(self.reach, self.options.topic)
+    def _check_deduplicates(self, topic: str) -> None:
+        from pulsarbox.spark.deduplicating import check_deduplicates
+
+        check_deduplicates(self.reach, topic)
 
     def commit(self, parts: Sequence[Part]) -> bool:
         """Publish what the tasks of an epoch have staged; false where it was published before. Raises SinkError."""
