@@ -24,6 +24,9 @@ COMMANDS: Final = {
     "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),
     "tap": LazyCommand("pulsarbox.cli.tap:tap", "Show messages as they are published."),
     "produce": LazyCommand("pulsarbox.cli.produce:produce", "Send messages: from the command line, or from stdin."),
+    "epochs": LazyCommand(
+        "pulsarbox.cli.epochs:epochs", "Sinks that commit by epoch, as Spark does: shown, forgotten."
+    ),
     "events": LazyCommand("pulsarbox.cli.events:events", "What has happened in a box, and what happens now."),
     "fault": LazyCommand("pulsarbox.cli.fault:fault", "Inject faults by rule, to test applications."),
     "job": LazyCommand("pulsarbox.cli.job:job", "What the box does with dead letters: list, pause, cancel."),

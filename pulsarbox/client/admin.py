@@ -221,6 +221,15 @@ class Admin:
 
     # Sinks of epochs, named tenant/namespace/sink: of a box only
 
+    def sinks(self, namespace: str) -> Iterator[dict[str, Any]]:
+        """The sinks of ``tenant/namespace`` that have committed something, by name, each as ``last_epoch`` has it."""
+        after: str | None = ""
+        while after is not None:
+            query = f"?{urlencode({'after': after})}" if after else ""
+            told = self._ask("GET", f"/pulsarbox/v1/epochs/{quoted(*namespace.split('/'))}{query}")
+            yield from told["sinks"]
+            after = told["next"]
+
     def last_epoch(self, sink: str) -> dict[str, Any] | None:
         """``epoch``, the last one that a sink has committed, and ``committedAt`` (ms since 1970); None for none."""
         try:

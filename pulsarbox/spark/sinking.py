@@ -269,18 +269,19 @@ class _Encodings:
         self._sinking = sinking
         self._connected = connected
         self._client: Client | None = None
-        self._known: dict[str, Encoding] = {}
+        self._known: dict[tuple[str, str | None], Encoding] = {}
 
-    def __call__(self, topic: str) -> Encoding:
-        if self._sinking.shape.is_raw:
+    def __call__(self, topic: str, named: str | None = None) -> Encoding:
+        """``named``: the schema that rows name."""
+        if named is None and self._sinking.shape.is_raw:
             return RAW
-        found = self._known.get(topic)
+        found = self._known.get((topic, named))
         if found is None:
             from pulsarbox.spark.encoding import encoding_of
 
             try:
                 self._client = self._client or self._connected()
-                found = self._known[topic] = encoding_of(self._client, topic, self._sinking)
+                found = self._known[topic, named] = encoding_of(self._client, topic, self._sinking, named)
             except PulsarBoxError as error:
                 raise SinkError(f"the schema of {topic}: {error}") from error
         return found

@@ -4,6 +4,7 @@ No JVM: what Spark calls is called here. The box of the session plays Apache Pul
 one.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pulsarbox.spark.epochs import Sink, SinkError
 from pulsarbox.spark.sink import sinking_of
 from pulsarbox.spark.sinking import Attempt, Part, Sinking
+from pulsarbox.spark.source import PulsarboxSource
 from tests.e2e.clients import admin_path, receive
 from tests.e2e.conftest import Running
 
@@ -174,3 +176,56 @@ def test_exactly_once_needs_a_box(box: Running, topic: str) -> None:
         return
     with pytest.raises(SinkError, match=r"exactly-once needs the epoch commit of a box.*at-least-once.*dedup"):
         sinking(box, rows(range(1)), topic=topic)
+
+
+# Columns --------------------------------------------------------------------------------------------------------------
+
+
+def read(box: Running, topic: str) -> list[dict[str, Any]]:
+    """Everything, by the topic's schema."""
+    urls = {"service.url": box.url, "admin.url": box.web_url}
+    source = PulsarboxSource({**urls, "topic": topic, "columns": "value,__key"})
+    reader = source.reader(source.schema())
+    found = []
+    for part in reader.partitions():
+        batches: Any = reader.read(part)
+        found += [row for some in batches for row in some.to_pylist(maps_as_pydicts="strict")]
+    return found
+
+
+ONE: dict[str, Any] = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
+TWO = {**ONE, "fields": [*ONE["fields"], {"name": "more", "type": "string", "default": "none"}]}
+COLUMNS: dict[str, Any] = {
+    "id": [1, 2],
+    "name": ["a", None],
+    "many": [[1.5], []],
+    "named": pa.array([[("x", 1)], []], pa.map_(pa.string(), pa.int64())),
+    "inside": [{"b": "c"}, {"b": None}],
+}
+
+
+@pytest.mark.parametrize("form", ["avro", "json", "protobuf", "auto"])
+def test_columns_by_a_schema_that_the_topic_is_given(box: Running, topic: str, form: str) -> None:
+    some = pa.RecordBatch.from_pydict(COLUMNS)
+    found = sinking(box, some, topic=topic, delivery="at-least-once", valueFormat=form)
+    write(found, some)
+    write(found, some.slice(0, 1), some.slice(0, 0))
+    kind = json.loads(box.admin("GET", f"schemas/{topic.partition('://')[2]}/schema"))["type"]
+    assert kind == {"auto": "AVRO", "protobuf": "PROTOBUF_NATIVE"}.get(form, form.upper())
+    rows = [{name: row[name] for name in COLUMNS} for row in read(box, topic)]
+    assert rows == [*some.to_pylist(maps_as_pydicts="strict"), *some.slice(0, 1).to_pylist(maps_as_pydicts="strict")]
+
+
+def test_keys_and_values_by_their_schemas(box: Running, take: Take, topic: str) -> None:
+    some = pa.RecordBatch.from_pydict({"key": [7, None, 8], "value": [{"x": "a"}, {"x": "b"}, None]})
+    write(sinking(box, some, topic=topic, delivery="at-least-once", valueFormat="keyvalue"), some)
+    assert [(row["key"], row["value"]) for row in read(box, topic)] == [(7, {"x": "a"}), (None, {"x": "b"}), (8, None)]
+    assert [message.partition_key() for message in take(topic)] == ["AAAAAAAAAAc=", "", "AAAAAAAAAAg="]
+
+
+def test_rows_that_name_their_schema(box: Running, take: Take, topic: str) -> None:
+    texts = [json.dumps({"type": "AVRO", "schema": json.dumps(definition)}) for definition in (ONE, TWO)]
+    some = pa.RecordBatch.from_pydict({"id": [1, 2, 3], "__schema": [texts[0], texts[1], None]})
+    write(sinking(box, some, topic=topic, delivery="at-least-once"), some)
+    assert [(row["id"], row["more"]) for row in read(box, topic)] == [(1, "none"), (2, "none"), (3, "none")]
+    assert len({message.schema_version() for message in take(topic)}) == 2
