@@ -12,6 +12,7 @@ from pulsarbox.plugins.compression.wire import CODECS, compress
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageIdData, MessageMetadata, SingleMessageMetadata
+from pulsarbox.spark import access
 from pulsarbox.spark import messages as opened
 from pulsarbox.spark.access import Entry
 from pulsarbox.spark.messages import COLUMNS, Messages, _Opening, messages
@@ -186,7 +187,7 @@ def test_a_first_chunk_that_is_too_far_back_to_be_looked_for_is_told(monkeypatch
     def entries(segment: Segment, *_: Any) -> Any:
         yield log[segment.first : segment.last + 1]
 
-    monkeypatch.setattr(opened.access, "entries", entries)
+    monkeypatch.setattr(access, "entries", entries)
     monkeypatch.setattr(opened, "BACK_ENTRIES", 60)
     told = Box()
     assert columns(*log[160:202], segment=SEGMENT._replace(first=160, last=201), told=told).rows == 41
