@@ -1,9 +1,25 @@
-"""What users' files of pipelines import. Nothing of Spark is needed to import it, or to test with it.
+"""What users' files of pipelines import, and their tests. Nothing of Spark is needed for either.
 
 from pulsarbox.pipelines import frame, function
 """
 
 from pulsarbox.spark.pipelines.declaring import Frame, Function, PipelineError, frame, function
 from pulsarbox.spark.pipelines.definition import Pipeline, load
+from pulsarbox.spark.pipelines.processing import Context, FunctionError, Message, State
+from pulsarbox.spark.pipelines.trial import Sent, Trial
 
-__all__ = ["Frame", "Function", "Pipeline", "PipelineError", "frame", "function", "load"]
+__all__ = [
+    "Context",
+    "Frame",
+    "Function",
+    "FunctionError",
+    "Message",
+    "Pipeline",
+    "PipelineError",
+    "Sent",
+    "State",
+    "Trial",
+    "frame",
+    "function",
+    "load",
+]

@@ -10,6 +10,7 @@ import click
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 _MORE: Final = {
+    "run": LazyCommand("pulsarbox.cli.pipeline_run:run_file", "Run what a file declares, from where it stopped."),
     "validate": LazyCommand("pulsarbox.cli.pipeline_validate:validate", "Check what a file declares; nothing runs."),
 }
 
@@ -22,4 +23,5 @@ def pipeline() -> None:
     \b
     Examples:
       pulsarbox pipeline validate totals.py
+      pulsarbox pipeline run totals.py
     """

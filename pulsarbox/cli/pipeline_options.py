@@ -34,6 +34,14 @@ STATE: Final = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory of checkpoints: where it stopped. [~/.local/state/pulsarbox/pipelines]",
 )
+_RESTARTS: Final = click.option(
+    "--restarts",
+    metavar="N",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Start a query that has failed again, so often in a row.",
+)
 _NAME: Final = click.option(
     "--name", metavar="NAME", default="", help="Name of the pipeline, and of its directory in --state."
 )
@@ -56,13 +64,14 @@ def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], 
             once: bool = False,
             state: Path | None = None,
             name: str = "",
+            restarts: int = 3,
             **kwargs: Any,
         ) -> Any:
-            running = RunOptions(master, once, state, name, conf_of(conf), options_of(service, admin))
+            running = RunOptions(master, once, state, name, conf_of(conf), options_of(service, admin), restarts)
             return run(command, *args, running=running, **kwargs)
 
         made = service_and_admin_options(called)
-        for option in (_CONF, *((_NAME, STATE, _ONCE) if streams else ()), _MASTER):
+        for option in (_CONF, *((_RESTARTS, _NAME, STATE, _ONCE) if streams else ()), _MASTER):
             made = option(made)
         return made
 

@@ -199,6 +199,15 @@ class Admin:
         """Stop the compaction of a topic that is not partitioned. Of a box only."""
         self._ask("DELETE", f"/pulsarbox/v1/compaction{path_of(topic)}")
 
+    def pipelines(self) -> list[dict[str, Any]]:
+        """The queries of pipelines that their runners tell of. Of a box only."""
+        found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/pipelines")
+        return found
+
+    def tell_pipeline(self, name: str, told: dict[str, Any]) -> None:
+        """Tell how a pipeline goes. Of a box only."""
+        self._ask("PUT", f"/pulsarbox/v1/pipelines/{quoted(name)}", told)
+
     def plugins(self) -> list[dict[str, Any]]:
         """The plugins that a box has been asked for, what they cost and who goes by them. Of a box only."""
         found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/plugins")

@@ -27,6 +27,8 @@ class RunOptions:
     """Settings of Spark."""
     box: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The broker, as options of the format pulsarbox: ``service.url``, ``admin.url``, ``token`` and so on."""
+    restarts: int = 3
+    """How often in a row a query that fails is started again."""
     report: bool = True
     """Tell the box how it goes."""
 
