@@ -17,8 +17,8 @@ B ?=
 B_WEB ?=
 SUITE_DIR ?=
 TAG ?=
-# One more than processors, because tests also wait for others; not so many that their boxes fill the memory.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4)))
+# Two more than processors, because tests also wait for others; not so many that their boxes fill the memory.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 2 : 6)))
 export PYTHON
 
 # What mypy checks: named as packages, because through the links a scan of folders would see storage/x.py twice.

@@ -268,9 +268,10 @@ class Options:
     value_format: str = option(
         "auto",
         "valueFormat",
-        one_of("auto", "bytes", "string", "json", "avro"),
+        one_of("auto", "bytes", "string", "json", "avro", "protobuf", "keyvalue"),
         "`auto`: columns by the topic's schema. `bytes`, `string`: one column `value`. `json`, `avro`: by the "
-        "schema, or by `.schema(...)`; to write, by the topic's schema, made from the columns where there is none.",
+        "schema, or by `.schema(...)`. To write, also `protobuf` and `keyvalue`: by the topic's schema, made from the "
+        "columns where there is none; `auto` then makes a primitive one of one column, else Avro.",
     )
     mode: str = option(
         "permissive",
@@ -363,7 +364,7 @@ class Options:
         True,
         "registerSchema",
         YES_OR_NO,
-        "With `valueFormat=json` or `avro`: give a topic without a schema one, from the columns.",
+        "Give a topic without a schema one, made from the columns.",
         used=(WRITE,),
     )
     router: str = option(
@@ -498,6 +499,10 @@ def _check_together(options: Options, given: set[str], use: str) -> None:
         raise OptionError("offsets from a subscription need the option subscription: its name")
     if options.max_entries and options.min_entries and options.min_entries > options.max_entries:
         raise OptionError("minEntriesPerTrigger is above maxEntriesPerTrigger: no micro-batch can have as many")
+    if _either(use)[0] in READS and options.value_format in ("protobuf", "keyvalue"):
+        raise OptionError(
+            f"valueFormat={options.value_format} is for write: to read, `auto` goes by the topic's schema"
+        )
     if options.read_compacted and options.starting_offsets not in ("", EARLIEST):
         raise OptionError("readCompacted shows a topic from its beginning: leave startingOffsets out")
     if options.different_schemas and options.value_format not in ("auto", "bytes"):
@@ -527,7 +532,7 @@ def _check_sink(options: Options, given: set[str]) -> None:
     if options.topic.startswith("non-persistent://") and options.delivery != "at-least-once":
         raise OptionError(f"delivery={options.delivery} is for persistent topics: say delivery=at-least-once")
     if options.value_format in ("bytes", "string") and "register_schema" in given:
-        raise OptionError(f"registerSchema is for valueFormat=json and avro, not for {options.value_format}")
+        raise OptionError(f"registerSchema is for columns, not for valueFormat={options.value_format}: leave it out")
 
 
 _ONLY_WITH: Final = {

@@ -9,7 +9,8 @@ import pytest
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark.access import mapped
-from pulsarbox.spark.messages import COLUMNS, Messages, messages
+from pulsarbox.spark.lists import COLUMNS, Messages
+from pulsarbox.spark.messages import messages
 from pulsarbox.spark.segments import BEGINNING, Reach, Segment
 from pulsarbox.spark.service import LATEST, Service
 from tests.e2e.histories import SMALL, History, Row, truth, wait_for_packing
@@ -21,8 +22,8 @@ def reach_of(box: PulsarBox, access: str, data: Path | str = "", **more: Any) ->
 
 def rows_of(some: Messages) -> list[Row]:
     columns = (
-        [payload or b"" for payload in some.payload], some.key, some.properties, some.event_time, some.producer_name,
-        some.publish_time, some.ledger, some.entry,
+        [payload or b"" for payload in some.payload], some.key, some.properties.pairs(), some.event_time,
+        some.producer_name, some.publish_time, some.ledger, some.entry,
     )  # fmt: skip
     assert {len(column) for column in columns} == {some.rows}
     return [

@@ -14,7 +14,8 @@ from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageIdData, MessageMetadata, SingleMessageMetadata
 from pulsarbox.spark import messages as opened
 from pulsarbox.spark.access import Entry
-from pulsarbox.spark.messages import COLUMNS, Messages, _Opening, messages
+from pulsarbox.spark.lists import COLUMNS, Messages
+from pulsarbox.spark.messages import _Opening, messages
 from pulsarbox.spark.segments import DataLost, Lost, Place, Reach, Segment, hosts_of, part_of
 from pulsarbox.spark.service import Service
 
@@ -73,7 +74,7 @@ def test_a_message_says_what_its_metadata_does() -> None:
     assert some.payload == [b"body", None, b"", b"x"]
     assert some.key == [b"k", b"\xff\0", b"", b"no base64"]
     assert some.ordering_key == [b"o", None, None, None]
-    assert some.properties == [[("a", "3"), ("b", "2")], [], [], []]
+    assert some.properties.pairs() == [[("a", "3"), ("b", "2")], [], [], []]
     assert (some.event_time, some.publish_time) == ([5, None, None, None], [1234] * 4)
     assert (some.schema_version, some.producer_name) == ([b"\0" * 8, None, None, None], ["p"] * 4)
     assert (some.sequence_id, some.batch) == ([40] * 4, [None] * 4)
