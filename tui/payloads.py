@@ -89,7 +89,7 @@ def brief(row: Mapping[str, Any], length: int = 300) -> str:
     """One line of it."""
     payload = payload_of(row)
     if payload is None:
-        return "(null)"
+        return "(not opened)" if row.get("closed") else "(damaged)" if row.get("damaged") else "(null)"
     decoded = row.get("decoded")
     if isinstance(decoded, str):  # its lines as one, without what only sets them in
         return clean(" ".join(line.strip() for line in decoded[: 4 * length].split("\n")))[:length]
