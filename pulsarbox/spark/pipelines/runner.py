@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 _LOOK_SECONDS: Final = 0.25
+_START_SECONDS: Final = 10.0
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
@@ -59,14 +60,11 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
     pipeline = replace(pipeline, name=options.name or pipeline.name)
     pipeline.check()
     with contextlib.ExitStack() as stack:
-        held = {step.query: Held(options.directory, pipeline.name, step.query) for step in _held_in_order(pipeline)}
-        for each in held.values():
-            stack.callback(each.release)
+        held: dict[str, Held] = {}
+        for name in sorted(step.query for step in pipeline.steps):
+            held[name] = Held(options.directory, pipeline.name, name)
+            stack.callback(held[name].release)
         return _Runner(pipeline, options, held, say).run()
-
-
-def _held_in_order(pipeline: Pipeline) -> list[Step]:
-    return sorted(pipeline.steps, key=lambda step: step.query)
 
 
 class _Query:
@@ -82,6 +80,8 @@ class _Query:
         self.failures = 0
         """One after the other, without a micro-batch between."""
         self.left = restarts
+        self.started_at: float | None = None
+        """When it was started, while it has not come to its first micro-batch."""
         self._seen: tuple[str, int, str] | None = None
         code = getattr(step.code, "__code__", None)
         self.file: str = code.co_filename if code is not None else ""
@@ -100,6 +100,15 @@ class _Query:
             last = found[0]
             self._seen = (last["runId"], int(last["batchId"]), last["timestamp"])
         return found[::-1]
+
+    def is_starting(self, now: float) -> bool:
+        """Whether its first micro-batch is still under way; of one that takes long it is not said any more."""
+        if self.started_at is None or self.query is None or now - self.started_at > _START_SECONDS:
+            return False
+        if self._seen is not None or str(self.query.status["message"]).startswith("Waiting"):
+            self.started_at = None
+            return False
+        return True
 
     @property
     def is_done(self) -> bool:
@@ -179,7 +188,10 @@ class _Runner:
             self._stop.wait(_LOOK_SECONDS)
 
     def _is_its_turn(self, query: _Query) -> bool:
-        """With ``once``: whether those are done that it reads from."""
+        """Whether no other one is just starting: each starts processes, which wait ten seconds for each other at most.
+        With ``once`` also whether those are done that it reads from."""
+        if any(each.is_starting(time.monotonic()) for each in self._queries):
+            return False
         return not self._options.once or all(
             each.is_done for each in self._queries if each is not query and reads_from(query.step, each.step)
         )
@@ -203,6 +215,7 @@ class _Runner:
             self._failed(each, text if ":" in text and each.file else f"{each.step.where}: {text}", for_good=True)
             return
         each.watched.state = RUNNING
+        each.started_at = time.monotonic()
 
     def _look(self, each: _Query) -> None:
         query = each.query
