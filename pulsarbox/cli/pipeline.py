@@ -11,6 +11,10 @@ from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 _MORE: Final = {
     "run": LazyCommand("pulsarbox.cli.pipeline_run:run_file", "Run what a file declares, from where it stopped."),
+    "rollup": LazyCommand("pulsarbox.cli.pipeline_rollup:rollup", "Count what topics carry, by windows of event time."),
+    "dlq-triage": LazyCommand("pulsarbox.cli.pipeline_triage:triage", "Group dead letters by why they failed; replay."),
+    "backfill": LazyCommand("pulsarbox.cli.pipeline_backfill:backfill", "Files and tables into topics, each row once."),
+    "export": LazyCommand("pulsarbox.cli.pipeline_export:export", "What topics have into Parquet, JSON or CSV, once."),
     "validate": LazyCommand("pulsarbox.cli.pipeline_validate:validate", "Check what a file declares; nothing runs."),
 }
 
