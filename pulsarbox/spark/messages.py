@@ -34,11 +34,15 @@ HELD_BYTES: Final = 32 << 20
 """What is held of all topics together before there is enough of one."""
 CHUNKS_AT_ONCE: Final = 100_000
 """Messages in chunks that are put together at once."""
-BACK_ENTRIES: Final = 10_000
-"""So far in front of a segment first chunks are looked for."""
+BACK_ENTRIES: Final = 100_000
+"""So far in front of a segment first chunks are looked for; what begins before is told as lost."""
 
 _u32 = Struct(">I").unpack_from
 _parse_single = SingleMessageMetadata.FromString
+
+
+class _TooFar(Exception):
+    """There is more in front of a segment than is looked at."""
 
 
 def messages(segments: Segment | Sequence[Segment], wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
@@ -81,7 +85,7 @@ def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
 
 
 def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
-    """The entries in front of a segment, piece by piece backward; each piece forward. It may end early."""
+    """The entries in front of a segment, piece by piece backward; each piece forward. Raises _TooFar."""
     if segment.compacted:
         return
     if segment.end is None:
@@ -93,7 +97,9 @@ def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
     left = BACK_ENTRIES
     for one in reversed(found):
         last, size = one.last, 64
-        while last >= one.first and left > 0:
+        while last >= one.first:
+            if left <= 0:
+                raise _TooFar
             first = max(one.first, last - size + 1)
             piece: list[access.Entry] = []
             for some in access.entries(_cut(one, first, last), service.reach, service.lost, lambda part: [part]):
@@ -127,6 +133,8 @@ class _Opening:
         self._chunks = Chunks(Chunking(most=CHUNKS_AT_ONCE))
         self._begun: set[str | bytes] = set()
         """Messages whose first chunk was seen, or looked for."""
+        self._too_far: set[str | bytes] = set()
+        """Those whose first chunk was not found where it was looked for."""
         self._first_chunks: dict[int, tuple[int, int]] = {}
         """Of rows that came in chunks: where the first one is."""
         self._together = Together(self._partition, wanted)
@@ -279,6 +287,8 @@ class _Opening:
         self._begun.add(metadata.uuid)
         whole = self._chunks.add(ledger, entry, metadata, body, 0.0)
         if whole is None:
+            if metadata.uuid in self._too_far and metadata.chunk_id == metadata.num_chunks_from_msg - 1:
+                self._broken(ledger, entry, f"the first chunk of its message is more than {BACK_ENTRIES} entries back")
             return
         self._begun.discard(metadata.uuid)
         row = len(self._owns)
@@ -290,15 +300,18 @@ class _Opening:
     def _look_back(self, uuid: str | bytes) -> None:
         """Find the chunks of a message that are in front of the segment, and take them."""
         found: list[tuple[int, int, MessageMetadata, bytes]] = []
-        for piece in _before(self._segment, self._service):
-            some = []
-            for ledger, entry, stored in piece:
-                parsed = parse_entry(stored, verify=False)
-                if parsed.metadata.num_chunks_from_msg > 1 and parsed.metadata.uuid == uuid:
-                    some.append((ledger, entry, parsed.metadata, stored[parsed.body_offset :]))
-            found = some + found
-            if any(metadata.chunk_id == 0 for _, _, metadata, _ in some):
-                break
+        try:
+            for piece in _before(self._segment, self._service):
+                some = []
+                for ledger, entry, stored in piece:
+                    parsed = parse_entry(stored, verify=False)
+                    if parsed.metadata.num_chunks_from_msg > 1 and parsed.metadata.uuid == uuid:
+                        some.append((ledger, entry, parsed.metadata, stored[parsed.body_offset :]))
+                found = some + found
+                if any(metadata.chunk_id == 0 for _, _, metadata, _ in some):
+                    break
+        except _TooFar:
+            self._too_far.add(uuid)
         for ledger, entry, metadata, body in found:
             self._chunks.add(ledger, entry, metadata, body, 0.0)
 

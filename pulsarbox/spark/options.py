@@ -382,11 +382,12 @@ class Options:
     )
     plugins_dir: str = option(
         "",
-        "router.pluginsDir",
+        "pluginsDir",
         TEXT,
-        "Where your own plugins are, on every machine of the cluster.",
-        used=(WRITE,),
-        shown="`plugins` of `data.dir`",
+        "Where files with your own plugins are, on every machine of the cluster: routers, and codecs of what is read "
+        "in place.",
+        aliases=("router.pluginsDir",),
+        shown="none",
     )
     batching: str = option(
         "key",

@@ -24,6 +24,7 @@ def reach(options: Options) -> Reach:
         access=options.access,
         credentials=_credentials(options),
         fail_on_data_loss=options.fail_on_data_loss,
+        plugins_dir=options.plugins_dir,
         seconds=options.timeout_ms / 1000,
     )
     if options.data_dir and not (options.service_url and options.admin_url):

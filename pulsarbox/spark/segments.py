@@ -152,5 +152,7 @@ class Reach:
     credentials: Credentials = NOBODY
     fail_on_data_loss: bool = True
     """Whether what is not there any more, or damaged, ends a read; else it is skipped and told."""
+    plugins_dir: str = ""
+    """Where a worker has files with plugins, for codecs of entries that are read in place; empty for none."""
     seconds: float = 30.0
     """How long an answer is waited for."""

@@ -181,7 +181,7 @@ class Service:
             return []
         told = self._of_box(topic, lambda name: self._all_segments(name, start, end))
         if told is None:
-            return self._of_foreign(topic, start, end, compacted)
+            return self._of_foreign(topic, start, end, seen, compacted=compacted)
         answer, rows = told
         lost = _lost(topic, start, _bounds(answer), seen)
         view = answer["compacted"] if compacted else None
@@ -229,7 +229,7 @@ class Service:
             found += self.segments(topic, behind, end)
         return found
 
-    def _of_foreign(self, topic: str, start: Place, end: Place, compacted: bool) -> list[Segment]:
+    def _of_foreign(self, topic: str, start: Place, end: Place, seen: int, *, compacted: bool) -> list[Segment]:
         """Of Apache Pulsar: its ledgers, where they may be asked for."""
         if end.ledger >= LATEST.ledger:
             end = self.latest(topic)
@@ -238,6 +238,8 @@ class Service:
         ledgers = None if compacted else self._ledgers(topic)
         if ledgers is None:
             return [Segment(topic, end.ledger, 0, end.entry, 0, 0, compacted=-compacted, start=start, end=end)]
+        if ledgers and seen == 0 <= start.ledger < ledgers[0][0]:
+            self.lost(Lost(topic, start, Place(ledgers[0][0], 0), "are not there any more"))
         rows = []
         for ledger, entries, size in ledgers:
             first = max(start.entry, 0) if ledger == start.ledger else 0
