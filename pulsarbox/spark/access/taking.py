@@ -32,7 +32,7 @@ _head: Final = CHECKSUM_PREFIX.unpack_from
 _record: Final = Struct(">BBHIQQ64xIIHI").unpack_from
 """The same, and what an entry with a checksum begins with, where its header is as long as ours."""
 _RECORD_BYTES: Final = calcsize(">BBHIQQ64xIIHI")
-assert _RECORD_BYTES == ENTRY_HEADER.size + CHECKSUM_PREFIX.size
+assert ENTRY_HEADER.size + CHECKSUM_PREFIX.size == _RECORD_BYTES
 _HEADER_BYTES: Final = ENTRY_HEADER.size
 
 Entry = tuple[int, int, bytes]
