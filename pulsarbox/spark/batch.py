@@ -38,7 +38,7 @@ def reading(options: Options, schema: StructType, to: Reach, found: Sequence[str
     registry = Registry(to)
     values = [field for field in schema.fields if field.name not in NAMES and field.name != CORRUPT]
     if values and form in ("auto", "avro", "json"):
-        known = [registry.newest(topic) for topic in found]
+        known = registry.newest_of(found)
         is_plain = [field.name for field in values] == [VALUE] and isinstance(values[0].dataType, BinaryType)
         if form == "auto" and is_plain and not any(known):
             form = "bytes"
