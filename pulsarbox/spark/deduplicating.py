@@ -36,7 +36,7 @@ def check_partitions_stay(checkpoint: str, partitions: int) -> None:
     if known != partitions:
         raise SinkError(
             f"delivery=dedup: this query was begun with dedupPartitions={known}, so what comes again of an epoch would "
-            f"be there twice with {partitions}: say {known}, and repartition to that; or choose a new checkpointLocation"
+            f"be there twice with {partitions}: say {known}, and repartition to that; or begin a new checkpointLocation"
         )
 
 
