@@ -159,7 +159,7 @@ class Top(App[None]):
         keys = self.kept.get("keys")
         if isinstance(keys, dict):
             self.set_keymap({str(name).replace(" ", "-"): str(key) for name, key in keys.items()})
-        self.set_interval(_VITALS_SECONDS, self._ask_vitals)
+        self.set_interval(_VITALS_SECONDS, self.ask_vitals)
         if self.parent_pid is not None:
             self.set_interval(1.0, self._end_with_parent)
         if not gc.isenabled():
@@ -188,7 +188,7 @@ class Top(App[None]):
         if os.getppid() != self.parent_pid:
             os._exit(0)  # there is no terminal to be left as it was, and nobody to be told
 
-    def _ask_vitals(self) -> None:
+    def ask_vitals(self) -> None:
         """The line at the top goes on while other screens than the overview are seen."""
         screen: Any = self.screen
         busy = self.paused or self.at is not None or getattr(screen, "place", "") in ("", "overview")
@@ -199,6 +199,9 @@ class Top(App[None]):
     async def _learn_vitals(self) -> None:
         try:
             self.learn(await aside(lambda: self.feed.view(of_vitals())))
+            retell = getattr(self.screen, "retell", None)
+            if retell is not None:
+                retell()
         except Trouble:  # the screen says so itself
             pass
         finally:
