@@ -367,7 +367,8 @@ def _lost(topic: str, start: Place, bounds: Bounds, seen: int) -> Lost | None:
     """What is not there any more of a range that begins at ``start``."""
     if start.ledger < 0 or start.ledger >= bounds.earliest.ledger or seen == UNKNOWN or bounds.before <= seen:
         return None
-    return Lost(topic, start, bounds.earliest, f"are not there any more: {bounds.before - seen} messages")
+    many = f": {bounds.before - seen} messages" if seen else ""  # else not known
+    return Lost(topic, start, bounds.earliest, f"are not there any more{many}")
 
 
 def _segments(topic: str, instance: str, rows: list[dict[str, Any]], start: Place, end: Place) -> list[Segment]:
