@@ -110,7 +110,10 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
         return
     options["at"], options["ahead"] = _at(feed, options["at"])
     if once:
-        _once(feed, target, **options)
+        try:
+            _once(feed, target, **options)
+        finally:
+            feed.close()
         return
     if options["output"] != "table":
         raise Misused(f"-o {options['output']} goes with --once")
