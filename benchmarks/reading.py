@@ -18,7 +18,8 @@ import pulsar
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark.access import mapped
-from pulsarbox.spark.messages import COLUMNS, messages
+from pulsarbox.spark.lists import COLUMNS
+from pulsarbox.spark.messages import messages
 from pulsarbox.spark.segments import BEGINNING, Reach
 from pulsarbox.spark.service import LATEST, Service
 

@@ -113,8 +113,11 @@ def first(place: str, kept: Kept, size: tuple[int, int], passing: str = "", at: 
     if view is None or view.name not in _ASKED:
         return []
     shown = [column for column, _ in laid_out(chosen_columns(view, kept), size[0] - 2)]
-    return [of_view(view, shown, chosen_order(view, kept), size[1], passing=passing, at=at)]
+    rows = of_view(view, shown, chosen_order(view, kept), size[1], passing=passing, at=at)
+    return [rows, of_vitals()] if at is None else [rows]
 
 
-_ASKED: Final = frozenset({"topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage"})
+_ASKED: Final = frozenset(
+    {"topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage", "pipelines"}
+)
 """Screens that ask for the rows in sight of one view."""

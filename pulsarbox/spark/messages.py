@@ -1,14 +1,13 @@
-"""Entries to messages, as columns: lists of what Arrow takes fastest, and only those that are asked for.
+"""Entries to messages, as columns, and only those that are asked for: many together where they are as most are, those
+with anything special one by one.
 
 A message in chunks belongs to where its last chunk is: whoever reads that goes back for the first ones, and whoever
 reads only first ones leaves it to others.
 """
 
 import logging
-from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from itertools import accumulate
 from struct import Struct
 from typing import Any, Final
 
@@ -17,23 +16,17 @@ from google.protobuf.message import DecodeError
 from pulsarbox.client.chunks import Chunking, Chunks
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
-from pulsarbox.protocol.commands import MAGIC
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
 from pulsarbox.spark import access
+from pulsarbox.spark.lists import COLUMNS, Messages, Properties, text, unpacked_key, utf8, varint
 from pulsarbox.spark.segments import BEGINNING, Lost, Place, Reach, Segment
 from pulsarbox.spark.service import Service
+from pulsarbox.spark.together import Together
 
 log = logging.getLogger(__name__)
 
-COLUMNS: Final = frozenset(
-    {
-        "payload", "key", "ordering_key", "message_id", "ledger", "entry", "batch", "publish_time", "event_time",
-        "properties", "producer_name", "sequence_id", "schema_version",
-    }
-)  # fmt: skip
-"""What may be asked for: names of lists of ``Messages``."""
 ROWS_MAX: Final = 512
 """Messages of one ``Messages``, or BYTES_MAX: Arrow takes lists of bytes fastest so."""
 BYTES_MAX: Final = 1 << 20
@@ -41,43 +34,15 @@ HELD_BYTES: Final = 32 << 20
 """What is held of all topics together before there is enough of one."""
 CHUNKS_AT_ONCE: Final = 100_000
 """Messages in chunks that are put together at once."""
-BACK_ENTRIES: Final = 10_000
-"""So far in front of a segment first chunks are looked for."""
+BACK_ENTRIES: Final = 100_000
+"""So far in front of a segment first chunks are looked for; what begins before is told as lost."""
 
 _u32 = Struct(">I").unpack_from
-_parse = MessageMetadata.FromString
 _parse_single = SingleMessageMetadata.FromString
 
 
-@dataclass(slots=True)
-class Messages:
-    """Some messages of one topic, in order: lists of ``rows`` values each, empty where a column was not asked for."""
-
-    topic: str
-    """Full name, of a partition its own."""
-    partition: int
-    """-1 where it is none."""
-    rows: int = 0
-    payload: list[bytes | None] = field(default_factory=list)
-    """None is a null value. Decompressed; of encrypted messages as it came."""
-    key: list[bytes | None] = field(default_factory=list)
-    """As bytes: of a key in base64 what it means."""
-    ordering_key: list[bytes | None] = field(default_factory=list)
-    message_id: list[bytes] = field(default_factory=list)
-    """MessageIdData in protobuf, as the clients of Pulsar write an id."""
-    ledger: list[int] = field(default_factory=list)
-    entry: list[int] = field(default_factory=list)
-    batch: list[int | None] = field(default_factory=list)
-    """The index in its batch, None where it is in none."""
-    publish_time: list[int] = field(default_factory=list)
-    """Milliseconds since 1970."""
-    event_time: list[int | None] = field(default_factory=list)
-    """The same; None where it has none."""
-    properties: list[list[tuple[str, str]]] = field(default_factory=list)
-    """Pairs, as Arrow takes a map; a name that comes twice stands once, with its last value."""
-    producer_name: list[str] = field(default_factory=list)
-    sequence_id: list[int] = field(default_factory=list)
-    schema_version: list[bytes | None] = field(default_factory=list)
+class _TooFar(Exception):
+    """There is more in front of a segment than is looked at."""
 
 
 def messages(segments: Segment | Sequence[Segment], wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
@@ -120,7 +85,7 @@ def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
 
 
 def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
-    """The entries in front of a segment, piece by piece backward; each piece forward. It may end early."""
+    """The entries in front of a segment, piece by piece backward; each piece forward. Raises _TooFar."""
     if segment.compacted:
         return
     if segment.end is None:
@@ -132,7 +97,9 @@ def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
     left = BACK_ENTRIES
     for one in reversed(found):
         last, size = one.last, 64
-        while last >= one.first and left > 0:
+        while last >= one.first:
+            if left <= 0:
+                raise _TooFar
             first = max(one.first, last - size + 1)
             piece: list[access.Entry] = []
             for some in access.entries(_cut(one, first, last), service.reach, service.lost, lambda part: [part]):
@@ -166,8 +133,11 @@ class _Opening:
         self._chunks = Chunks(Chunking(most=CHUNKS_AT_ONCE))
         self._begun: set[str | bytes] = set()
         """Messages whose first chunk was seen, or looked for."""
+        self._too_far: set[str | bytes] = set()
+        """Those whose first chunk was not found where it was looked for."""
         self._first_chunks: dict[int, tuple[int, int]] = {}
         """Of rows that came in chunks: where the first one is."""
+        self._together = Together(self._partition, wanted)
         self._made = self._none()
         self.size = 0
         self._clear()
@@ -197,45 +167,46 @@ class _Opening:
 
     def add(self, entries: list[access.Entry]) -> int:
         """Take entries until it is full; how many. Raises what ``lost`` does."""
-        count = self._open(entries)
+        some = entries[: self._room(entries)]
+        added = self._together.add(some, self._made) if self._is_usual(some) else None
+        if added is not None:
+            self.size += added
+            return len(some)
+        count = self._open(some)
         self._make()
         return count
 
+    def _room(self, entries: list[access.Entry]) -> int:
+        """How many of these there is room for; one at least."""
+        segment = self._segment
+        each = max(1, segment.messages // max(1, segment.last - segment.first + 1))
+        most = max(1, (ROWS_MAX - self._made.rows) // each)
+        sizes = accumulate(len(stored) for _, _, stored in entries[:most])
+        return next((at for at, size in enumerate(sizes, 1) if self.size + size >= BYTES_MAX), most)
+
+    def _is_usual(self, entries: list[access.Entry]) -> bool:
+        """Whether all messages of these entries are wanted."""
+        segment = self._segment
+        if segment.end is not None or segment.compacted:
+            return False
+        of_ends = (segment.first,) * (segment.from_batch > 0) + (segment.last,) * (segment.to_batch > 0)
+        return not any(entries[0][1] <= entry <= entries[-1][1] for entry in of_ends)
+
     def _open(self, entries: list[access.Entry]) -> int:
-        simple = self._segment.end is None
         room = ROWS_MAX - self._made.rows
-        owns = self._owns
-        add_payload, add_own, add_meta = self._payloads.append, owns.append, self._metas.append
-        add_place, add_index = self._places.append, self._indexes.append
         count = 0
         for ledger, entry, stored in entries:
             count += 1
             try:
-                if stored[:2] == MAGIC:
-                    end = 10 + _u32(stored, 6)[0]
-                    metadata = _parse(stored[10:end])
+                parsed = parse_entry(stored, verify=False)
+                metadata, body = parsed.metadata, stored[parsed.body_offset :]
+                if metadata.num_chunks_from_msg > 1:
+                    self._add_chunk(ledger, entry, metadata, body)
                 else:
-                    parsed = parse_entry(stored, verify=False)
-                    metadata, end = parsed.metadata, parsed.body_offset
-                if (
-                    simple
-                    and not metadata.compression
-                    and metadata.num_chunks_from_msg <= 1
-                    and not metadata.HasField("num_messages_in_batch")
-                ):
-                    add_payload(None if metadata.null_value else stored[end:])
-                    add_own(metadata)
-                    add_meta(metadata)
-                    add_place((ledger, entry))
-                    add_index(None)
-                    self.size += len(stored)
-                elif metadata.num_chunks_from_msg > 1:
-                    self._add_chunk(ledger, entry, metadata, stored[end:])
-                else:
-                    self._add_opened(ledger, entry, metadata, stored[end:])
+                    self._add_opened(ledger, entry, metadata, body)
             except (DecodeError, MalformedMetadata, NotUnpacked, CodecMissing) as error:
                 self._broken(ledger, entry, str(error))
-            if self.size >= BYTES_MAX or len(owns) >= room:
+            if self.size >= BYTES_MAX or len(self._owns) >= room:
                 break
         return count
 
@@ -316,6 +287,8 @@ class _Opening:
         self._begun.add(metadata.uuid)
         whole = self._chunks.add(ledger, entry, metadata, body, 0.0)
         if whole is None:
+            if metadata.uuid in self._too_far and metadata.chunk_id == metadata.num_chunks_from_msg - 1:
+                self._broken(ledger, entry, f"the first chunk of its message is more than {BACK_ENTRIES} entries back")
             return
         self._begun.discard(metadata.uuid)
         row = len(self._owns)
@@ -327,15 +300,18 @@ class _Opening:
     def _look_back(self, uuid: str | bytes) -> None:
         """Find the chunks of a message that are in front of the segment, and take them."""
         found: list[tuple[int, int, MessageMetadata, bytes]] = []
-        for piece in _before(self._segment, self._service):
-            some = []
-            for ledger, entry, stored in piece:
-                parsed = parse_entry(stored, verify=False)
-                if parsed.metadata.num_chunks_from_msg > 1 and parsed.metadata.uuid == uuid:
-                    some.append((ledger, entry, parsed.metadata, stored[parsed.body_offset :]))
-            found = some + found
-            if any(metadata.chunk_id == 0 for _, _, metadata, _ in some):
-                break
+        try:
+            for piece in _before(self._segment, self._service):
+                some = []
+                for ledger, entry, stored in piece:
+                    parsed = parse_entry(stored, verify=False)
+                    if parsed.metadata.num_chunks_from_msg > 1 and parsed.metadata.uuid == uuid:
+                        some.append((ledger, entry, parsed.metadata, stored[parsed.body_offset :]))
+                found = some + found
+                if any(metadata.chunk_id == 0 for _, _, metadata, _ in some):
+                    break
+        except _TooFar:
+            self._too_far.add(uuid)
         for ledger, entry, metadata, body in found:
             self._chunks.add(ledger, entry, metadata, body, 0.0)
 
@@ -351,29 +327,33 @@ class _Opening:
         made = self._made
         made.rows += len(self._owns)
         for name in self._wanted:
-            column: list[Any] = getattr(made, name)
-            column += _MAKERS[name](self)
+            if name == "properties":
+                for own in self._owns:
+                    _add_properties(own, made.properties)
+            else:
+                column: list[Any] = getattr(made, name)
+                column += _MAKERS[name](self)
         self._clear()
 
     def _ids(self) -> list[bytes]:
         """The ids as clients write them."""
         found: list[bytes] = []
         before, ledger_id, head, prefix = (-1, -1), -1, b"", b""
-        tail = b"\x18" + _varint(self._partition) if self._partition >= 0 else b""
+        tail = b"\x18" + varint(self._partition) if self._partition >= 0 else b""
         for row, (place, index) in enumerate(zip(self._places, self._indexes, strict=True)):
             if index is None or place != before:
                 before = place
                 if place[0] != ledger_id:
                     ledger_id = place[0]
-                    head = b"\x08" + _varint(ledger_id) + b"\x10"
-                prefix = head + _varint(place[1]) + tail
+                    head = b"\x08" + varint(ledger_id) + b"\x10"
+                prefix = head + varint(place[1]) + tail
             if index is not None:
                 count = self._metas[row].num_messages_in_batch
-                found.append(prefix + b"\x20" + _varint(index) + b"\x30" + _varint(count))
+                found.append(prefix + b"\x20" + varint(index) + b"\x30" + varint(count))
             elif row in self._first_chunks:
                 ledger, entry = self._first_chunks[row]
                 first = MessageIdData(ledgerId=ledger, entryId=entry, partition=self._partition).SerializeToString()
-                found.append(prefix + b"\x3a" + _varint(len(first)) + first)
+                found.append(prefix + b"\x3a" + varint(len(first)) + first)
             else:
                 found.append(prefix)
         return found
@@ -385,28 +365,12 @@ class _Opening:
         ]
 
 
-def _varint(number: int) -> bytes:
-    if number < 0x80:
-        return b"%c" % number
-    parts = bytearray()
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
-    return bytes(parts)
-
-
 def _key(own: Any) -> bytes | None:
     key = own.partition_key
     if not key and not own.HasField("partition_key"):
         return None
-    raw: bytes = key.encode() if isinstance(key, str) else key
-    if not own.partition_key_b64_encoded:
-        return raw
-    try:
-        return b64decode(raw, validate=True)
-    except NotBase64:
-        return raw
+    raw = utf8(key)
+    return unpacked_key(raw) if own.partition_key_b64_encoded else raw
 
 
 def _ordering_key(own: Any) -> bytes | None:
@@ -414,24 +378,14 @@ def _ordering_key(own: Any) -> bytes | None:
     return key if key or own.HasField("ordering_key") else None
 
 
-def _properties(own: Any) -> list[tuple[str, str]]:
-    found = [(each.key, each.value) for each in own.properties]
-    if not found:
-        return found
-    for key, value in found:
-        if type(key) is not str or type(value) is not str:
-            found = [(_text(key), _text(value)) for key, value in found]
-            break
-    return found if len(found) == 1 else list(dict(found).items())
+def _add_properties(own: Any, made: Properties) -> None:
+    found = own.properties
+    made.add([utf8(each.key) for each in found], [utf8(each.value) for each in found])
 
 
 def _schema_version(metadata: Any) -> bytes | None:
     version: bytes = metadata.schema_version
     return version if version or metadata.HasField("schema_version") else None
-
-
-def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
 _MAKERS: Final[dict[str, Callable[[_Opening], list[Any]]]] = {
@@ -444,10 +398,9 @@ _MAKERS: Final[dict[str, Callable[[_Opening], list[Any]]]] = {
     "batch": lambda some: some._indexes,
     "publish_time": lambda some: [metadata.publish_time for metadata in some._metas],
     "event_time": lambda some: [own.event_time or None for own in some._owns],
-    "properties": lambda some: [_properties(own) for own in some._owns],
-    "producer_name": lambda some: [_text(metadata.producer_name) for metadata in some._metas],
+    "producer_name": lambda some: [text(metadata.producer_name) for metadata in some._metas],
     "sequence_id": _Opening._sequence_ids,
     "schema_version": lambda some: [_schema_version(metadata) for metadata in some._metas],
 }
 """What makes each column of what was opened."""
-assert _MAKERS.keys() == COLUMNS
+assert _MAKERS.keys() | {"properties"} == COLUMNS

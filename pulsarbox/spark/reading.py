@@ -11,7 +11,8 @@ from pyspark.sql.datasource import InputPartition
 
 from pulsarbox.client.errors import passes
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.spark.messages import Messages, messages
+from pulsarbox.spark.lists import Messages
+from pulsarbox.spark.messages import messages
 from pulsarbox.spark.plan import Partition
 from pulsarbox.spark.segments import Reach
 from pulsarbox.spark.tables import Tables

@@ -1,7 +1,8 @@
 """Messages to the record batches that Spark asked for: the columns of its schema, each with its own type."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from itertools import accumulate
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -9,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.key_value import is_separated, split
-from pulsarbox.spark.messages import Messages
+from pulsarbox.spark.lists import Messages, Properties, text
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.rows import CORRUPT, NAMES, VALUE
 from pulsarbox.spark.schema import KEY, NoColumnsError, type_of
@@ -118,9 +119,9 @@ class Tables:
             return pa.repeat(number, messages.rows)
         if name == "__redeliveryCount":
             return pa.repeat(pa.scalar(0, target), messages.rows)
+        if name == "__messageProperties":
+            return _map(messages.properties, target)
         values = getattr(messages, _LISTS[name])
-        if name == "__messageProperties" and not any(values):
-            return _no_properties(messages.rows, target)
         return _as(pa.array(values, _OWN.get(name, target)), target)
 
     # Values
@@ -277,8 +278,16 @@ def _as(array: pa.Array, target: pa.DataType) -> pa.Array:
     return array if array.type == target else array.cast(target)
 
 
-def _no_properties(rows: int, target: Any) -> pa.Array:
+def _map(properties: Properties, target: pa.DataType) -> pa.Array:
     if not pa.types.is_map(target):
-        return pa.nulls(rows, target)
-    keys, items = pa.array([], target.key_type), pa.array([], target.item_type)
-    return pa.MapArray.from_arrays(pa.array([0] * (rows + 1), pa.int32()), keys, items).cast(target)
+        return pa.array(properties.pairs(), target)
+    offsets = pa.array([0, *accumulate(properties.counts)], pa.int32())
+    names, values = _texts(properties.names, target.key_type), _texts(properties.values, target.item_type)
+    return pa.MapArray.from_arrays(offsets, names, values, target)
+
+
+def _texts(values: list[bytes], target: pa.DataType) -> pa.Array:
+    try:
+        return _as(pa.array(values, pa.string()), target)
+    except pa.ArrowInvalid:  # one is no UTF-8
+        return _as(pa.array([text(value) for value in values], pa.string()), target)

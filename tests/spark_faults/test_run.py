@@ -1,6 +1,5 @@
 """A short run of the campaign: some points, and one restart of the driver. `make spark-faults` is the long one."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +7,12 @@ import pulsar
 import pytest
 
 from tests.spark_faults.run import SHORT, Keeper, counted, points
+from tests.tools.java import need_java
+
+
+@pytest.fixture
+def java() -> None:
+    need_java()
 
 
 @pytest.fixture
@@ -17,9 +22,7 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
 
 
 @pytest.mark.timeout(900)
-def test_rows_are_there_once_whoever_is_killed(tmp_path: Path, keeper: Keeper) -> None:
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java: no java on PATH")
+def test_rows_are_there_once_whoever_is_killed(java: None, tmp_path: Path, keeper: Keeper) -> None:
     outcome = points(tmp_path, keeper, SHORT)
     assert outcome.is_good, outcome.count
     assert [point.rpartition(" (")[0] for point in outcome.points] == list(SHORT)

@@ -24,7 +24,7 @@ def orders(client: Any) -> None:
 
 @pytest.mark.usefixtures("orders")
 def test_the_programs_of_the_page_run(spark: "SparkSession", box: Running, client: Any, tmp_path: Path) -> None:
-    assert len(PROGRAMS) == 4
+    assert len(PROGRAMS) == 6
     url = f'"{box.url}").option("admin.url", "{box.web_url}"'
     file = tmp_path / "shown.py"
     file.write_text("\n".join(PROGRAMS).replace('"pulsar://localhost:6650"', url).replace("checkpoints", str(tmp_path)))

@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 
 from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, Schema
 from pulsarbox.protocol.schema.key_value import joined
-from pulsarbox.spark.messages import Messages
+from pulsarbox.spark.lists import Messages, Properties
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.rows import ALL
 from pulsarbox.spark.schema import of_row, value_fields, with_corrupt
@@ -118,7 +118,7 @@ def test_all_columns_have_the_types_that_spark_expects() -> None:
         message_id=[b"\x08\x01", b"\x08\x02"],
         publish_time=[1_700_000_000_001, 1],
         event_time=[None, 5],
-        properties=[[("a", "b")], []],
+        properties=Properties([1, 0], [b"a"], [b"b"]),
         ledger=[1, 1],
         entry=[0, 1],
         batch=[None, 3],
@@ -147,7 +147,7 @@ def test_a_column_may_be_asked_for_as_another_type() -> None:
     columns = columns_of(
         value=TEXT, __key=TEXT, __publishTime=TimestampNTZType(), __messageProperties=MapType(TEXT, TEXT)
     )
-    given = messages(b"v", key=[b"k"], publish_time=[1000], properties=[[]])
+    given = messages(b"v", key=[b"k"], publish_time=[1000], properties=Properties([0]))
     (row,) = read(tables(columns, None), given)
     assert (row["value"], row["__key"]) == ("v", "k")
 

@@ -1,0 +1,159 @@
+"""Fields of many Protobuf messages at once, as lists: one parse for all of them. Nothing of pyspark.
+
+A Python object for each message, and a question to it for each field, is most of what a read would take. So many
+messages are parsed as one, whose fields are all repeated: what one field says then is one list. Which value is of which
+message, marks tell, values that nobody else knows: behind each message one stands in each field that is asked for.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+Columns = dict[str, list[Any]]
+"""By the name of a field: what each message says, None where it says nothing. Text is bytes, truth a number."""
+
+
+class Lists(NamedTuple):
+    """What a repeated field of each message has."""
+
+    counts: list[int]
+    """How many values each has."""
+    values: list[Any]
+    """One behind the other."""
+
+
+_BYTES: Final = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE)
+_UNSIGNED: Final = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_UINT32)
+_SIGNED: Final = (FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_BOOL, FieldDescriptor.TYPE_ENUM)
+"""Types that are a varint. What such a field says is not cut to its size."""
+_MARK: Final = os.urandom(8)
+"""A bytes field's."""
+_MARK_NUMBER: Final = int.from_bytes(os.urandom(8)) >> 2 | 1 << 61
+_numbers: Final = count()
+
+
+class Many:
+    """Some fields of messages of one type."""
+
+    def __init__(self, kind: type[Message], each: Iterable[str], seldom: Iterable[str] = (), lists: str = "") -> None:
+        """``each`` are fields that most messages have, one at least; ``seldom`` what most do not: it costs little where
+        none has it. ``lists`` is a repeated one. What the type requires and is not asked for is only counted.
+
+        Raises ValueError for a field of another type than text, bytes, truth, a message or an integer.
+        """
+        self._each, self._seldom, self._lists = tuple(each), tuple(seldom), lists
+        if not self._each:
+            raise ValueError("no field that each message has: without, nothing says where one ends")
+        usual = (*self._each, lists) if lists else self._each
+        fields = kind.DESCRIPTOR.fields_by_name
+        self._required = [name for name, field in fields.items() if field.is_required]
+        self._counted = [name for name in self._required if name not in usual]
+        chosen = [fields[name] for name in (*usual, *self._seldom, *self._counted)]
+        self._parse = _of_lists(chosen).FromString
+        self._marks = {field.name: _MARK if field.type in _BYTES else _MARK_NUMBER for field in chosen}
+        self._behind = self._end(usual)
+        self._behind_all = self._end((*usual, *self._seldom))
+
+    def _end(self, names: Iterable[str]) -> bytes:
+        """What is put behind each message."""
+        made = self._parse(b"")
+        for name in names:
+            getattr(made, name).append(self._marks[name])
+        return bytes(made.SerializeToString())
+
+    def columns(self, messages: Sequence[bytes]) -> tuple[Columns, Lists] | None:
+        """What these say. A field of ``seldom`` that none of them has is left out. As Protobuf has it, the last value
+        counts where a field comes twice.
+
+        None where they cannot be told apart: one is no message of that type, or lacks what that requires.
+        """
+        number = len(messages)
+        names = self._each
+        try:
+            found = self._parse(self._behind.join((*messages, b"")))
+            more = [name for name in self._seldom if getattr(found, name)]
+            if more:
+                found = self._parse(self._behind_all.join((*messages, b"")))
+                names = (*names, *more)
+        except DecodeError:
+            return None
+        if any(len(getattr(found, name)) != number for name in self._counted):
+            return None
+        made: Columns = {}
+        for name in names:
+            column = _apart(getattr(found, name)[:], self._marks[name], number)
+            if column is None or (name in self._required and None in column):
+                return None
+            made[name] = column
+        if not self._lists:
+            return made, Lists([0] * number, [])
+        lists = _listed(getattr(found, self._lists)[:], self._marks[self._lists], number)
+        return None if lists is None else (made, lists)
+
+
+def _apart(values: list[Any], mark: Any, messages: int) -> list[Any] | None:
+    """What stands between marks, the last of it."""
+    if len(values) == 2 * messages and values[1::2].count(mark) == messages:
+        return values[::2]
+    found: list[Any] = []
+    last = None
+    for value in values:
+        if value == mark:
+            found.append(last)
+            last = None
+        else:
+            last = value
+    return found if len(found) == messages else None
+
+
+def _listed(values: list[Any], mark: Any, messages: int) -> Lists | None:
+    """What stands between marks, all of it."""
+    if len(values) == 2 * messages and values[1::2].count(mark) == messages:
+        return Lists([1] * messages, values[::2])
+    found: list[Any] = []
+    counts, begin = [], 0
+    for at, value in enumerate(values):
+        if value == mark:
+            counts.append(at - begin)
+            begin = at + 1
+        else:
+            found.append(value)
+    return Lists(counts, found) if len(counts) == messages else None
+
+
+@cache
+def many(kind: type[Message], each: tuple[str, ...], seldom: tuple[str, ...] = (), lists: str = "") -> Many:
+    """The same, made once a process."""
+    return Many(kind, each, seldom, lists)
+
+
+def _of_lists(fields: Iterable[Any]) -> type[Message]:
+    """A message that has these fields under their numbers, each of them repeated and not packed."""
+    number = next(_numbers)
+    file = FileDescriptorProto(name=f"pulsarbox/lists{number}.proto", package="pulsarbox.lists", syntax="proto2")
+    made = file.message_type.add(name=f"Lists{number}")
+    for field in fields:
+        made.field.add(
+            name=field.name, number=field.number, type=_type(field), label=FieldDescriptorProto.LABEL_REPEATED
+        )
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{made.name}"))
+
+
+def _type(field: Any) -> FieldDescriptorProto.Type.ValueType:
+    if field.type in _BYTES:
+        return FieldDescriptorProto.TYPE_BYTES
+    if field.type in _UNSIGNED:
+        return FieldDescriptorProto.TYPE_UINT64
+    if field.type in _SIGNED or field.type == FieldDescriptor.TYPE_INT64:
+        return FieldDescriptorProto.TYPE_INT64
+    raise ValueError(f"{field.full_name} is none that can be read of many at once")

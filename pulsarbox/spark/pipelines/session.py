@@ -1,0 +1,160 @@
+"""A session of Spark as pipelines need it: the interpreter, the checkpoints, the shuffles, a JVM that starts fast."""
+
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from pulsarbox.spark.pipelines.declaring import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INSTALL: Final = "pip install 'pulsarbox[spark]'"
+FAST: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""A JVM that starts in half the time, and is slower once it is warm: for what runs once."""
+_STATE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_END_SECONDS: Final = 60.0
+
+
+class SparkMissingError(PipelineError):
+    """Spark or Java is not there; says how to install it."""
+
+
+def settings(master: str, cores: int) -> dict[str, str]:
+    """The settings of Spark that pipelines have unless told otherwise; ``cores`` are those of this machine.
+
+    Each is measured or needed: docs/spark.md. The checkpoint manager is for local disks, so for local masters.
+    """
+    found = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.streaming.stateStore.providerClass": _STATE,
+        "spark.sql.streaming.metricsEnabled": "false",
+    }
+    if is_local(master):
+        found |= {
+            "spark.sql.shuffle.partitions": str(cores_of(master, cores)),
+            "spark.sql.streaming.checkpointFileManagerClass": _FILES,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "1g",
+        }
+    return found
+
+
+def is_local(master: str) -> bool:
+    """Whether everything runs on this machine, in one JVM."""
+    return master == "local" or master.startswith("local[")
+
+
+def cores_of(master: str, cores: int) -> int:
+    """How many tasks a local master runs at a time: ``local[2]`` is 2, ``local[*]`` all of ``cores``."""
+    number = master.removeprefix("local[").rstrip("]").split(",")[0] if master.startswith("local[") else "1"
+    return int(number) if number.isdigit() and int(number) else cores
+
+
+def retried(master: str) -> str:
+    """A local master whose tasks are tried again: as Spark has it, ``local[2]`` gives up at the first failure."""
+    if master == "local":
+        return "local[1,3]"
+    return f"{master[:-1]},3]" if master.startswith("local[") and "," not in master else master
+
+
+def session(
+    master: str = "local[*]",
+    name: str = "pulsarbox",
+    conf: Mapping[str, str] | None = None,
+    fast: bool = False,
+    log: Path | None = None,
+) -> "SparkSession":
+    """A new session, or the one that this process has. The format ``pulsarbox`` is known to it.
+
+    ``conf`` goes before what ``settings`` says. ``fast``: a JVM that starts in half the time and computes slower.
+    ``log``: a file for what Spark, and what users' code in workers, writes to stderr. Raises SparkMissingError.
+    """
+    _prepare(master, fast)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # py4j: sockets that it leaves to the collector
+        try:
+            import pyarrow as pa  # noqa: F401  # said now, and not by a worker
+            from pyspark.sql import SparkSession
+        except ImportError as error:
+            raise SparkMissingError(f"Spark is not installed ({error}): {INSTALL}") from None
+        chosen = settings(master, os.cpu_count() or 1) | dict(conf or {})
+        _launch(chosen, log)
+        builder = SparkSession.builder.master(retried(master)).appName(name)
+        for key, value in chosen.items():
+            builder = builder.config(key, value)
+        made: SparkSession = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    from pulsarbox.spark import register
+
+    register(made)
+    return made
+
+
+def _prepare(master: str, fast: bool) -> None:
+    """The environment that Spark reads; what somebody has set stays."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (home and Path(home, "bin", "java").exists()):
+        raise SparkMissingError("Java is not installed: Spark needs Java 17 or newer on PATH, or JAVA_HOME")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if fast and not os.environ.get("SPARK_SUBMIT_OPTS"):
+        os.environ["SPARK_SUBMIT_OPTS"] = " ".join(FAST)
+
+
+def _launch(conf: Mapping[str, str], log: Path | None) -> None:
+    """Start the JVM ourselves where its talk is to go into a file; Spark would give it our stderr."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    if log is None or SparkContext._gateway is not None:
+        return
+    of_the_jvm = SparkConf(loadDefaults=False)
+    for key, value in conf.items():
+        if key.startswith(("spark.driver.", "spark.jars", "spark.submit.")):
+            of_the_jvm.set(key, value)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as stream:
+        try:
+            gateway = launch_gateway(of_the_jvm, _popen(stream))  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError as error:
+            raise SparkMissingError(f"Spark's JVM does not start ({error}): {log} says why") from None
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _popen(stream: IO[bytes]) -> dict[str, Any]:
+    return {"stdout": stream, "stderr": stream}
+
+
+def stop(spark: "SparkSession") -> None:
+    """Stop the session and its JVM, and wait for its end. Nothing of Spark can be used in this process until then."""
+    from pyspark import SparkContext
+
+    spark.stop()
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    if process is not None and process.stdin is not None:
+        process.stdin.close()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
