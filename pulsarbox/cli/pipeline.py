@@ -14,6 +14,10 @@ _MORE: Final = {
     "new": LazyCommand("pulsarbox.cli.pipeline_new:new", "Write a pipeline to begin with, and its test."),
     "reset": LazyCommand("pulsarbox.cli.pipeline_list:reset", "Forget how far a pipeline is: it begins anew."),
     "run": LazyCommand("pulsarbox.cli.pipeline_run:run_file", "Run what a file declares, from where it stopped."),
+    "rollup": LazyCommand("pulsarbox.cli.pipeline_rollup:rollup", "Count what topics carry, by windows of event time."),
+    "dlq-triage": LazyCommand("pulsarbox.cli.pipeline_triage:triage", "Group dead letters by why they failed; replay."),
+    "backfill": LazyCommand("pulsarbox.cli.pipeline_backfill:backfill", "Files and tables into topics, each row once."),
+    "export": LazyCommand("pulsarbox.cli.pipeline_export:export", "What topics have into Parquet, JSON or CSV, once."),
     "validate": LazyCommand("pulsarbox.cli.pipeline_validate:validate", "Check what a file declares; nothing runs."),
 }
 
