@@ -10,6 +10,7 @@ import click
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 _MORE: Final = {
+    "offload": LazyCommand("pulsarbox.cli.pipeline_offload:offload", "Put closed ledgers into Parquet, one file each."),
     "run": LazyCommand("pulsarbox.cli.pipeline_run:run_file", "Run what a file declares, from where it stopped."),
     "validate": LazyCommand("pulsarbox.cli.pipeline_validate:validate", "Check what a file declares; nothing runs."),
 }
@@ -24,4 +25,5 @@ def pipeline() -> None:
     Examples:
       pulsarbox pipeline validate totals.py
       pulsarbox pipeline run totals.py
+      pulsarbox pipeline offload orders --to /data/history
     """
