@@ -56,6 +56,10 @@ crash: env-dev ## Kill the box again and again under load and check what its cli
 spark-faults: env-dev ## Kill workers, drivers and the box while Spark writes, and count what is there (N=10; needs Java)
 	@$(BIN)/python -m tests.spark_faults.run --kills $(or $(N),10) $(ARGS)
 
+.PHONY: spark-oldest
+spark-oldest: env-dev ## Run the tests of Spark with the oldest version that is supported, which is fetched (450 MB; needs Java)
+	@.ci/spark-oldest $(ARGS)
+
 .PHONY: powercut
 powercut: env-dev ## Open disks as they may stand after a power cut (N=500; needs a C compiler)
 	@$(BIN)/python -m tests.powercut.run --images $(or $(N),500) $(ARGS)

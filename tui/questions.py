@@ -117,5 +117,7 @@ def first(place: str, kept: Kept, size: tuple[int, int], passing: str = "", at: 
     return [rows, of_vitals()] if at is None else [rows]
 
 
-_ASKED: Final = frozenset({"topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage"})
+_ASKED: Final = frozenset(
+    {"topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage", "pipelines"}
+)
 """Screens that ask for the rows in sight of one view."""

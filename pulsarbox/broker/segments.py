@@ -99,6 +99,11 @@ class Segments:
                 runs += 1
                 yield
 
+    def put_off(self) -> Iterator[None]:
+        """No step: all is left for another answer."""
+        self.next = self._start
+        return iter(())
+
     def _aborted(self, ledger_id: int, first: int, end: int) -> Iterator[AckedRange]:
         stored = self._topic.stored
         if not stored.has_aborted:

@@ -1,7 +1,7 @@
 """Runs a pipeline: one JVM, a query of Spark a step, each with a checkpoint and a lock; until it is told to stop.
 
-A query that fails is started again after a while, a few times; the others go on. What a step reads that another step
-of the pipeline writes is made beforehand, and with ``--once`` a step begins when those are done that it reads from.
+A query that fails is started again after a while, a few times; the others go on. Topics that are
+read by name are made where they are missing. With ``once`` a step begins when those are done that it reads from.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.client.admin import Refused, path_of
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import causes
-from pulsarbox.spark.pipelines.declaring import Step
+from pulsarbox.spark.pipelines.declaring import PATTERN, Function, Step
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
 from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
 from pulsarbox.spark.pipelines.running import RunOptions
@@ -122,7 +122,7 @@ class _Runner:
         """Run it to its end."""
         options = self._options
         _let_travel(self._pipeline.module)
-        with _made_ready(self._pipeline, options, self._queries) as admin, self._signals():
+        with _made_ready(self._pipeline, options, self._queries, self._telling.say) as admin, self._signals():
             self._telling.say(f"{self._pipeline.name}: starting Spark ({options.master})")
             spark = session(
                 options.master, f"pulsarbox {self._pipeline.name}", options.conf, fast=options.once, log=self._log
@@ -136,8 +136,8 @@ class _Runner:
         self._telling.end()
         return [each.watched for each in self._queries]
 
-    def _reporter(self, admin: "Admin | None") -> "contextlib.AbstractContextManager[object]":
-        if admin is None or not self._options.report:
+    def _reporter(self, admin: "Admin") -> "contextlib.AbstractContextManager[object]":
+        if not self._options.report:
             return contextlib.nullcontext()
         return Reporter(admin, self._pipeline.name, self._options.master, self._rows)
 
@@ -210,6 +210,9 @@ class _Runner:
         is_active = query.isActive
         for progress in each.news():
             each.watched.progressed(progress)
+            if self._options.once and _waits_for_timers(each.step) and _is_empty_batch(progress):
+                _stopped(each)  # Spark would go on for the timers' sake, and never end
+                is_active = False
             if each.watched.error and "addBatch" in (progress.get("durationMs") or {}):
                 each.failures, each.watched.error = 0, None
         if is_active:
@@ -264,6 +267,14 @@ class _Runner:
         )
 
 
+def _waits_for_timers(step: Step) -> bool:
+    return isinstance(step, Function) and step.on_timer is not None
+
+
+def _is_empty_batch(progress: Mapping[str, Any]) -> bool:
+    return "addBatch" in (progress.get("durationMs") or {}) and not progress.get("numInputRows")
+
+
 def _stopped(each: _Query) -> None:
     assert each.query is not None
     with contextlib.suppress(Exception):  # what it fails with while it is stopped is of no interest any more
@@ -279,8 +290,10 @@ def subscription_of(pipeline: str, step: Step) -> str:
 
 
 @contextlib.contextmanager
-def _made_ready(pipeline: Pipeline, options: RunOptions, queries: "list[_Query]") -> "Iterator[Admin | None]":
-    """Note what will run; make what steps read of each other; subscribe what is new. Raises PipelineError."""
+def _made_ready(
+    pipeline: Pipeline, options: RunOptions, queries: "list[_Query]", say: Callable[[str], None]
+) -> "Iterator[Admin]":
+    """Note what will run; make topics that are read; subscribe what is new. Raises PipelineError."""
     from pulsarbox.spark.pipelines.sources import check_files, namespace_of
 
     for each in queries:
@@ -301,27 +314,25 @@ def _made_ready(pipeline: Pipeline, options: RunOptions, queries: "list[_Query]"
             lastError=None,
         )
     with admin_for(options.box) as admin:
-        _make_between(pipeline, admin)
+        _make_inputs(pipeline, admin, say)
         for each in queries:
             if each.held.is_new:
                 _subscribe(admin, pipeline.name, each.step)
         yield admin
 
 
-def _make_between(pipeline: Pipeline, admin: "Admin") -> None:
-    """Topics that one step writes and another one reads have to be there before."""
-    for topic in between(pipeline):
+def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None]) -> None:
+    """Topics that are read by name have to be there: as for a consumer, they are made. Who may not, hears it later."""
+    there: dict[tuple[str, str], set[str]] = {}
+    for topic in sorted({each for step in pipeline.steps for each in inputs_of(step) if not each.startswith(PATTERN)}):
         name = parse_topic(topic)
-        if admin.partitions(name) == 0:
-            with _refused_before(409):
+        of = (name.namespace, name.domain)
+        with _refused_before(401, 403, 404, 409):
+            if of not in there:
+                there[of] = {*admin.topics(*of), *admin.partitioned_topics(*of)}
+            if topic not in there[of] and name.partition_index < 0:
                 admin.ask("PUT", path_of(name))
-
-
-def between(pipeline: Pipeline) -> list[str]:
-    """The topics that a step names as inputs and another one writes."""
-    read = {topic for step in pipeline.steps for topic in inputs_of(step)}
-    written = {str(step.writes()) for step in pipeline.steps} | {dead_letters_of(step) for step in pipeline.steps}
-    return sorted(read & {each for each in written if each is not None})
+                say(f"{topic} did not exist: made")
 
 
 def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:

@@ -14,7 +14,17 @@ from pulsarbox.tui.questions import PANELS, VITALS, first, of_numbers, of_panel,
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard, driven
 from tests.unit.tui.fake import FakeBox
 
-FORESEEN = ("overview", "topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage")
+FORESEEN = (
+    "overview",
+    "topics",
+    "subscriptions",
+    "quotas",
+    "deadletters",
+    "clients",
+    "plugins",
+    "storage",
+    "pipelines",
+)
 
 
 def asked_columns(target: str) -> set[str]:
