@@ -347,6 +347,7 @@ def _made_ready(
         _make_inputs(pipeline, admin, say)
         for each in queries:
             if each.held.is_new:
+                _hold_letters(admin, pipeline.name, each.step)
                 _subscribe(admin, pipeline.name, each.step)
         yield admin
 
@@ -365,8 +366,21 @@ def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None])
                 say(f"{topic} did not exist: made")
 
 
+def _hold_letters(admin: "Admin", pipeline: str, step: Step) -> None:
+    """Have dead letters kept until somebody looks: without a subscription they would go, as everything that is sent."""
+    letters = dead_letters_of(step)
+    if letters is None:
+        return
+    name = parse_topic(letters)
+    with _refused_before(401, 403, 404, 409):
+        if not admin.partitions(name):
+            with _refused_before(409):
+                admin.ask("PUT", path_of(name))
+        admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
+
+
 def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
-    """Hold what is there, before the first micro-batch has been read."""
+    """Hold what is there before the first micro-batch has been read."""
     if any(name.lower() in ("subscription", "predefinedsubscription") for name in step.options):
         return
     for name, selection in step.reads().items():

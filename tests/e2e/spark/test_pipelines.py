@@ -103,6 +103,8 @@ class Topics:
     def __init__(self, client: pulsar.Client, fresh: Callable[[str], str]) -> None:
         self.client = client
         self.names = {word: fresh(word) for word in ("raw", "clean", "dlq", "sums", "counts")}
+        for word in ("sums", "counts"):  # without a subscription what is written goes, and after a while the topic
+            client.subscribe(self.names[word], "kept").close()
 
     def read(self, word: str) -> list[pulsar.Message]:
         """All that is there; nothing where the topic is not."""

@@ -90,6 +90,9 @@ class Stage:
     def partitioned_topics(self, namespace: str, domain: str) -> list[str]:
         return []
 
+    def partitions(self, topic: object) -> int:
+        return 0
+
     def ask(self, method: str, path: str, body: Any = None) -> None:
         self.asked.append((method, path.removeprefix("/persistent/public/default/")))
         if path.endswith("refused"):
@@ -198,11 +201,16 @@ def test_topics_that_are_read_are_made_and_subscribed(stage: Stage) -> None:
     stage.there = ["persistent://public/default/there"]
     stage.lives = {name: [Played()] for name in ("one", "two", "three")}
     stage.run(
-        step("one", "there", "a"),
+        step("one", "there", "a", dead_letter="letters"),
         step("two", "missing", "a", options={"subscription": "mine"}),
         step("three", "regex:public/default/x.*", "refused"),
     )
-    assert stage.asked == [("PUT", "missing"), ("PUT", "there/subscription/pipeline-p-one")]
+    assert stage.asked == [
+        ("PUT", "missing"),
+        ("PUT", "letters"),
+        ("PUT", "letters/subscription/pipeline-p-one"),
+        ("PUT", "there/subscription/pipeline-p-one"),
+    ]
     assert "persistent://public/default/missing did not exist: made" in stage.said
 
 
