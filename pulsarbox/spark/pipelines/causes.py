@@ -17,10 +17,10 @@ _OURS: Final = ("SinkError", "DataLost", "OptionError", "SelectionError", "Funct
 _LENGTH: Final = 600
 
 
-def line_of(error: BaseException, file: str) -> str:
-    """``shop.py:12: ValueError: no`` for what came through a line of the user's file; without, no place."""
+def line_of(error: BaseException, file: str) -> tuple[str, bool]:
+    """``shop.py:12: ValueError: no``, and True, for what came through a line of the user's file; without, no place."""
     frames = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == file]
-    return _with_place(f"{Path(file).name}:{frames[-1]}" if frames else "", _said(error))
+    return _with_place(f"{Path(file).name}:{frames[-1]}" if frames else "", _said(error)), bool(frames)
 
 
 def _said(error: BaseException) -> str:

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.client.admin import Refused, path_of
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import causes
-from pulsarbox.spark.pipelines.declaring import PATTERN, Function, Step
+from pulsarbox.spark.pipelines.declaring import PATTERN, Function, PipelineError, Step
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
 from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
 from pulsarbox.spark.pipelines.running import RunOptions
-from pulsarbox.spark.pipelines.session import session
+from pulsarbox.spark.pipelines.session import jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
 from pulsarbox.spark.pipelines.state import LOG, Held
 from pulsarbox.spark.pipelines.telling import Telling
@@ -138,12 +138,26 @@ class _Runner:
             )
             try:
                 with self._signals(), self._reporter(admin):
-                    self._until_over(spark)
-                    self._end()
+                    self._work(spark)
             finally:
                 stop_spark(spark)
         self._telling.end()
         return [each.watched for each in self._queries]
+
+    def _work(self, spark: "SparkSession") -> None:
+        """Raises PipelineError where Spark ends by itself."""
+        try:
+            self._until_over(spark)
+            self._end()
+        except Exception as error:
+            if not jvm_has_ended():
+                raise
+            text = f"Spark's JVM has ended by itself: {self._log} may say why. The next run goes on where this one was"
+            for each in self._queries:
+                if not each.is_done:
+                    each.watched.state, each.watched.error, each.query = FAILED, text, None
+                    self._note(each)
+            raise PipelineError(text) from error
 
     def _reporter(self, admin: "Admin") -> "contextlib.AbstractContextManager[object]":
         if not self._options.report:
@@ -210,9 +224,11 @@ class _Runner:
         try:
             each.query = started(spark, each.step, str(each.held.checkpoint), given, once=self._options.once)
         except Exception as error:
-            text = causes.line_of(error, each.file)
-            # A query that stands wrong in the file does not get better by being started again.
-            self._failed(each, text if ":" in text and each.file else f"{each.step.where}: {text}", for_good=True)
+            if jvm_has_ended():
+                raise
+            text, is_users = causes.line_of(error, each.file)
+            # What stands wrong in the file does not get better by being started again.
+            self._failed(each, text, for_good=is_users or isinstance(error, PipelineError))
             return
         each.watched.state = RUNNING
         each.started_at = time.monotonic()
@@ -264,7 +280,8 @@ class _Runner:
             self._look_last(each)
         for each in self._queries:
             if each.watched.state in (STARTING, RUNNING):
-                each.watched.state = STOPPED
+                # One that has not done anything since it failed has not got over it.
+                each.watched.state = FAILED if each.failures else STOPPED
             self._note(each)
 
     def _look_last(self, each: _Query) -> None:
@@ -330,6 +347,7 @@ def _made_ready(
         _make_inputs(pipeline, admin, say)
         for each in queries:
             if each.held.is_new:
+                _hold_letters(admin, pipeline.name, each.step)
                 _subscribe(admin, pipeline.name, each.step)
         yield admin
 
@@ -348,8 +366,21 @@ def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None])
                 say(f"{topic} did not exist: made")
 
 
+def _hold_letters(admin: "Admin", pipeline: str, step: Step) -> None:
+    """Have dead letters kept until somebody looks: without a subscription they would go, as everything that is sent."""
+    letters = dead_letters_of(step)
+    if letters is None:
+        return
+    name = parse_topic(letters)
+    with _refused_before(401, 403, 404, 409):
+        if not admin.partitions(name):
+            with _refused_before(409):
+                admin.ask("PUT", path_of(name))
+        admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
+
+
 def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
-    """Hold what is there, before the first micro-batch has been read."""
+    """Hold what is there before the first micro-batch has been read."""
     if any(name.lower() in ("subscription", "predefinedsubscription") for name in step.options):
         return
     for name, selection in step.reads().items():

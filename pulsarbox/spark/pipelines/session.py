@@ -223,8 +223,9 @@ def stop(spark: "SparkSession") -> None:
     """Stop the session and its JVM, and wait for its end. Nothing of Spark can be used in this process until then."""
     from pyspark import SparkContext
 
-    spark.stop()
     gateway = SparkContext._gateway
+    with contextlib.suppress(*((Exception,) if jvm_has_ended() else ())):
+        spark.stop()
     if gateway is None:
         return
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
@@ -239,3 +240,11 @@ def stop(spark: "SparkSession") -> None:
             process.wait()
             return
         _keep_archive()
+
+
+def jvm_has_ended() -> bool:
+    """Whether the JVM that this process has started is not there any more."""
+    from pyspark import SparkContext
+
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ class Played:
     error: str | None = None
     batches: list[dict[str, Any]] = field(default_factory=list)
     stopped: bool = False
-    on_stop: Callable[[], None] = lambda: None
+    on_start: Callable[[], None] = lambda: None
     endless: bool = False
 
     @property
@@ -78,6 +79,7 @@ class Stage:
         life = self.lives[step.query].pop(0)
         if isinstance(life, Exception):
             raise life
+        life.on_start()
         return life
 
     # The Admin API
@@ -87,6 +89,9 @@ class Stage:
 
     def partitioned_topics(self, namespace: str, domain: str) -> list[str]:
         return []
+
+    def partitions(self, topic: object) -> int:
+        return 0
 
     def ask(self, method: str, path: str, body: Any = None) -> None:
         self.asked.append((method, path.removeprefix("/persistent/public/default/")))
@@ -106,6 +111,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setattr(runner, "stop_spark", lambda spark: None)
     monkeypatch.setattr(runner, "admin_for", lambda box: contextlib.nullcontext(made))
     monkeypatch.setattr(sources, "started", made.start)
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda: False)
     monkeypatch.setattr(runner, "_FIRST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(runner, "_LOOK_SECONDS", 0.001)
     return made
@@ -141,11 +147,41 @@ def test_a_micro_batch_between_makes_the_next_failure_the_first(stage: Stage) ->
     assert (ended["q"].state, ended["q"].starts, ended["q"].rows) == (STOPPED, 5, 3)
 
 
-def test_what_stands_wrong_in_the_file_is_not_tried_again(stage: Stage) -> None:
-    stage.lives = {"q": [ValueError("no such column")]}
-    ended = stage.run(step("q"))
-    assert (ended["q"].state, ended["q"].starts) == (FAILED, 1)
-    assert "no such column" in (ended["q"].error or "")
+def test_what_failed_and_was_just_started_again_has_failed_when_all_is_stopped(stage: Stage) -> None:
+    again = Played(endless=True, on_start=lambda: signal.raise_signal(signal.SIGTERM))
+    stage.lives = {"bad": [Played("x: no"), again], "good": [Played(endless=True)]}
+    ended = stage.run(step("bad"), step("good"), once=False)
+    assert {name: each.state for name, each in ended.items()} == {"bad": FAILED, "good": STOPPED}
+    assert again.stopped
+
+
+def wrong() -> None:
+    raise ValueError("no such column")
+
+
+def test_what_stands_wrong_in_the_file_is_not_tried_again_and_what_is_not_ready_is(stage: Stage) -> None:
+    users, not_ready = PipelineError("gives no DataFrame"), OSError("not yet")
+    stage.lives = {"users": [users], "line": [Played(on_start=wrong)], "not_ready": [not_ready, not_ready, Played()]}
+    elsewhere = Function(process=max, inputs="raw", output="out", name="not_ready")  # no line of this file is its own
+    ended = stage.run(step("users"), step("line"), elsewhere)
+    assert {name: (each.state, each.starts) for name, each in ended.items()} == {
+        "users": (FAILED, 1),
+        "line": (FAILED, 1),
+        "not_ready": (STOPPED, 3),
+    }
+    line = wrong.__code__.co_firstlineno + 1
+    assert ended["line"].error == f"test_runner.py:{line}: ValueError: no such column"
+
+
+def test_a_jvm_that_ends_by_itself_fails_what_runs(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda: True)
+    stage.lives = {"q": [OSError("connection refused")]}
+    with pytest.raises(PipelineError, match=r"Spark's JVM has ended by itself: .*spark\.log"):
+        stage.run(step("q"))
+    (kept,) = known(tmp_path)
+    assert (kept.about["state"], kept.pid) == ("failed", None)
 
 
 def test_once_a_step_waits_for_those_that_it_reads_from(stage: Stage) -> None:
@@ -165,11 +201,16 @@ def test_topics_that_are_read_are_made_and_subscribed(stage: Stage) -> None:
     stage.there = ["persistent://public/default/there"]
     stage.lives = {name: [Played()] for name in ("one", "two", "three")}
     stage.run(
-        step("one", "there", "a"),
+        step("one", "there", "a", dead_letter="letters"),
         step("two", "missing", "a", options={"subscription": "mine"}),
         step("three", "regex:public/default/x.*", "refused"),
     )
-    assert stage.asked == [("PUT", "missing"), ("PUT", "there/subscription/pipeline-p-one")]
+    assert stage.asked == [
+        ("PUT", "missing"),
+        ("PUT", "letters"),
+        ("PUT", "letters/subscription/pipeline-p-one"),
+        ("PUT", "there/subscription/pipeline-p-one"),
+    ]
     assert "persistent://public/default/missing did not exist: made" in stage.said
 
 
