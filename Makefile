@@ -52,9 +52,17 @@ test: env-dev ## Run all tests (ARGS="-k name")
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
 	@$(BIN)/python -m tests.crash.run --kills $(or $(N),25) $(ARGS)
 
+.PHONY: spark-cluster
+spark-cluster: env-dev ## Run a pipeline on a standalone master with two workers, twice, and count what is there (needs Java)
+	@$(BIN)/python -m tests.spark_faults.on_cluster
+
 .PHONY: spark-faults
 spark-faults: env-dev ## Kill workers, drivers and the box while Spark writes, and count what is there (N=10; needs Java)
 	@$(BIN)/python -m tests.spark_faults.run --kills $(or $(N),10) $(ARGS)
+
+.PHONY: spark-oldest
+spark-oldest: env-dev ## Run the tests of Spark with the oldest version that is supported, which is fetched (450 MB; needs Java)
+	@.ci/spark-oldest $(ARGS)
 
 .PHONY: powercut
 powercut: env-dev ## Open disks as they may stand after a power cut (N=500; needs a C compiler)
@@ -81,6 +89,7 @@ bench-spark: env-dev ## Measure Spark reading and writing topics, and a rollup (
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 	@$(BIN)/python -m benchmarks.spark_sink $(SINK_ARGS)
 	@$(BIN)/python -m benchmarks.spark_rollup $(ROLLUP_ARGS)
+	@$(BIN)/python -m benchmarks.spark_pipelines $(PIPELINE_ARGS)
 
 .PHONY: bench-tui
 bench-tui: env-dev ## Measure the dashboard: first paint, processor time, memory (ARGS="--subscriptions 1000")

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
-from textual.app import App, SystemCommand
+from textual.app import App, ScreenStackError, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
@@ -43,6 +43,7 @@ SCREENS: Final[dict[str, str]] = {
     "plugins": "plugins:Plugins",
     "events": "events:Events",
     "jobs": "jobs:Jobs",
+    "pipelines": "pipelines:Pipelines",
 }
 """Module and class of each, below ``pulsarbox.tui.screens``; imported when it is first gone to."""
 
@@ -202,7 +203,7 @@ class Top(App[None]):
             retell = getattr(self.screen, "retell", None)
             if retell is not None:
                 retell()
-        except Trouble:  # the screen says so itself
+        except (Trouble, ScreenStackError):  # the screen says so itself; or the program ends
             pass
         finally:
             self._vitals_asked = False

@@ -150,6 +150,8 @@ class Reach:
     access: str = "auto"
     """``mmap``: read in place, or fail. ``wire``: over the network. ``auto``: in place where that is possible."""
     credentials: Credentials = NOBODY
+    admin_credentials: Credentials | None = None
+    """Those for the Admin API, None for the same."""
     fail_on_data_loss: bool = True
     """Whether what is not there any more, or damaged, ends a read; else it is skipped and told."""
     plugins_dir: str = ""

@@ -3,9 +3,9 @@
 ``make spark-faults`` writes 2,000 rows in epochs to two topics and strikes at each of the named points once: workers,
 the driver's JVM and the box before, during and after the commit, tasks that fail; after each death of the driver it
 starts again with another number of partitions. Then a driver that was believed dead goes on, a standalone master runs a
-slow task twice (speculation), the same points are struck while shipped pipelines run (rollup, dlq-triage; each also on
-a standalone master), and at last driver and box are killed at random (N times). ``--short``: the points that one
-restart has room for.
+slow task twice (speculation), workers are given pulsarbox by their driver (archive), the same points are struck while
+shipped pipelines run (rollup, dlq-triage; each also on a standalone master), and at last driver and box are killed at
+random (N times). ``--short``: the points that one restart has room for.
 
 Progress on stderr, the summary on stdout; ends with 1 where a row is missing or there twice. The box is started again
 on the same directory.
@@ -24,6 +24,8 @@ import sys
 import tempfile
 import threading
 import time
+import venv
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -316,7 +318,7 @@ def zombie(root: Path, keeper: Keeper) -> Outcome:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[str]:
+def cluster(folder: Path, environ: dict[str, str] | None = None) -> Iterator[str]:
     """A standalone master with two workers: its URL."""
     import pyspark
 
@@ -324,7 +326,7 @@ def cluster(folder: Path) -> Iterator[str]:
     port, web = free_ports(2)
     master = f"spark://127.0.0.1:{port}"
     spark_class, deploy = str(home / "bin" / "spark-class"), "org.apache.spark.deploy"
-    environ = environment(folder) | {
+    environ = (environ or environment(folder)) | {
         "SPARK_HOME": str(home),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": JVM,
@@ -388,6 +390,53 @@ def speculation(root: Path, keeper: Keeper) -> Outcome:
     return case.end()
 
 
+def archive(root: Path, keeper: Keeper) -> Outcome:
+    """On a standalone master: nobody has pulsarbox installed, the driver brings it along and registers the format."""
+    case = Case("archive", root, keeper, ROWS, 1)
+    packed, python = case.folder / "pulsarbox.zip", bare_python(case.folder / "bare")
+    with zipfile.ZipFile(packed, "w") as into:
+        for folder, _, files in os.walk(ROOT / "pulsarbox", followlinks=True):
+            for each in files:
+                if not each.endswith(".pyc"):
+                    into.write(Path(folder, each), Path(folder, each).relative_to(ROOT))
+    box, plan = keeper.box, case.folder / "plan.json"
+    environ = environment(case.folder) | {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
+    del environ["PYTHONPATH"]
+    script = Path(__file__).with_name("archived.py")
+    with cluster(case.folder, environ) as master:
+        told = {
+            "master": master,
+            "conf": {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": JVM},
+            "archive": str(packed),
+            "rows": ROWS,
+            "topic": f"persistent://public/default/{case.name}",
+            "url": box.url,
+            "web_url": box.web_url,
+        }
+        plan.write_text(json.dumps(told))
+        words = [str(python), str(script), str(plan)]
+        found = subprocess.run(
+            words, cwd=case.folder, env=environ, capture_output=True, text=True, timeout=DRIVER_SECONDS, check=False
+        )
+    if found.returncode or f"read {ROWS}\n" not in found.stdout:
+        raise FaultsError(f"the driver fails ({found.returncode}):\n{found.stdout[-500:]}{found.stderr[-3000:]}")
+    case.drivers = 1
+    case.points.append("nothing: nobody has pulsarbox installed")
+    return case.end()
+
+
+def bare_python(folder: Path) -> Path:
+    """An interpreter with all that is installed here but pulsarbox. Raises FaultsError where it has that too."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    (theirs,) = folder.glob("lib/*/site-packages")
+    (theirs / "theirs.pth").write_text(f"{Path(pulsar.__file__).parents[1]}\n")
+    found = folder / "bin" / "python"
+    code = "import pyspark, importlib.util as u, sys; sys.exit(u.find_spec('pulsarbox') is not None)"
+    if subprocess.run([str(found), "-c", code], cwd=folder, check=False).returncode:
+        raise FaultsError("an environment without pulsarbox has it")
+    return found
+
+
 def soak(root: Path, keeper: Keeper, kills: int, dice: random.Random) -> Outcome:
     """Driver or box are killed at random moments, so many times; then the stream may come to its end."""
     case = Case("soak", root, keeper, ROWS, 40)
@@ -443,6 +492,7 @@ def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dic
         "points": partial(points, root, keeper, POINTS),
         "zombie": partial(zombie, root, keeper),
         "speculation": partial(speculation, root, keeper),
+        "archive": partial(archive, root, keeper),
         "rollup": partial(pipelines.rollup, root, keeper),
         "dlq-triage": partial(pipelines.triage, root, keeper),
         "rollup-cluster": partial(pipelines.rollup_cluster, root, keeper),
@@ -452,7 +502,8 @@ def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dic
 
 
 NAMES: Final = (
-    *("points", "zombie", "speculation", "rollup", "dlq-triage", "rollup-cluster", "dlq-triage-cluster", "soak"),
+    *("points", "zombie", "speculation", "archive"),
+    *("rollup", "dlq-triage", "rollup-cluster", "dlq-triage-cluster", "soak"),
 )
 
 
