@@ -81,9 +81,10 @@ bench-throttle: env-dev ## Measure how well rates are kept, in real time (ARGS="
 	@$(BIN)/python -m benchmarks.throttle $(ARGS)
 
 .PHONY: bench-spark
-bench-spark: env-dev ## Measure Spark reading and writing topics (ARGS="--messages 1000000" SINK_ARGS="--rows 200000")
+bench-spark: env-dev ## Measure Spark reading and writing topics, and Parquet (ARGS="--messages 1000000" SINK_ARGS, TABLE_ARGS)
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 	@$(BIN)/python -m benchmarks.spark_sink $(SINK_ARGS)
+	@$(BIN)/python -m benchmarks.spark_table $(TABLE_ARGS)
 
 .PHONY: bench-tui
 bench-tui: env-dev ## Measure the dashboard: first paint, processor time, memory (ARGS="--subscriptions 1000")
