@@ -502,17 +502,8 @@ def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dic
 
 
 NAMES: Final = (
-    *(
-        "points",
-        "zombie",
-        "speculation",
-        "archive",
-        "rollup",
-        "dlq-triage",
-        "rollup-cluster",
-        "dlq-triage-cluster",
-        "soak",
-    ),
+    *("points", "zombie", "speculation", "archive"),
+    *("rollup", "dlq-triage", "rollup-cluster", "dlq-triage-cluster", "soak"),
 )
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.spark.offload.content import Content
@@ -54,11 +54,13 @@ def checksums(rows: list[Any], cuts: list[int]) -> dict[str, str]:
     return content.checksums()
 
 
+@settings(max_examples=40)
 @given(rows=ROWS, one=st.lists(st.integers(0, 20)), other=st.lists(st.integers(0, 20)))
 def test_the_layout_does_not_matter(rows: list[Any], one: list[int], other: list[int]) -> None:
     assert checksums(rows, one) == checksums(rows, other)
 
 
+@settings(max_examples=40)
 @given(rows=ROWS, other=ROWS)
 def test_other_rows_have_other_checksums(rows: list[Any], other: list[Any]) -> None:
     table, second = (pa.Table.from_pylist(each, SCHEMA) for each in (rows, other))
