@@ -20,6 +20,8 @@ TAG ?=
 # Two more than processors, because tests also wait for others; not so many that their boxes fill the memory.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 2 : 6)))
 export PYTHON
+# Modules are compiled once, as those of an installed wheel are: what is tested and measured starts as it does there.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What mypy checks: named as packages, because through the links a scan of folders would see storage/x.py twice.
 # examples and benchmarks join as soon as they hold Python.
