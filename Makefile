@@ -52,6 +52,10 @@ test: env-dev ## Run all tests (ARGS="-k name")
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
 	@$(BIN)/python -m tests.crash.run --kills $(or $(N),25) $(ARGS)
 
+.PHONY: spark-cluster
+spark-cluster: env-dev ## Run a pipeline on a standalone master with two workers, twice, and count what is there (needs Java)
+	@$(BIN)/python -m tests.spark_faults.on_cluster
+
 .PHONY: spark-faults
 spark-faults: env-dev ## Kill workers, drivers and the box while Spark writes, and count what is there (N=10; needs Java)
 	@$(BIN)/python -m tests.spark_faults.run --kills $(or $(N),10) $(ARGS)
@@ -81,10 +85,11 @@ bench-throttle: env-dev ## Measure how well rates are kept, in real time (ARGS="
 	@$(BIN)/python -m benchmarks.throttle $(ARGS)
 
 .PHONY: bench-spark
-bench-spark: env-dev ## Measure Spark reading and writing topics, and Parquet (ARGS="--messages 1000000" SINK_ARGS, TABLE_ARGS)
+bench-spark: env-dev ## Measure Spark reading and writing topics, Parquet, pipelines (ARGS="--messages 1000000" SINK_ARGS, TABLE_ARGS, PIPELINE_ARGS)
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 	@$(BIN)/python -m benchmarks.spark_sink $(SINK_ARGS)
 	@$(BIN)/python -m benchmarks.spark_table $(TABLE_ARGS)
+	@$(BIN)/python -m benchmarks.spark_pipelines $(PIPELINE_ARGS)
 
 .PHONY: bench-tui
 bench-tui: env-dev ## Measure the dashboard: first paint, processor time, memory (ARGS="--subscriptions 1000")

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.client.admin import Refused, path_of
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import causes
-from pulsarbox.spark.pipelines.declaring import PATTERN, Function, Step
+from pulsarbox.spark.pipelines.declaring import PATTERN, Function, PipelineError, Step
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
 from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
 from pulsarbox.spark.pipelines.running import RunOptions
-from pulsarbox.spark.pipelines.session import session
+from pulsarbox.spark.pipelines.session import jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
 from pulsarbox.spark.pipelines.state import LOG, Held
 from pulsarbox.spark.pipelines.telling import Telling
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 _LOOK_SECONDS: Final = 0.25
+_START_SECONDS: Final = 10.0
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
@@ -59,14 +60,11 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
     pipeline = replace(pipeline, name=options.name or pipeline.name)
     pipeline.check()
     with contextlib.ExitStack() as stack:
-        held = {step.query: Held(options.directory, pipeline.name, step.query) for step in _held_in_order(pipeline)}
-        for each in held.values():
-            stack.callback(each.release)
+        held: dict[str, Held] = {}
+        for name in sorted(step.query for step in pipeline.steps):
+            held[name] = Held(options.directory, pipeline.name, name)
+            stack.callback(held[name].release)
         return _Runner(pipeline, options, held, say).run()
-
-
-def _held_in_order(pipeline: Pipeline) -> list[Step]:
-    return sorted(pipeline.steps, key=lambda step: step.query)
 
 
 class _Query:
@@ -82,6 +80,8 @@ class _Query:
         self.failures = 0
         """One after the other, without a micro-batch between."""
         self.left = restarts
+        self.started_at: float | None = None
+        """When it was started, while it has not come to its first micro-batch."""
         self._seen: tuple[str, int, str] | None = None
         code = getattr(step.code, "__code__", None)
         self.file: str = code.co_filename if code is not None else ""
@@ -100,6 +100,15 @@ class _Query:
             last = found[0]
             self._seen = (last["runId"], int(last["batchId"]), last["timestamp"])
         return found[::-1]
+
+    def is_starting(self, now: float) -> bool:
+        """Whether its first micro-batch is still under way; of one that takes long it is not said any more."""
+        if self.started_at is None or self.query is None or now - self.started_at > _START_SECONDS:
+            return False
+        if self._seen is not None or str(self.query.status["message"]).startswith("Waiting"):
+            self.started_at = None
+            return False
+        return True
 
     @property
     def is_done(self) -> bool:
@@ -129,12 +138,26 @@ class _Runner:
             )
             try:
                 with self._signals(), self._reporter(admin):
-                    self._until_over(spark)
-                    self._end()
+                    self._work(spark)
             finally:
                 stop_spark(spark)
         self._telling.end()
         return [each.watched for each in self._queries]
+
+    def _work(self, spark: "SparkSession") -> None:
+        """Raises PipelineError where Spark ends by itself."""
+        try:
+            self._until_over(spark)
+            self._end()
+        except Exception as error:
+            if not jvm_has_ended():
+                raise
+            text = f"Spark's JVM has ended by itself: {self._log} may say why. The next run goes on where this one was"
+            for each in self._queries:
+                if not each.is_done:
+                    each.watched.state, each.watched.error, each.query = FAILED, text, None
+                    self._note(each)
+            raise PipelineError(text) from error
 
     def _reporter(self, admin: "Admin") -> "contextlib.AbstractContextManager[object]":
         if not self._options.report:
@@ -179,7 +202,10 @@ class _Runner:
             self._stop.wait(_LOOK_SECONDS)
 
     def _is_its_turn(self, query: _Query) -> bool:
-        """With ``once``: whether those are done that it reads from."""
+        """Whether no other one is just starting: each starts processes, which wait ten seconds for each other at most.
+        With ``once`` also whether those are done that it reads from."""
+        if any(each.is_starting(time.monotonic()) for each in self._queries):
+            return False
         return not self._options.once or all(
             each.is_done for each in self._queries if each is not query and reads_from(query.step, each.step)
         )
@@ -198,11 +224,14 @@ class _Runner:
         try:
             each.query = started(spark, each.step, str(each.held.checkpoint), given, once=self._options.once)
         except Exception as error:
-            text = causes.line_of(error, each.file)
-            # A query that stands wrong in the file does not get better by being started again.
-            self._failed(each, text if ":" in text and each.file else f"{each.step.where}: {text}", for_good=True)
+            if jvm_has_ended():
+                raise
+            text, is_users = causes.line_of(error, each.file)
+            # What stands wrong in the file does not get better by being started again.
+            self._failed(each, text, for_good=is_users or isinstance(error, PipelineError))
             return
         each.watched.state = RUNNING
+        each.started_at = time.monotonic()
 
     def _look(self, each: _Query) -> None:
         query = each.query
@@ -251,7 +280,8 @@ class _Runner:
             self._look_last(each)
         for each in self._queries:
             if each.watched.state in (STARTING, RUNNING):
-                each.watched.state = STOPPED
+                # One that has not done anything since it failed has not got over it.
+                each.watched.state = FAILED if each.failures else STOPPED
             self._note(each)
 
     def _look_last(self, each: _Query) -> None:
@@ -317,6 +347,7 @@ def _made_ready(
         _make_inputs(pipeline, admin, say)
         for each in queries:
             if each.held.is_new:
+                _hold_letters(admin, pipeline.name, each.step)
                 _subscribe(admin, pipeline.name, each.step)
         yield admin
 
@@ -335,8 +366,21 @@ def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None])
                 say(f"{topic} did not exist: made")
 
 
+def _hold_letters(admin: "Admin", pipeline: str, step: Step) -> None:
+    """Have dead letters kept until somebody looks: without a subscription they would go, as everything that is sent."""
+    letters = dead_letters_of(step)
+    if letters is None:
+        return
+    name = parse_topic(letters)
+    with _refused_before(401, 403, 404, 409):
+        if not admin.partitions(name):
+            with _refused_before(409):
+                admin.ask("PUT", path_of(name))
+        admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
+
+
 def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
-    """Hold what is there, before the first micro-batch has been read."""
+    """Hold what is there before the first micro-batch has been read."""
     if any(name.lower() in ("subscription", "predefinedsubscription") for name in step.options):
         return
     for name, selection in step.reads().items():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pulsarbox.spark.pipelines.session import interpreter
 from tests.tools.java import need_java
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     need_java()
     folder = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as environ:
-        environ.setenv("PYSPARK_PYTHON", sys.executable)
+        environ.setenv("PYSPARK_PYTHON", interpreter(folder))
         environ.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         environ.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         environ.setenv("SPARK_LOCAL_DIRS", str(folder / "local"))
