@@ -77,7 +77,7 @@ bench-throttle: env-dev ## Measure how well rates are kept, in real time (ARGS="
 	@$(BIN)/python -m benchmarks.throttle $(ARGS)
 
 .PHONY: bench-spark
-bench-spark: env-dev ## Measure Spark reading and writing topics (ARGS="--messages 1000000" SINK_ARGS="--rows 200000")
+bench-spark: env-dev ## Measure Spark reading and writing topics (ARGS="--messages 1000000", "--gib 10"; SINK_ARGS="--rows 200000")
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 	@$(BIN)/python -m benchmarks.spark_sink $(SINK_ARGS)
 
