@@ -1,7 +1,9 @@
 """Measures how fast Spark reads topics, as ratios to its own Parquet scan of the same rows, by turns in one run.
 
 Real frames as clients have sent them, interleaved over many topics, checksums verified. Every query reads all columns:
-of each the lengths are added up. ``python -m benchmarks.spark --messages 1000000``; a table on stdout.
+of each the lengths are added up. Beside the time it takes stands the processor's, of Spark and its workers: that is
+what to compare on a machine that others use. ``python -m benchmarks.spark --messages 1000000``, or ``--gib 10``
+for what a large backlog takes of memory; a table on stdout.
 """
 
 import argparse
@@ -12,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psutil
 
@@ -44,11 +46,32 @@ def session(workers: int) -> "SparkSession":
     return builder.getOrCreate()
 
 
-def seconds_of(frame: "DataFrame", expression: str) -> float:
-    """How long a query takes that reads what the expression names."""
-    begin = time.perf_counter()
-    frame.selectExpr(expression).collect()
-    return time.perf_counter() - begin
+class Taken(NamedTuple):
+    """What a query took."""
+
+    seconds: float
+    processor: float
+    """Seconds of this process's children: Spark, what plans for it, and its workers."""
+
+
+def taken_by(frame: "Callable[[], DataFrame]", expression: str) -> Taken:
+    """What a query takes that reads what the expression names, its planning included."""
+    begin, busy = time.perf_counter(), processor_seconds()
+    frame().selectExpr(expression).collect()
+    return Taken(time.perf_counter() - begin, processor_seconds() - busy)
+
+
+def processor_seconds() -> float:
+    """Of all processes that this one has begun, and that those have, but for boxes."""
+    total = 0.0
+    for child in psutil.Process().children(recursive=True):
+        try:
+            if "pulsarbox.embed.child" not in child.cmdline():
+                times = child.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+        except psutil.Error:
+            continue
+    return total
 
 
 def memory_mb(process: psutil.Process) -> float:
@@ -97,26 +120,26 @@ class Bench:
         """The same rows, uncompressed."""
         self.topics(spark, "mmap").write.option("compression", "none").parquet(str(self._parquet))
 
-    def cases(self, spark: "SparkSession") -> dict[str, Callable[[], float]]:
+    def cases(self, spark: "SparkSession") -> dict[str, Callable[[], Taken]]:
         """What is measured by turns, the yardstick first."""
         return {
-            "Parquet, all columns": lambda: seconds_of(spark.read.parquet(str(self._parquet)), ALL_READ),
-            "in place, all columns": lambda: seconds_of(self.topics(spark, "mmap"), ALL_READ),
-            "wire, all columns": lambda: seconds_of(self.topics(spark, "wire"), ALL_READ),
-            "Parquet, value": lambda: seconds_of(spark.read.parquet(str(self._parquet)), VALUE_READ),
-            "in place, value": lambda: seconds_of(self.topics(spark, "mmap", "value binary"), VALUE_READ),
+            "Parquet, all columns": lambda: taken_by(lambda: spark.read.parquet(str(self._parquet)), ALL_READ),
+            "in place, all columns": lambda: taken_by(lambda: self.topics(spark, "mmap"), ALL_READ),
+            "wire, all columns": lambda: taken_by(lambda: self.topics(spark, "wire"), ALL_READ),
+            "Parquet, value": lambda: taken_by(lambda: spark.read.parquet(str(self._parquet)), VALUE_READ),
+            "in place, value": lambda: taken_by(lambda: self.topics(spark, "mmap", "value binary"), VALUE_READ),
         }
 
-    def measure(self, workers: int, turns: int, is_first: bool) -> None:
+    def measure(self, workers: int, turns: int, is_first: bool, only: str) -> None:
         """Prints a line a case. Raises AssertionError where rows are missing."""
         spark = session(workers)
         if is_first:
             self.write_parquet(spark)
-        for access in ("mmap", "wire"):
+        for access in ("mmap", "wire") if not only else ("mmap",):
             assert self.topics(spark, access, "__ledgerId bigint").count() == self._rows, access
         assert spark.read.parquet(str(self._parquet)).count() == self._rows
-        cases = self.cases(spark)
-        found: dict[str, list[float]] = {name: [] for name in cases}
+        cases = {name: run for name, run in self.cases(spark).items() if only in name or name.startswith("Parquet")}
+        found: dict[str, list[Taken]] = {name: [] for name in cases}
         for turn in range(turns + 1):  # the first one warms the JVM up, and is not counted
             for name, run in cases.items():
                 taken = run()
@@ -130,26 +153,33 @@ class Bench:
         )
         spark.stop()
 
-    def _print(self, workers: int, name: str, found: dict[str, list[float]]) -> None:
-        taken = found[name]
-        yardstick = statistics.median(found["Parquet, value" if name.endswith("value") else "Parquet, all columns"])
-        middle = statistics.median(taken)
-        spread = f"{min(taken):.2f}-{max(taken):.2f}"
-        rate = self._rows / middle
-        print(
-            f"{workers:>7} {name:24}{middle:>8.2f} s  {spread:>12}{rate:>12.0f}{yardstick / middle:>8.2f}", flush=True
-        )
+    def _print(self, workers: int, name: str, found: dict[str, list[Taken]]) -> None:
+        seconds, processor = _middle(found[name])
+        yardstick = _middle(found["Parquet, value" if name.endswith("value") else "Parquet, all columns"])
+        every = [each.seconds for each in found[name]]
+        spread = f"{min(every):.2f}-{max(every):.2f}"
+        line = f"{workers:>7} {name:24}{seconds:>8.2f} s  {spread:>12}{self._rows / seconds:>12.0f}"
+        line += f"{yardstick.seconds / seconds:>8.2f}{processor / self._rows * 1e6:>12.2f} us"
+        print(f"{line}{yardstick.processor / processor:>8.2f}", flush=True)
+
+
+def _middle(found: Sequence[Taken]) -> Taken:
+    return Taken(*(statistics.median(each) for each in zip(*found, strict=True)))
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--gib", type=float, help="payloads of so many GiB, in place of a number of messages")
+    parser.add_argument("--only", default="", help="of what is not Parquet, only cases with these words in their name")
     parser.add_argument("--size", type=int, default=1024, help="bytes of a payload")
     parser.add_argument("--batch", type=int, default=1, help="messages of an entry")
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 1])
     arguments = parser.parse_args(words)
+    if arguments.gib is not None:
+        arguments.messages = int(arguments.gib * 2**30 / arguments.size)
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         # topics that nobody subscribes to would go after a minute
@@ -158,10 +188,10 @@ def main(words: Sequence[str] | None = None) -> None:
             publish(box, Case("", arguments.size, arguments.batch), arguments.messages, arguments.topics)
             rows = stored(box)
             print(f"{rows} messages of {arguments.size} bytes over {arguments.topics} topics, {os.cpu_count()} cores")
-            print(f"{'workers':>7} {'':24}{'median':>10}  {'range':>12}{'rows/s':>12}{'x Parquet':>10}")
+            print(f"{'workers':>7} {'':24}{'median':>10}  {'range':>12}{'rows/s':>12}{'x':>8}{'processor':>15}{'x':>8}")
             bench = Bench(box, data, Path(folder) / "parquet", rows)
             for number, workers in enumerate(arguments.workers):
-                bench.measure(workers, arguments.turns, is_first=not number)
+                bench.measure(workers, arguments.turns, is_first=not number, only=arguments.only)
 
 
 if __name__ == "__main__":

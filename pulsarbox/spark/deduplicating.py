@@ -23,7 +23,7 @@ def check_partitions_stay(checkpoint: str, partitions: int) -> None:
     """
     url = urlsplit(checkpoint)
     directory = Path(unquote(url.path) if url.scheme == "file" else checkpoint)
-    if url.scheme not in ("", "file") or not directory.is_dir():
+    if not checkpoint or url.scheme not in ("", "file") or not directory.is_dir():
         return
     file = directory / PARTITIONS
     try:

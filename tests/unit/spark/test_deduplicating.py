@@ -27,3 +27,11 @@ def test_what_is_not_here_is_not_looked_at(tmp_path: Path) -> None:
     (tmp_path / PARTITIONS).write_text("many")
     with pytest.raises(SinkError, match="cannot be read"):
         check_partitions_stay(str(tmp_path), 2)
+
+
+def test_a_query_without_a_checkpoint_leaves_nothing_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_partitions_stay("", 2)
+    assert not list(tmp_path.iterdir())
