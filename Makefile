@@ -20,6 +20,8 @@ TAG ?=
 # Two more than processors, because tests also wait for others; not so many that their boxes fill the memory.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 2 : 6)))
 export PYTHON
+# Modules are compiled once, as those of an installed wheel are: what is tested and measured starts as it does there.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What mypy checks: named as packages, because through the links a scan of folders would see storage/x.py twice.
 # examples and benchmarks join as soon as they hold Python.
@@ -85,10 +87,12 @@ bench-throttle: env-dev ## Measure how well rates are kept, in real time (ARGS="
 	@$(BIN)/python -m benchmarks.throttle $(ARGS)
 
 .PHONY: bench-spark
-bench-spark: env-dev ## Measure Spark reading and writing topics (ARGS="--messages 1000000" SINK_ARGS="--rows 200000")
+bench-spark: env-dev ## Measure Spark reading and writing topics, Parquet, pipelines (ARGS, SINK_ARGS, TABLE_ARGS, PIPELINE_ARGS, ROLLUP_ARGS)
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 	@$(BIN)/python -m benchmarks.spark_sink $(SINK_ARGS)
+	@$(BIN)/python -m benchmarks.spark_table $(TABLE_ARGS)
 	@$(BIN)/python -m benchmarks.spark_pipelines $(PIPELINE_ARGS)
+	@$(BIN)/python -m benchmarks.spark_rollup $(ROLLUP_ARGS)
 
 .PHONY: bench-tui
 bench-tui: env-dev ## Measure the dashboard: first paint, processor time, memory (ARGS="--subscriptions 1000")

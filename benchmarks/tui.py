@@ -211,7 +211,8 @@ def main() -> None:
             subscribe(box.web_url, given.subscriptions, topics)
             with moving(box, given.moving, topics):
                 time.sleep(SETTLED_SECONDS)
-                starts(box, given.starts, Path(data))
+                if given.starts:
+                    starts(box, given.starts, Path(data))
                 for name in given.screens:
                     time.sleep(WATCHED_SECONDS)  # nobody looks any more
                     alone = idle(box, given.seconds)

@@ -73,7 +73,8 @@ def of_vitals() -> Query:
 
 def of_panel(panel: Panel, at: int | None = None) -> Query:
     """The rows of one of the overview's tables. Of a limit, how it is changed is no matter there."""
-    columns = tuple(name for name in panel.view.asked(panel.columns) if name != "change")
+    is_left_out = "change" if panel.view is views.QUOTAS else ""
+    columns = tuple(name for name in panel.view.asked(panel.columns) if name != is_left_out)
     return Query(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, columns)
 
 

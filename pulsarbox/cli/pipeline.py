@@ -10,6 +10,7 @@ import click
 from pulsarbox.cli.lazy import LazyCommand, LazyGroup
 
 _MORE: Final = {
+    "offload": LazyCommand("pulsarbox.cli.pipeline_offload:offload", "Put closed ledgers into Parquet, one file each."),
     "list": LazyCommand("pulsarbox.cli.pipeline_list:list_pipelines", "List what runs, and what has run here."),
     "new": LazyCommand("pulsarbox.cli.pipeline_new:new", "Write a pipeline to begin with, and its test."),
     "reset": LazyCommand("pulsarbox.cli.pipeline_list:reset", "Forget how far a pipeline is: it begins anew."),
@@ -33,4 +34,5 @@ def pipeline() -> None:
       pulsarbox pipeline validate shop.py
       pulsarbox pipeline run shop.py
       pulsarbox pipeline list
+      pulsarbox pipeline offload orders --to /data/history
     """

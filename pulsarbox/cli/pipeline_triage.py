@@ -119,7 +119,7 @@ def _ways(rows: list[dict[str, Any]]) -> Found:
 def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dict[str, Any]) -> None:
     from pulsarbox.spark.pipelines.shipped.jobs import Job
     from pulsarbox.spark.pipelines.shipped.publishing import Publishing
-    from pulsarbox.spark.pipelines.shipped.replay import replay
+    from pulsarbox.spark.pipelines.shipped.replay import outcome, replay
     from pulsarbox.spark.pipelines.shipped.working import job_named, namespace_of, spark_of
 
     with checked():
@@ -128,9 +128,11 @@ def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dic
     how = Publishing(looking.box, namespace_of(looking.select), rate=given["rate"], told=_tell)
     with Job(running.directory / "dlq-triage" / name, name, noted) as job:
         if job.progress.ended:
-            say(f"job {name} was done before: nothing is put back")
-        with spark_of(running, "dlq-triage", fast=True) as spark:
-            done = replay(spark, job, looking, how, absolute(given["parquet"]))
+            say(f"job {name} was done before: nothing is put back now")
+            done = outcome(job)
+        else:
+            with spark_of(running, "dlq-triage", fast=True) as spark:
+                done = replay(spark, job, looking, how, absolute(given["parquet"]))
     show(output, lambda: _ways(done.ways))
     say(f"{messages(done.put_back)} put back; {_said_of_the_rest(done, looking.subscription)}")
     if done.refused:

@@ -45,9 +45,19 @@ class _TooFar(Exception):
     """There is more in front of a segment than is looked at."""
 
 
-def messages(segments: Segment | Sequence[Segment], wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
+def messages(
+    segments: Segment | Sequence[Segment],
+    wanted: frozenset[str],
+    reach: Reach,
+    *,
+    lost: Callable[[Lost], None] | None = None,
+    unfinished: list[Place] | None = None,
+) -> Iterator[Messages]:
     """The messages of some segments with the ``wanted`` columns. Those of each segment are in order; those of topics
     that take turns on the disk may do so here, so many segments at once are faster than one after another.
+
+    ``lost`` is told what is missing or damaged, where it is not as ``reach`` says. To ``unfinished`` is added, at the
+    end, the first chunk of each message that begins in a segment and does not end there.
 
     Raises DataLost for what is not there any more or damaged, where ``reach`` does not say otherwise; ValueError for a
     column that is none; NotInPlace where it must be read in place and cannot be; what the broker tells.
@@ -56,7 +66,7 @@ def messages(segments: Segment | Sequence[Segment], wanted: frozenset[str], reac
     if unknown:
         raise ValueError(f"{sorted(unknown)[0]!r} is no column of messages: there are {', '.join(sorted(COLUMNS))}")
     parts = [segments] if isinstance(segments, Segment) else list(segments)
-    with Service(reach) as service:
+    with Service(reach, lost) as service:
 
         def again(part: Segment) -> list[Segment]:
             start, end = Place(part.ledger, part.first), Place(part.ledger, part.last + 1)
@@ -76,6 +86,8 @@ def messages(segments: Segment | Sequence[Segment], wanted: frozenset[str], reac
                 yield from _all_of(openings)
                 held = 0
         yield from _all_of(openings)
+    if unfinished is not None:
+        unfinished += [first for opening in openings for first in opening.unfinished]
 
 
 def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
@@ -162,6 +174,11 @@ class _Opening:
     def has_some(self) -> bool:
         """Whether there is anything to take."""
         return self._made.rows > 0
+
+    @property
+    def unfinished(self) -> list[Place]:
+        """The first chunk of each message that begins in the segment and did not end yet."""
+        return [Place(*first) for first in self._chunks.firsts if first[0] == self._segment.ledger]
 
     # Opening
 
@@ -401,6 +418,9 @@ _MAKERS: Final[dict[str, Callable[[_Opening], list[Any]]]] = {
     "producer_name": lambda some: [text(metadata.producer_name) for metadata in some._metas],
     "sequence_id": _Opening._sequence_ids,
     "schema_version": lambda some: [_schema_version(metadata) for metadata in some._metas],
+    "encryption": lambda some: [
+        metadata.SerializeToString() if metadata.encryption_keys else None for metadata in some._metas
+    ],
 }
 """What makes each column of what was opened."""
 assert _MAKERS.keys() | {"properties"} == COLUMNS

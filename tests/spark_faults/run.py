@@ -3,8 +3,9 @@
 ``make spark-faults`` writes 2,000 rows in epochs to two topics and strikes at each of the named points once: workers,
 the driver's JVM and the box before, during and after the commit, tasks that fail; after each death of the driver it
 starts again with another number of partitions. Then a driver that was believed dead goes on, a standalone master runs a
-slow task twice (speculation), workers are given pulsarbox by their driver (archive), and at last driver and box are
-killed at random (N times). ``--short``: the points that one restart has room for.
+slow task twice (speculation), workers are given pulsarbox by their driver (archive), the same points are struck while
+shipped pipelines run (rollup, dlq-triage; each also on a standalone master), and at last driver and box are killed at
+random (N times). ``--short``: the points that one restart has room for.
 
 Progress on stderr, the summary on stdout; ends with 1 where a row is missing or there twice. The box is started again
 on the same directory.
@@ -25,7 +26,7 @@ import threading
 import time
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -143,7 +144,7 @@ class Driver:
         self.log = folder / f"driver-{number}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.spark_faults.job", str(path)],
+                [sys.executable, "-m", plan["module"], str(path)],
                 cwd=ROOT,
                 env=environ,
                 stdin=subprocess.DEVNULL,
@@ -186,32 +187,38 @@ class Case:
             (self.folder / "in" / f"{epoch:04}.txt").write_text("\n".join(lines) + "\n")
         self.drivers = 0
         self.points: list[str] = []
+        self.master = "local[2,4]"
+        self.conf: dict[str, str] = {}
+        self.more: dict[str, Any] = {"module": "tests.spark_faults.job"}
+        """What drivers are told besides."""
+        self.strikes = 0
+        """Deaths that are planned elsewhere."""
         self._begin = time.monotonic()
 
     def plan(self, epoch: int, point: str) -> None:
         """Strike there."""
         (self.folder / "faults" / str(epoch)).write_text(point)
 
-    def driver(self, partitions: int, master: str = "local[2,4]", conf: dict[str, str] | None = None) -> Driver:
+    def driver(self, partitions: int, master: str = "", conf: dict[str, str] | None = None) -> Driver:
         """Start one."""
         (self.folder / "jvm.pid").unlink(missing_ok=True)
         box = self.keeper.box
         plan = {
             "folder": str(self.folder),
             "partitions": partitions,
-            "master": master,
-            "conf": conf or {},
+            "master": master or self.master,
+            "conf": conf or self.conf,
             "topic": f"persistent://public/default/{self.name}",
             "url": box.url,
             "web_url": box.web_url,
-        }
+        } | self.more
         self.drivers += 1
         return Driver(self.folder, plan, self.drivers, environment(self.folder))
 
     def until_written(self, partitions: Iterator[int]) -> None:
         """Start drivers until one has written everything. Raises FaultsError."""
         said = ""
-        for _ in range(len(list((self.folder / "faults").iterdir())) + 3):
+        for _ in range(len(list((self.folder / "faults").iterdir())) + 3 + self.strikes):
             driver = self.driver(next(partitions))
             code = driver.wait()
             self.note_struck()
@@ -231,7 +238,10 @@ class Case:
 
     def end(self) -> Outcome:
         """Count what is there."""
-        count = counted(self.keeper.box.url, f"persistent://public/default/{self.name}", self.rows)
+        return self.ended(counted(self.keeper.box.url, f"persistent://public/default/{self.name}", self.rows))
+
+    def ended(self, count: Count) -> Outcome:
+        """What came of it."""
         return Outcome(self.name, self.points, self.drivers, time.monotonic() - self._begin, count)
 
 
@@ -348,21 +358,27 @@ def cluster(folder: Path, environ: dict[str, str] | None = None) -> Iterator[str
             process.wait()
 
 
+def of_executors(folder: Path) -> dict[str, str]:
+    """Settings of Spark by which executors of a cluster can be struck."""
+    return {
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": JVM,
+        f"spark.executorEnv.{FOLDER}": str(folder),
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
+    }
+
+
 def speculation(root: Path, keeper: Keeper) -> Outcome:
     """On a standalone master: attempts that hang, with everything staged or half of it, are overtaken by others."""
     case = Case("speculation", root, keeper, ROWS, 5)
     case.plan(1, "slow task-after")
     case.plan(2, "worker task-during")
     case.plan(3, "slow task-during")
-    conf = {
+    conf = of_executors(case.folder) | {
         "spark.speculation": "true",
         "spark.speculation.interval": "200ms",
         "spark.speculation.multiplier": "1.5",
         "spark.speculation.quantile": "0.5",
-        "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": JVM,
-        f"spark.executorEnv.{FOLDER}": str(case.folder),
-        "spark.executorEnv.PYTHONPATH": str(ROOT),
     }
     with cluster(case.folder) as master:
         driver = case.driver(4, master, conf)
@@ -457,21 +473,38 @@ def campaign(root: Path, only: str, short: bool, kills: int, seed: int) -> list[
     """The cases, one after the other; of ``only`` one, empty for all."""
     found = []
     with Keeper(root) as keeper:
-        cases: list[partial[Outcome]] = [partial(points, root, keeper, SHORT if short else POINTS)]
-        if not short:
-            cases += [
-                partial(zombie, root, keeper),
-                partial(speculation, root, keeper),
-                partial(archive, root, keeper),
-                partial(soak, root, keeper, kills, random.Random(seed)),
-            ]
-        for case in cases:
-            if only and case.func.__name__ != only:
+        for name, case in cases(root, keeper, short, kills, seed).items():
+            if only and name != only:
                 continue
             found.append(case())
             say(f"{found[-1].name}: {'good' if found[-1].is_good else 'ROWS ARE MISSING OR DOUBLED'}")
         say(f"the box was killed {keeper.kills} times")
     return found
+
+
+def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dict[str, Callable[[], Outcome]]:
+    """What there is, by name."""
+    from tests.spark_faults import pipelines
+
+    if short:
+        return {"points": partial(points, root, keeper, SHORT)}
+    return {
+        "points": partial(points, root, keeper, POINTS),
+        "zombie": partial(zombie, root, keeper),
+        "speculation": partial(speculation, root, keeper),
+        "archive": partial(archive, root, keeper),
+        "rollup": partial(pipelines.rollup, root, keeper),
+        "dlq-triage": partial(pipelines.triage, root, keeper),
+        "rollup-cluster": partial(pipelines.rollup_cluster, root, keeper),
+        "dlq-triage-cluster": partial(pipelines.triage_cluster, root, keeper),
+        "soak": partial(soak, root, keeper, kills, random.Random(seed)),
+    }
+
+
+NAMES: Final = (
+    *("points", "zombie", "speculation", "archive"),
+    *("rollup", "dlq-triage", "rollup-cluster", "dlq-triage-cluster", "soak"),
+)
 
 
 def show(outcomes: list[Outcome]) -> None:
@@ -498,8 +531,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="some points, one restart: what CI runs")
     parser.add_argument("--kills", type=int, default=10, help="of the soak")
     parser.add_argument("--seed", type=int, default=None, help="of the soak; default: another one each time")
-    cases = ["points", "zombie", "speculation", "archive", "soak"]
-    parser.add_argument("--only", choices=cases, default="", help="one case")
+    parser.add_argument("--only", choices=NAMES, default="", help="one case")
     arguments = parser.parse_args()
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
     root = Path(tempfile.mkdtemp(prefix="pulsarbox-spark-faults-"))

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from rich.text import Text
 
+from pulsarbox.cleaning import clean
 from pulsarbox.tui import figures, views
 from pulsarbox.tui.bars import Part
 from pulsarbox.tui.dialogs import Reading
@@ -27,7 +28,8 @@ class Pipelines(ViewScreen):
             value = row.get(name)
             if value not in (None, "", []):
                 text.append(f"{title:<16} {_shown(name, value)}\n")
-        text.append(f"\n{row['lastError']}\n" if row.get("lastError") else "\nNothing has gone wrong.\n", style="bold")
+        lines = _error(row) or ["Nothing has gone wrong."]
+        text.append("\n" + "\n".join(lines) + "\n", style="bold")
         title = f"Pipeline {row.get('pipeline')}: {row.get('query')}"
         self.app.push_screen(Reading(title, text, self.command_line()))
 
@@ -35,7 +37,7 @@ class Pipelines(ViewScreen):
         """What went wrong last, where something did."""
         row = self.table.pointed
         if row is not None and row.get("lastError"):
-            return [(f" {row['lastError']}", "bad", "")]
+            return [(f" {_error(row)[0]}", "bad", "")]
         return super().told()
 
     def row_meant(self) -> Row | None:
@@ -56,6 +58,11 @@ _FACTS = (
     *(("lastBatchMs", "the last took"), ("master", "Spark"), ("host", "on"), ("pid", "process")),
     *(("startedAt", "began"), ("reportedAt", "told of it"), ("by", "as role")),
 )
+
+
+def _error(row: Row) -> list[str]:
+    """What went wrong last, line by line; each is fit for a terminal."""
+    return [clean(line) for line in real(row, "lastError").splitlines()]
 
 
 def _shown(name: str, value: Any) -> str:

@@ -216,7 +216,7 @@ def test_what_was_put_back_and_failed_again_is_counted(command: "Command", clien
 
 
 @pytest.fixture
-def killing(monkeypatch: pytest.MonkeyPatch, spark: "SparkSession") -> None:
+def shared(monkeypatch: pytest.MonkeyPatch, spark: "SparkSession") -> None:
     """The runner uses the session that all tests share."""
     from pulsarbox.spark.pipelines import runner
 
@@ -224,7 +224,7 @@ def killing(monkeypatch: pytest.MonkeyPatch, spark: "SparkSession") -> None:
     monkeypatch.setattr(runner, "stop_spark", lambda _spark: None)
 
 
-@pytest.mark.usefixtures("killing")
+@pytest.mark.usefixtures("shared")
 def test_a_rollup_counts_every_message_once_over_a_restart(
     command: "Command", spark: "SparkSession", box: Running, client: Any, topic: str, tmp_path: Path
 ) -> None:
@@ -258,7 +258,7 @@ SECTION = PAGE.read_text("utf-8").partition("## Pipelines that come along\n")[2]
 SHOWN = re.findall(r"^    pulsarbox pipeline (.*)$", SECTION, re.MULTILINE)
 
 
-@pytest.mark.usefixtures("killing")
+@pytest.mark.usefixtures("shared")
 def test_the_commands_of_the_page_run(
     command: "Command", box: Running, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,9 @@ def test_what_the_overview_asks_for_the_box_has() -> None:
     assert {*of_numbers().columns, *of_vitals().columns, *VITALS} <= set(overview.COLUMNS)
     for panel in PANELS:
         assert set(of_panel(panel).columns) <= set(BOX[panel.view.name].columns)
-        assert "change" not in of_panel(panel).columns
+        asked = of_panel(panel).columns
+        assert not asked or {column.key for column in panel.columns} <= set(asked)
+        assert ("change" in of_panel(panel).columns) == (panel.view is views.SUBSCRIPTIONS), "of a limit it is dear"
 
 
 def test_columns_that_have_no_room_are_not_asked_for() -> None:

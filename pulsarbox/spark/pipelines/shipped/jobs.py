@@ -98,7 +98,7 @@ class Job:
         self.directory = directory
         self.rows_at = directory / "rows"
         directory.mkdir(parents=True, exist_ok=True)
-        self._lock = (directory / "lock").open("ab")
+        self._lock = (directory / "job.lock").open("ab")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

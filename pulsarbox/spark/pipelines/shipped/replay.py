@@ -46,18 +46,22 @@ class Replayed:
 def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, parquet: str = "") -> Replayed:
     """Do what is left of a job. Raises PulsarBoxError, and what Spark does."""
     progress = job.progress
-    if not progress.ended:
-        job.claim(how.box, how.namespace)
-        put_aside(job, lambda: _chosen(spark, job, triage), how.size)
-        publish(spark, job, [*SENT], how)
-        if parquet:
-            _letters(spark, job).drop(*OURS).write.mode("overwrite").parquet(str(Path(parquet, f"job={job.name}")))
-        if triage.subscription and progress.rows:
-            rows = spark.read.parquet(str(job.rows_at)).select("sampleTopic", "messageId")
-            progress.acknowledged = acknowledge(triage.reach, triage.subscription, _ids(rows))
-        job.end(remove)
-        remove(_letters_at(job))
-    return Replayed(progress.note, progress.acknowledged)
+    job.claim(how.box, how.namespace)
+    put_aside(job, lambda: _chosen(spark, job, triage), how.size)
+    publish(spark, job, [*SENT], how)
+    if parquet:
+        _letters(spark, job).drop(*OURS).write.mode("overwrite").parquet(str(Path(parquet, f"job={job.name}")))
+    if triage.subscription and progress.rows:
+        rows = spark.read.parquet(str(job.rows_at)).select("sampleTopic", "messageId")
+        progress.acknowledged = acknowledge(triage.reach, triage.subscription, _ids(rows))
+    job.end(remove)
+    remove(_letters_at(job))
+    return outcome(job)
+
+
+def outcome(job: Job) -> Replayed:
+    """What a job that has ended has done."""
+    return Replayed(job.progress.note, job.progress.acknowledged)
 
 
 def _letters_at(job: Job) -> Path:
