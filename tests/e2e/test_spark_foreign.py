@@ -188,6 +188,8 @@ def test_a_stream_that_ends_at_what_there_is(box: Running, client: Any, topic: s
 
 
 def test_what_is_gone_in_front_of_messages_is_told(box: Running, client: Any, topic: str) -> None:
+    if not box.is_ours:
+        pytest.skip("when a truncated ledger goes is up to it")
     producer = client.create_producer(topic, batching_enabled=False)
     send_all(producer, numbered(5))
     with foreign(box, web=True) as service:
