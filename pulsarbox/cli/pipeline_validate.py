@@ -5,38 +5,69 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.exits import run
+from pulsarbox.cli.exits import Failed
 from pulsarbox.cli.output import Found, Output, form_option, show
+from pulsarbox.cli.target import Target, admin_options
+from pulsarbox.cli.text import say
+from pulsarbox.client.errors import NotConnected
 
 if TYPE_CHECKING:
     from pulsarbox.spark.pipelines.declaring import Step
     from pulsarbox.spark.pipelines.definition import Pipeline
 
 FILE: Final = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+_SECONDS: Final = 30.0
 _COLUMNS: Final = ("query", "kind", "inputs", "output", "deadLetter", "where")
 
 
 @click.command()
 @FILE
+@click.option("--topics", is_flag=True, help="Ask the broker, too: whether inputs exist, and what their schemas are.")
 @form_option
-def validate(file: Path, output: Output) -> None:
+@admin_options
+def validate(file: Path, topics: bool, output: Output, admin: Target) -> None:
     """Check what FILE declares: that it can be imported, names, inputs and outputs, what functions take, cycles.
+
+    With --topics the broker is asked as well: whether topics exist that are read, whether functions can read values of
+    their schemas, and may write to topics that have one.
 
     Fields: query, kind (frame, function), inputs, output, deadLetter, where (file and line).
 
     \b
+    Exit codes:
+      1  something is wrong with it
+
+    \b
     Examples:
-      pulsarbox pipeline validate totals.py
-      pulsarbox pipeline validate totals.py -o json
+      pulsarbox pipeline validate shop.py
+      pulsarbox pipeline validate shop.py --topics -o json
     """
-    run(_validate, file, output)
-
-
-def _validate(file: Path, output: Output) -> None:
     from pulsarbox.spark.pipelines.definition import load
 
     pipeline = load(file)
     show(output, lambda: Found(rows_of(pipeline), _COLUMNS, name="query"))
+    if topics:
+        _ask(pipeline, admin)
+
+
+def _ask(pipeline: "Pipeline", admin: Target) -> None:
+    from pulsarbox.client.admin import Admin
+    from pulsarbox.spark.pipelines.asking import problems
+
+    with Admin(admin.hosts, _SECONDS, secure=admin.secure, credentials=admin.credentials()) as client:
+        try:
+            found = problems(pipeline, client)
+        except NotConnected as error:
+            raise admin.unreachable(str(error)) from error
+    for each in found:
+        say(each)
+    if found:
+        raise Failed(f"{len(found)} thing{'s are' if len(found) > 1 else ' is'} wrong with {file_of(pipeline)}")
+
+
+def file_of(pipeline: "Pipeline") -> str:
+    """The file that a pipeline is, for people."""
+    return Path(getattr(pipeline.module, "__file__", None) or pipeline.name).name
 
 
 def rows_of(pipeline: "Pipeline") -> list[dict[str, Any]]:

@@ -151,6 +151,17 @@ class Admin:
             found += self._ask("POST", "/pulsarbox/v1/places", body)["places"]
         return found
 
+    def segments(self, ranges: Sequence[tuple[str, str, str]]) -> list[dict[str, Any] | None]:
+        """What topics have, by full name, from a place to another: ``GET /pulsarbox/v1/segments`` of each, in their
+        order, None for one that is not there. Of a box only."""
+        found: list[dict[str, Any] | None] = []
+        for at in range(0, len(ranges), PLACES_AT_ONCE):
+            asked = [
+                {"topic": topic, "from": start, "to": end} for topic, start, end in ranges[at : at + PLACES_AT_ONCE]
+            ]
+            found += self._ask("POST", "/pulsarbox/v1/segments", {"topics": asked})["segments"]
+        return found
+
     # Dead letters: of a box only
 
     def dead_letter_policy(

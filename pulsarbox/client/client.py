@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pulsarbox.client.coordinators import Coordinators
     from pulsarbox.client.transaction import Transaction
 
+_AT_ONCE: Final = 100
+"""Requests that are not waited for one by one."""
 _REDIRECTS_MAX: Final = 20
 _CLOSE_SECONDS: Final = 2.0
 
@@ -132,14 +134,20 @@ class Client:
             answer = self.ask(connection, command, request_id).lookupTopicResponse
             if answer.response == CommandLookupTopicResponse.Failed:
                 raise told(answer.error, answer.message)
-            secure = self._wire.tls is not None
-            broker = _address(answer.brokerServiceUrlTls if secure else answer.brokerServiceUrl)
             if answer.response == CommandLookupTopicResponse.Connect:
-                if answer.proxy_through_service_url:
-                    return self.to(connection.address, f"{broker[0]}:{broker[1]}")
-                return self.to(broker)
-            connection, authoritative = self.to(broker), answer.authoritative
+                return self._named(connection, answer)
+            connection, authoritative = self.to(self._address_of(answer)), answer.authoritative
         raise NotConnected(f"{topic} cannot be found: brokers point to each other")
+
+    def _named(self, connection: Connection, answer: CommandLookupTopicResponse) -> Connection:
+        """A connection to the broker that an answer names, by way of who gave it where it says so."""
+        broker = self._address_of(answer)
+        if answer.proxy_through_service_url:
+            return self.to(connection.address, f"{broker[0]}:{broker[1]}")
+        return self.to(broker)
+
+    def _address_of(self, answer: CommandLookupTopicResponse) -> Address:
+        return _address(answer.brokerServiceUrlTls if self._wire.tls is not None else answer.brokerServiceUrl)
 
     def partitions(self, topic: str, create: bool) -> int:
         """How many partitions a topic has, 0 where it is not partitioned or not there yet.
@@ -190,6 +198,42 @@ class Client:
                 return None
             raise error
         return answer.schema, answer.schema_version
+
+    def latest_schemas(self, topics: Sequence[str]) -> list[Schema | None]:
+        """The latest schema of each topic, as ``latest_schema`` has it: a hundred are asked for at once."""
+        found: list[Schema | None] = []
+        for at in range(0, len(topics), _AT_ONCE):
+            asked = []
+            for topic, connection in self._brokers_of(topics[at : at + _AT_ONCE]):
+                request_id = next(self.numbers)
+                question = CommandGetSchema(topic=topic, request_id=request_id)
+                connection.ask_later(BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=question), request_id)
+                asked.append((connection, request_id))
+            for connection, request_id in asked:
+                answer = connection.answer(request_id, self.timeout, "GET_SCHEMA").getSchemaResponse
+                if not answer.HasField("error_code"):
+                    found.append(answer.schema)
+                    continue
+                error = told(answer.error_code, answer.error_message)
+                if not isinstance(error, TopicNotFound):
+                    raise error
+                found.append(None)
+        return found
+
+    def _brokers_of(self, topics: Sequence[str]) -> list[tuple[str, Connection]]:
+        """Who serves each: all are looked up at once, those that are elsewhere once more and one by one."""
+        connection, asked = self.service(), []
+        for topic in topics:
+            request_id = next(self.numbers)
+            lookup = CommandLookupTopic(topic=topic, request_id=request_id)
+            connection.ask_later(BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=lookup), request_id)
+            asked.append(request_id)
+        found = []
+        for topic, request_id in zip(topics, asked, strict=True):
+            answer = connection.answer(request_id, self.timeout, "LOOKUP").lookupTopicResponse
+            is_known = answer.response == CommandLookupTopicResponse.Connect
+            found.append((topic, self._named(connection, answer) if is_known else self.broker_of(topic)))
+        return found
 
     def _ask_schema(self, question: CommandGetSchema) -> CommandGetSchemaResponse:
         question.request_id = next(self.numbers)

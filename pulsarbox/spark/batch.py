@@ -25,7 +25,7 @@ from pulsarbox.spark.reading import Part, Reading
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.rows import CORRUPT, NAMES, VALUE
 from pulsarbox.spark.segments import Place, Reach, Segment
-from pulsarbox.spark.service import Service
+from pulsarbox.spark.service import Range, Service
 from pulsarbox.spark.tables import Tables
 
 SKEW_MS: Final = 3_600_000
@@ -38,7 +38,7 @@ def reading(options: Options, schema: StructType, to: Reach, found: Sequence[str
     registry = Registry(to)
     values = [field for field in schema.fields if field.name not in NAMES and field.name != CORRUPT]
     if values and form in ("auto", "avro", "json"):
-        known = [registry.newest(topic) for topic in found]
+        known = registry.newest_of(found)
         is_plain = [field.name for field in values] == [VALUE] and isinstance(values[0].dataType, BinaryType)
         if form == "auto" and is_plain and not any(known):
             form = "bytes"
@@ -61,17 +61,20 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """What each task reads. Raises OptionError, DataLost."""
         with Service(self._reach) as service:
-            found = [each for topic in self._chosen() for each in self._segments(service, topic)]
+            found = self._segments(service)
         options = self._options
         return [Part(each) for each in plan.partitions(found, options.min_partitions, options.max_partition_bytes)]
 
     def _chosen(self) -> list[str]:
         return self._topics
 
-    def _segments(self, service: Service, topic: str) -> list[Segment]:
-        start, end = self._range(service, topic)
-        compacted = self._options.read_compacted
-        return service.segments(topic, start.place, end, seen=start.seen, compacted=compacted)
+    def _segments(self, service: Service) -> list[Segment]:
+        ranges = []
+        for topic in self._chosen():
+            start, end = self._range(service, topic)
+            ranges.append(Range(topic, start.place, end, start.seen))
+        found = service.many_segments(ranges, compacted=self._options.read_compacted)
+        return [each for some in found for each in some]
 
     def _range(self, service: Service, topic: str) -> tuple[Mark, Place]:
         options = self._options
@@ -120,8 +123,8 @@ class PrunedBatchReader(BatchReader):
                 end = min(end, service.at_time(topic, int(high) + SKEW_MS))
         return start, end
 
-    def _segments(self, service: Service, topic: str) -> list[Segment]:
-        found = super()._segments(service, topic)
+    def _segments(self, service: Service) -> list[Segment]:
+        found = super()._segments(service)
         return [
             each
             for each in found

@@ -48,7 +48,8 @@ def _schemas(options: Options) -> dict[str, Schema | None]:
     registry = Registry(to)
     try:
         with Service(to) as service:
-            return {topic: registry.newest(topic) for topic in selection.awaited(service, options)}
+            topics = selection.awaited(service, options)
+        return dict(zip(topics, registry.newest_of(topics), strict=True))
     finally:
         registry.close()
 

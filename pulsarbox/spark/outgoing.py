@@ -159,7 +159,11 @@ class Taker:
     def _values(self, batch: "RecordBatch") -> list[Any]:
         names = self._shape.values
         if len(names) == 1 and self._shape.value_type != "struct":
-            alone: list[Any] = batch.column(names[0]).to_pylist(maps_as_pydicts="strict")
+            column = batch.column(names[0])
+            if self._shape.is_raw:  # bytes and text are half as fast with a word about maps
+                alone: list[Any] = column.to_pylist()
+            else:
+                alone = column.to_pylist(maps_as_pydicts="strict")
             return alone
         found: list[Any] = batch.select(list(names)).to_pylist(maps_as_pydicts="strict")
         return [row if any(each is not None for each in row.values()) else None for row in found]

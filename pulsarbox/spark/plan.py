@@ -25,35 +25,38 @@ def partitions(segments: Iterable[Segment], at_least: int, bytes_max: int) -> li
     size = min(bytes_max, max(SMALL, -(-total // SPREAD)))
     if at_least > 1:
         size = min(size, max(1, total // at_least))
-    pieces = _by_volume([piece for segment in found for piece in segment.parts(_piece(segment, size))])
+    share = min(1.0, size / total) if total else 1.0
+    pieces = _by_volume([piece for segment in found for piece in segment.parts(_piece(segment, size, share))])
     packed = _packed(pieces, size)
     while len(packed) < at_least and _split_one(packed):
         pass
-    return [tuple(each) for each in packed]
+    return [tuple(_joined(each)) for each in packed]
 
 
-def _piece(segment: Segment, size: int) -> int:
-    """How large its pieces are: each of one volume, where that does not make them too small."""
-    by_volume = -(-segment.bytes // max(1, len(segment.volumes)))
-    return min(size, max(by_volume, PIECE_MIN))
+def _piece(segment: Segment, size: int, share: float) -> int:
+    """How large its pieces are. Of what stands beside other topics a task reads the same share of each, where that does
+    not make them too small: so it reads a stretch of a volume, not everywhere a little."""
+    return min(size, max(int(segment.bytes * share), PIECE_MIN)) if segment.volumes else size
 
 
 def _by_volume(pieces: Sequence[Segment]) -> list[Segment]:
     """In the order in which they stand on the disk, as far as that is known; those of one ledger stay in theirs.
 
-    Where many topics stand in the same volumes, a task so reads some volumes of all topics, not all volumes of some.
+    Where many topics stand in the same volumes, a task so reads a part of all topics, not all of some.
     """
-    order = {name: number for number, name in enumerate(sorted({name for each in pieces for name in each.volumes}))}
+    order = {
+        name: float(number) for number, name in enumerate(sorted({name for each in pieces for name in each.volumes}))
+    }
     counts: dict[tuple[str, int], int] = {}
     for each in pieces:
         counts[each.topic, each.ledger] = counts.get((each.topic, each.ledger), 0) + 1
-    ranked: list[tuple[int, Segment]] = []
-    seen: dict[tuple[str, int], tuple[int, int]] = {}
+    ranked: list[tuple[float, Segment]] = []
+    seen: dict[tuple[str, int], tuple[int, float]] = {}
     for each in pieces:
-        number, rank = seen.get((each.topic, each.ledger), (0, 0))
+        number, rank = seen.get((each.topic, each.ledger), (0, 0.0))
         if each.volumes:
-            likely = each.volumes[number * len(each.volumes) // counts[each.topic, each.ledger]]
-            rank = max(rank, order[likely])
+            likely, behind = divmod(number * len(each.volumes) / counts[each.topic, each.ledger], 1)
+            rank = max(rank, order[each.volumes[int(likely)]] + behind)
         seen[each.topic, each.ledger] = number + 1, rank
         ranked.append((rank, each))
     ranked.sort(key=lambda one: one[0])
@@ -70,6 +73,27 @@ def _packed(pieces: Iterable[Segment], size: int) -> list[list[Segment]]:
         packed[-1].append(piece)
         room -= piece.bytes
     return packed
+
+
+def _joined(pieces: Iterable[Segment]) -> list[Segment]:
+    """The same, with those that follow each other in a ledger as one."""
+    found: list[Segment] = []
+    at: dict[tuple[str, int], int] = {}
+    for each in pieces:
+        place = at.get((each.topic, each.ledger))
+        if place is not None and each.end is None and found[place].last + 1 == each.first:
+            before = found[place]
+            found[place] = before._replace(
+                last=each.last,
+                messages=before.messages + each.messages,
+                bytes=before.bytes + each.bytes,
+                hidden=before.hidden + each.hidden,
+                to_batch=each.to_batch,
+            )
+        else:
+            at[each.topic, each.ledger] = len(found)
+            found.append(each)
+    return found
 
 
 def _split_one(packed: list[list[Segment]]) -> bool:

@@ -1,5 +1,6 @@
 """Schemas of topics, from the broker's registry: each is asked for once."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pulsarbox.errors import TopicNotFound
@@ -28,6 +29,15 @@ class Registry:
         """The schema that a topic has now; None without one. Raises PulsarBoxError where the broker cannot be asked."""
         return self.at(topic, NEWEST)
 
+    def newest_of(self, topics: Sequence[str]) -> list[Schema | None]:
+        """The same of many topics: those that are not known are asked for together."""
+        bases = [str(parse_topic(topic).base) for topic in topics]
+        unknown = [base for base in dict.fromkeys(bases) if (base, NEWEST) not in self._known]
+        if len(unknown) > 1:
+            for base, schema in zip(unknown, self._open().client.latest_schemas(unknown), strict=True):
+                self._known[base, NEWEST] = _kept(schema)
+        return [self.newest(base) for base in bases]
+
     def at(self, topic: str, version: bytes) -> Schema | None:
         """The schema that a message was written with, by the version that it names. Raises PulsarBoxError."""
         base = str(parse_topic(topic).base)
@@ -42,16 +52,22 @@ class Registry:
         self._known[str(parse_topic(topic).base), version] = None if schema is None else schema.SerializeToString()
 
     def _asked(self, topic: str, version: bytes) -> bytes | None:
-        if self._service is None:
-            self._service = Service(self._reach)
         try:
-            found = self._service.schema(topic, version)
+            return _kept(self._open().schema(topic, version))
         except TopicNotFound:
             return None
-        return None if found.type == BYTES else found.SerializeToString()
+
+    def _open(self) -> Service:
+        if self._service is None:
+            self._service = Service(self._reach)
+        return self._service
 
     def close(self) -> None:
         """Let the connection go, if there is one. Raises nothing."""
         service, self._service = self._service, None
         if service is not None:
             service.close()
+
+
+def _kept(schema: Schema | None) -> bytes | None:
+    return None if schema is None or schema.type == BYTES else schema.SerializeToString()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.client.admin import Admin
 from pulsarbox.client.client import Client
 from pulsarbox.client.routing import Route
+from pulsarbox.client.topic_producer import BATCH_MESSAGES
 from pulsarbox.client.topic_producer import Options as Producing
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
@@ -166,6 +167,7 @@ class Sinking:
             options.batching == "mixed",
             route_of(options, self.reach, topic),
             skip_stored=name is not None,
+            batch_messages=options.batch_messages or BATCH_MESSAGES,
         )
 
     # On the driver ---------------------------------------------------------------------------------------------------

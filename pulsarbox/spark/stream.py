@@ -27,7 +27,7 @@ from pulsarbox.spark.reaching import reach
 from pulsarbox.spark.reading import Part
 from pulsarbox.spark.segments import BEGINNING, DataLost, Lost, Segment
 from pulsarbox.spark.service import LATEST as END
-from pulsarbox.spark.service import Bounds, Service
+from pulsarbox.spark.service import Bounds, Range, Service
 
 log = logging.getLogger(__name__)
 
@@ -138,10 +138,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         wants_more = options.min_entries is not None and self._target is None and limited
         if found == begin or not (wants_more or (limited and (options.max_entries or options.max_bytes))):
             return self._moving(begin, found)
-        available = {
-            topic: Available(begin.get(topic, FIRST), self._segments(topic, begin.get(topic, FIRST), end), end)
-            for topic, end in found.items()
-        }
+        segments = self._segments(begin, found)
+        available = {topic: Available(begin.get(topic, FIRST), segments[topic], end) for topic, end in found.items()}
         if wants_more and self._is_too_few(sum(each.messages for each in available.values() if each.segments)):
             return begin
         self._turn += 1
@@ -185,15 +183,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """What the tasks of a micro-batch read. The same whenever it is asked for. Raises DataLost."""
         begin, options = marks(start), self._options
-        found: list[Segment] = []
-        for topic, upto in marks(end).items():
-            found += self._segments(topic, begin.get(topic, FIRST), upto)
+        found = [each for some in self._segments(begin, marks(end)).values() for each in some]
         return [Part(each) for each in plan.partitions(found, options.min_partitions, options.max_partition_bytes)]
 
-    def _segments(self, topic: str, begin: Mark, end: Mark) -> list[Segment]:
-        if end.place <= begin.place:
-            return []
-        return self._patiently(lambda service: service.segments(topic, begin.place, end.place, seen=begin.seen))
+    def _segments(self, begin: Marks, upto: Marks) -> dict[str, list[Segment]]:
+        """What each topic has between two offsets."""
+        starts = {topic: begin.get(topic, FIRST) for topic in upto}
+        ranges = [Range(topic, starts[topic].place, end.place, starts[topic].seen) for topic, end in upto.items()]
+        return dict(zip(upto, self._patiently(lambda service: service.many_segments(ranges)), strict=True))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition. In a worker."""

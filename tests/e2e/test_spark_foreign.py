@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsarbox.spark.messages import messages
-from pulsarbox.spark.segments import BEGINNING, Place, Reach
+from pulsarbox.spark.offsets import IN_FRONT
+from pulsarbox.spark.segments import BEGINNING, DataLost, Place, Reach
 from pulsarbox.spark.service import LATEST, Service
 from pulsarbox.spark.source import PulsarboxSource
 from pulsarbox.spark.stream import StreamReader
@@ -184,3 +185,19 @@ def test_a_stream_that_ends_at_what_there_is(box: Running, client: Any, topic: s
         query.reader.prepareForTriggerAvailableNow()
         send_all(producer, numbered(5, 7))
         assert [query.next() for _ in range(4)] == [numbered(3), numbered(3, 3), numbered(1, 6), []]
+
+
+def test_what_is_gone_in_front_of_messages_is_told(box: Running, client: Any, topic: str) -> None:
+    producer = client.create_producer(topic, batching_enabled=False)
+    send_all(producer, numbered(5))
+    with foreign(box, web=True) as service:
+        (only,) = service.segments(topic, BEGINNING, LATEST)
+        box.admin("DELETE", f"{admin_path(topic)}/truncate")
+        send_all(producer, numbered(2, 5))
+        until(lambda: only.ledger not in [each.ledger for each in service.segments(topic, BEGINNING, LATEST)])
+        (after,) = service.segments(topic, BEGINNING, LATEST)
+        said = f"{topic}: entries from {only.ledger}:3 up to {after.ledger}:0 .* are not there any more"
+        with pytest.raises(DataLost, match=said):
+            service.segments(topic, Place(only.ledger, 3), LATEST, seen=IN_FRONT)
+        # Behind what was the end there may have been nothing: Apache Pulsar does not say.
+        assert read(service, topic, Place(only.ledger, 5)) == numbered(2, 5)

@@ -11,8 +11,8 @@ from pulsarbox import PulsarBox
 from pulsarbox.spark.access import mapped
 from pulsarbox.spark.lists import COLUMNS, Messages
 from pulsarbox.spark.messages import messages
-from pulsarbox.spark.segments import BEGINNING, Reach, Segment
-from pulsarbox.spark.service import LATEST, Service
+from pulsarbox.spark.segments import BEGINNING, Place, Reach, Segment
+from pulsarbox.spark.service import LATEST, Range, Service
 from tests.e2e.histories import SMALL, History, Row, truth, wait_for_packing
 
 
@@ -36,6 +36,11 @@ def read(segments: list[Segment], reach: Reach) -> list[Row]:
     return [row for segment in segments for some in messages(segment, COLUMNS, reach) for row in rows_of(some)]
 
 
+def anywhere(segments: list[Segment]) -> list[Segment]:
+    """Without the volumes, which are packed all the time."""
+    return [each._replace(volumes=()) for each in segments]
+
+
 def service_segments(box: PulsarBox, topic: str) -> list[Segment]:
     with Service(reach_of(box, "wire")) as service:
         return service.segments(topic, BEGINNING, LATEST)
@@ -55,6 +60,14 @@ def test_all_ways_to_read_give_the_same(tmp_path: Path, seed: int) -> None:
         parts = [part for each in segments for part in each.parts(dice.choice((500, 5000, 1 << 20)))]
         assert read(parts, reach_of(box, "mmap", data)) == expected, told
         beside = service_segments(box, "persistent://public/default/t-beside")
+        with Service(reach_of(box, "wire")) as service:
+            middle = Place(segments[-1].ledger, segments[-1].last, 1)
+            ranges = [
+                Range(topic, BEGINNING, LATEST), Range(topic, BEGINNING, middle), Range(topic, middle, middle),
+                Range(f"{topic}-beside", BEGINNING, LATEST),
+            ]  # fmt: skip
+            one_by_one = [service.segments(*each[:3]) for each in ranges]
+            assert [anywhere(some) for some in service.many_segments(ranges)] == list(map(anywhere, one_by_one))
         both = [each for pair in zip_longest(parts, beside) for each in pair if each is not None]
         swept = [row for some in messages(both, COLUMNS, reach_of(box, "mmap", data)) if some.topic == topic
                  for row in rows_of(some)]  # fmt: skip

@@ -3,12 +3,12 @@
 Below ``/pulsarbox/v1``. Places are next to be read, ranges half-open: what is at their end does not belong to them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from pulsarbox.broker.finder import find_first_since
 from pulsarbox.broker.security.authorization import CONSUME
-from pulsarbox.broker.segments import Segments, begin_of, end_of
+from pulsarbox.broker.segments import SEGMENTS_MAX, Segments, begin_of, end_of
 from pulsarbox.broker.subscription import Subscription
 from pulsarbox.broker.topic import PersistentTopic
 from pulsarbox.clock import Now
@@ -25,7 +25,8 @@ from pulsarbox.times import moment
 AT_ONCE: Final = 2000
 """Ledgers and hidden runs that one turn looks at."""
 TOPICS_MAX: Final = 1000
-"""Topics whose places are asked for at once."""
+"""Topics that are asked about at once."""
+_NAME_TOPICS: Final = 'The body must name topics: {"topics": ["persistent://tenant/namespace/topic"]}'
 _NOWHERE: Final = Whereabouts("", {})
 _EARLIEST: Final = Position(-1, -1)
 _LATEST: Final = Position(2**63 - 1, 0)
@@ -35,7 +36,9 @@ def segments(call: Call) -> Later:
     """``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``; places are ``ledger:entry``.
 
     ``from`` and ``to`` (not included): where nothing is said, all there is. Each segment: ``ledger``, ``first``,
-    ``last``, ``messages``, ``bytes``, ``hidden`` (runs of aborted transactions) and the ``volumes`` that may hold it.
+    ``last``, ``messages``, ``bytes``, ``hidden`` (runs of aborted transactions), the ``volumes`` that may hold it; of
+    the whole ledger its ``entries``, the topic's messages ``before`` it and up to its end, ``after``, and when it was
+    ``closed`` (ms since 1970; 0 while it grows).
     ``next``: where an answer goes on that would be too long, or null.
     """
     topic = stored_topic(call, "Segments", PERSISTENT)
@@ -45,7 +48,7 @@ def segments(call: Call) -> Later:
     def finish(now: Now, later: Later) -> None:
         view = topic.compaction.view
         ledgers = [each.ledger_id for each in found.found] + ([view.ledger_id] if view is not None else [])
-        _with_volumes(call, ledgers, later, lambda where: _told(topic, found, where))
+        _with_volumes(call, ledgers, later, lambda where: answer(_told(topic, found, where)))
 
     return in_turns(call, found.steps(), lambda step, now: None, finish, AT_ONCE)
 
@@ -66,7 +69,53 @@ def _with_volumes(call: Call, ledgers: list[int], later: Later, told: Callable[[
         call.broker.beside("segments", lambda: look(ledgers), done)
 
 
-def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> Answer:
+def many_segments(call: Call) -> Later:
+    """``{"segments": [...]}`` of the ``topics`` that the body names, in their order, each as ``segments`` has it; null
+    for one that is not there. One is named by ``topic``, and has ``from`` and ``to`` of its own. Who asks must be
+    allowed to consume from each. Where all together are too many, the last ones are left for ``next``.
+    """
+    asked: list[tuple[PersistentTopic, Segments] | None] = []
+    for name, start, end in _ranges(call):
+        call.broker.core.authorization.require_on_topic(call.principal, name, (CONSUME,))
+        topic = call.broker.topics.find(name, call.now)
+        asked.append((topic, Segments(topic, start, end)) if isinstance(topic, PersistentTopic) else None)
+    there = [each for each in asked if each is not None]
+
+    def steps() -> Iterator[None]:
+        told = 0
+        for _, found in there:
+            yield from found.steps() if told < SEGMENTS_MAX else found.put_off()
+            told += len(found.found) + sum(len(each.hidden) for each in found.found) // 10
+
+    def finish(now: Now, later: Later) -> None:
+        views = [topic.compaction.view for topic, _ in there]
+        ledgers = [each.ledger_id for _, found in there for each in found.found]
+        ledgers += [view.ledger_id for view in views if view is not None]
+        _with_volumes(
+            call,
+            ledgers,
+            later,
+            lambda where: answer({"segments": [None if each is None else _told(*each, where) for each in asked]}),
+        )
+
+    return in_turns(call, steps(), lambda step, now: None, finish, AT_ONCE)
+
+
+def _ranges(call: Call) -> list[tuple[TopicName, Position, Position]]:
+    """The topics of a body, and which part of each. Raises BadRequest."""
+    said = (call.json_object() or {}).get("topics")
+    if not isinstance(said, list) or not all(isinstance(each, dict) for each in said):
+        raise BadRequest(
+            'The body must name topics: {"topics": [{"topic": "persistent://tenant/namespace/topic", "from": "1:2"}]}'
+        )
+    names = _names([each.get("topic") for each in said], "Segments")
+    return [
+        (name, _position("from", each.get("from") or "", _EARLIEST), _position("to", each.get("to") or "", _LATEST))
+        for name, each in zip(names, said, strict=True)
+    ]
+
+
+def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> dict[str, Any]:
     (begin, before), (end, total), view = begin_of(topic), end_of(topic), topic.compaction.view
     compacted = None
     if view is not None:
@@ -78,30 +127,29 @@ def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> Answer
             "last": _shown(Position(*view.last[:2])),
             "volumes": where.of(view.ledger_id, 0, view.entries),
         }
-    return answer(
-        {
-            "topic": str(topic.name),
-            "instance": where.instance,
-            "earliest": _shown(begin),
-            "before": before,
-            "end": _shown(end),
-            "total": total,
-            "compacted": compacted,
-            "segments": [
-                {
-                    "ledger": each.ledger_id,
-                    "first": each.first,
-                    "last": each.end - 1,
-                    "messages": each.messages,
-                    "bytes": each.bytes,
-                    "hidden": each.hidden,
-                    "volumes": where.of(each.ledger_id, each.first, each.end),
-                }
-                for each in found.found
-            ],
-            "next": None if found.next is None else _shown(found.next),
-        }
-    )
+    return {
+        "topic": str(topic.name),
+        "instance": where.instance,
+        "earliest": _shown(begin),
+        "before": before,
+        "end": _shown(end),
+        "total": total,
+        "compacted": compacted,
+        "segments": [
+            {
+                "ledger": each.ledger_id,
+                "first": each.first,
+                "last": each.end - 1,
+                "messages": each.messages,
+                "bytes": each.bytes,
+                "hidden": each.hidden,
+                "volumes": where.of(each.ledger_id, each.first, each.end),
+                **each.whole._asdict(),
+            }
+            for each in found.found
+        ],
+        "next": None if found.next is None else _shown(found.next),
+    }
 
 
 def places(call: Call) -> Later:
@@ -150,8 +198,14 @@ def many_places(call: Call) -> Answer:
 def _named(call: Call) -> list[TopicName]:
     """The topics of a body. Raises BadRequest."""
     said = (call.json_object() or {}).get("topics")
-    if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
-        raise BadRequest('The body must name topics: {"topics": ["persistent://tenant/namespace/topic"]}')
+    if not isinstance(said, list):
+        raise BadRequest(_NAME_TOPICS)
+    return _names(said, "Places")
+
+
+def _names(said: list[Any], what: str) -> list[TopicName]:
+    if not all(isinstance(each, str) for each in said):
+        raise BadRequest(_NAME_TOPICS)
     if len(said) > TOPICS_MAX:
         raise BadRequest(f"{len(said)} topics in one request: {TOPICS_MAX} at most")
     try:
@@ -159,7 +213,7 @@ def _named(call: Call) -> list[TopicName]:
     except InvalidTopicName as error:
         raise BadRequest(str(error)) from None
     if any(each.domain != PERSISTENT for each in names):
-        raise BadRequest("Places on a non-persistent topic: it keeps nothing")
+        raise BadRequest(f"{what} on a non-persistent topic: it keeps nothing")
     return names
 
 
@@ -188,7 +242,11 @@ def _goes_on(subscription: Subscription) -> str:
 
 
 def _place(call: Call, name: str, default: Position) -> Position:
-    text = call.query.get(name, "")
+    return _position(name, call.query.get(name, ""), default)
+
+
+def _position(name: str, said: Any, default: Position) -> Position:
+    text = str(said)
     if not text:
         return default
     parts = text.split(":")
@@ -209,5 +267,6 @@ _TOPIC: Final = "{tenant}/{namespace}/{topic}"
 ROUTES = (
     Route("GET", f"/pulsarbox/v1/segments/{_TOPIC}", Permission.TOPIC_CONSUMER, segments),
     Route("GET", f"/pulsarbox/v1/places/{_TOPIC}", Permission.TOPIC_CONSUMER, places),
+    Route("POST", "/pulsarbox/v1/segments", Permission.NAMED, many_segments),
     Route("POST", "/pulsarbox/v1/places", Permission.NAMED, many_places),
 )

@@ -10,6 +10,7 @@ import json
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from struct import error as error_of_struct
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -18,7 +19,8 @@ import lmdb
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.plugins.compression.rest import RestCodecs
-from pulsarbox.spark.access.taking import Entry, NotInPlace, Run, Taking, runs_of_row
+from pulsarbox.plugins.registry import get
+from pulsarbox.spark.access.taking import Entry, NotInPlace, Run, Taking, runs_of_row, take_batch
 from pulsarbox.storage.directory import DATA_FILE, INSTANCE, EnvironmentDamaged
 from pulsarbox.storage.format import (
     FORMAT_COMPRESSED,
@@ -43,6 +45,8 @@ SWEEP_BYTES: Final = 8 << 20
 """The same where topics take turns."""
 OPEN_MAX: Final = 8
 """Volumes that are open at once."""
+_WORTH: Final = 4
+"""One record of so many has to be wanted for batches to be walked through: else the index leads to what is."""
 _TRIES: Final = 4
 _RUNS_AT_ONCE: Final = 256
 _FORGET: Final = 200_000
@@ -65,9 +69,10 @@ class Gone(PersistenceError):
 class Store:
     """A data directory that another process serves."""
 
-    def __init__(self, path: Path, instance: str) -> None:
-        """Raises NotInPlace where it is not that of ``instance``, or cannot be read."""
+    def __init__(self, path: Path, instance: str, plugins: str = "") -> None:
+        """``plugins``: where files with codecs are. Raises NotInPlace where it is of no use, or of another box."""
         self.path = path
+        self.plugins = plugins
         self.instance = instance
         _check(path, instance)
         self._volumes: OrderedDict[int, _Volume] = OrderedDict()
@@ -75,7 +80,9 @@ class Store:
             self._meta = MetaEnvironment(path / "meta", beside=True)
         except (lmdb.Error, OSError, PersistenceError) as error:
             raise NotInPlace(f"{path / 'meta'} cannot be read in place: {error}") from error
-        self._unpacker = RestUnpacker(RestCodecs(), _Codecs(self._meta))
+        self._unpacker = RestUnpacker(
+            RestCodecs(partial(get, directory=Path(plugins) if plugins else None)), _Codecs(self._meta)
+        )
 
     def close(self) -> None:
         """Let go of everything."""
@@ -265,6 +272,53 @@ class _Volume:
 
     def sweep(self, wants: Mapping[int, Want], unpacker: RestUnpacker) -> Iterator[tuple[int, list[Entry], int]]:
         """What of ``wants`` is here, as Store.sweep gives it. Raises as ``take`` does."""
+        left = dict(wants)
+        for walk in (self._walk, self._by_index):
+            for number, taking in walk(left):
+                end = taking.next
+                found = taking.entries(unpacker)
+                left[number] = left[number]._replace(first=taking.next)
+                yield number, found, taking.next
+                if taking.next != end:
+                    raise EnvironmentDamaged(f"{self.path}: entry {taking.next} is damaged")
+            left = {number: want for number, want in left.items() if want.first <= want.last}
+
+    def _walk(self, wants: Mapping[int, Want]) -> Iterator[tuple[int, Taking]]:
+        """Batch after batch as they stand here, while much of what is there is wanted. What it gives is certain, that
+        there is nothing more is not. Of a ledger that is wanted twice it takes the first."""
+        numbers: dict[int, int] = {}
+        for number in sorted(wants, key=lambda number: wants[number].first):
+            numbers.setdefault(wants[number].ledger, number)
+        firsts = {ledger: wants[number].first for ledger, number in numbers.items()}
+        with self._begin() as txn:
+            found = [self._find(txn, ledger, first) for ledger, first in firsts.items()]
+        position = min((runs[0][0] for runs in found if runs), default=-1)
+        while firsts and position >= 0:
+            takings = {ledger: Taking(ledger, first, wants[numbers[ledger]].last) for ledger, first in firsts.items()}
+            open_ones = dict(takings)
+            position = self._step(open_ones, position)
+            firsts = {ledger: taking.next for ledger, taking in open_ones.items()}
+            yield from ((numbers[ledger], taking) for ledger, taking in takings.items() if taking.rows)
+
+    def _step(self, takings: dict[int, Taking], position: int) -> int:
+        """Take from batches from ``position`` on until it is enough; where to go on, -1 where not."""
+        size = rows = records = 0
+        with self._begin() as txn, txn.cursor(db=self._log) as cursor:
+            if not cursor.set_range(LOG_KEY.pack(position)):
+                return -1
+            for key, value in cursor:
+                if not takings:
+                    return -1
+                if size >= SWEEP_BYTES or rows >= SWEEP_ROWS:
+                    return int(LOG_KEY.unpack(key)[0])
+                seen, taken = take_batch(bytes(value), takings)
+                size, rows, records = size + len(value), rows + taken, records + seen
+                if records > SWEEP_ROWS and rows * _WORTH < records:
+                    return -1
+        return -1
+
+    def _by_index(self, wants: Mapping[int, Want]) -> Iterator[tuple[int, Taking]]:
+        """Only the batches in which something is."""
         runs = self._sorted_runs(wants)
         at = 0
         while at < len(runs):
@@ -286,12 +340,7 @@ class _Volume:
                     taking.take_of(value, offsets)
                     size += taking.size - before
                     rows += len(offsets)
-            for number, taking in takings.items():
-                end = taking.next
-                found = taking.entries(unpacker)
-                yield number, found, taking.next
-                if taking.next != end:
-                    raise EnvironmentDamaged(f"{self.path}: entry {taking.next} is damaged")
+            yield from takings.items()
 
     def _sorted_runs(self, wants: Mapping[int, Want]) -> list[tuple[int, int, int, Sequence[int]]]:
         """Of all ``wants``: the batch, the number of the want, the first entry, and where entries start."""
@@ -381,7 +430,7 @@ class _OfProcess:
         self._pid = 0
         self._stores: dict[str, Store] = {}
 
-    def store(self, directory: str, instance: str) -> Store:
+    def store(self, directory: str, instance: str, plugins: str) -> Store:
         """The store of a data directory. Raises NotInPlace."""
         if self._pid != os.getpid():
             for store in self._stores.values():
@@ -389,11 +438,11 @@ class _OfProcess:
             self._stores, self._pid = {}, os.getpid()
         path = str(Path(directory).expanduser().resolve())
         known = self._stores.get(path)
-        if known is not None and known.instance != instance:
+        if known is not None and (known.instance, known.plugins) != (instance, plugins):
             self._stores.pop(path).close()
             known = None
         if known is None:
-            known = self._stores[path] = Store(Path(path), instance)
+            known = self._stores[path] = Store(Path(path), instance, plugins)
         known.forget_removed()
         return known
 
@@ -401,9 +450,9 @@ class _OfProcess:
 _of_process: Final = _OfProcess()
 
 
-def store_of(directory: str, instance: str) -> Store:
-    """The store of a data directory, opened once a process. Raises NotInPlace."""
-    return _of_process.store(directory, instance)
+def store_of(directory: str, instance: str, plugins: str = "") -> Store:
+    """The store of a data directory, opened once a process. ``plugins``: see Store. Raises NotInPlace."""
+    return _of_process.store(directory, instance, plugins)
 
 
 def close_all() -> None:

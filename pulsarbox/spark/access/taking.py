@@ -6,7 +6,14 @@ from typing import Final, NamedTuple
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.checksum import crc32c, extend_bytes
-from pulsarbox.storage.format import COMPACTED_PREFIX, ENTRY_HEADER, EntryFlag, RecordKind
+from pulsarbox.storage.format import (
+    BATCH_HEADER,
+    COMPACTED_PREFIX,
+    ENTRY_HEADER,
+    RECORD_PREFIX,
+    EntryFlag,
+    RecordKind,
+)
 from pulsarbox.storage.record import CHECKSUM_PREFIX, MAGIC, Compressed, NotNow, NotUnpacked, compressed_as
 from pulsarbox.storage.unpacking import RestUnpacker
 
@@ -16,11 +23,17 @@ BYTES_MAX: Final = 4 << 20
 _MARKER: Final = EntryFlag.MARKER
 _CHECKSUM: Final = EntryFlag.CHECKSUM
 _OWN_CHECKSUM: Final = EntryFlag.OWN_CHECKSUM
+_KINDS: Final = _CHECKSUM | _OWN_CHECKSUM | _MARKER
 _ENTRY: Final = RecordKind.ENTRY
 _header: Final = Struct(">BBHIQQ64xII").unpack_from
 """Of ENTRY_HEADER what is needed here: kind, flags, both sizes, ledger, entry, checksum, codec."""
 assert calcsize(">BBHIQQ64xII") == ENTRY_HEADER.size
 _head: Final = CHECKSUM_PREFIX.unpack_from
+_record: Final = Struct(">BBHIQQ64xIIHI").unpack_from
+"""The same, and what an entry with a checksum begins with, where its header is as long as ours."""
+_RECORD_BYTES: Final = calcsize(">BBHIQQ64xIIHI")
+assert ENTRY_HEADER.size + CHECKSUM_PREFIX.size == _RECORD_BYTES
+_HEADER_BYTES: Final = ENTRY_HEADER.size
 
 Entry = tuple[int, int, bytes]
 """Ledger, entry, and the bytes as the client sent them, verified."""
@@ -66,13 +79,15 @@ class _Pending(NamedTuple):
 class Taking:
     """The entries of one answer."""
 
+    __slots__ = ("_first", "_ledger", "_pending", "found", "last", "next", "open", "size")
+
     def __init__(self, ledger: int, first: int, last: int) -> None:
         self.next = first
         self.open = True
         self._first = first
         self._ledger = ledger
-        self._last = last
-        self._found: list[Entry] = []
+        self.last = last
+        self.found: list[Entry] = []
         self._pending: list[_Pending] = []
         self.size = 0
 
@@ -80,7 +95,7 @@ class Taking:
         """Take from these runs, which begin with the next entry, until there is enough."""
         for position, first, offsets in runs:
             value = value_at(position)
-            wanted = offsets[: self._last - first + 1]
+            wanted = offsets[: self.last - first + 1]
             try:
                 if value is None:
                     raise PersistenceError(f"batch {position} is missing")
@@ -89,19 +104,19 @@ class Taking:
                 self._end(error)
             except Exception as error:  # what is not what the index says; struct.error has no other name in C
                 self._end(EntryDamaged(self._ledger, self.next, first + len(offsets) - 1, str(error)))
-            if self.next > self._last or self.size >= BYTES_MAX or len(self._found) >= ROWS_MAX:
+            if self.next > self.last or self.size >= BYTES_MAX or len(self.found) >= ROWS_MAX:
                 self.open = False
             if not self.open:
                 return
 
     def _end(self, error: EntryDamaged) -> None:
         self.open = False
-        if not self._found:
+        if not self.found:
             raise error
 
-    def take_of(self, value: memoryview, offsets: Sequence[int]) -> None:
+    def take_of(self, value: memoryview | bytes, offsets: Sequence[int]) -> None:
         """Take the next entries, whose records start there. Raises EntryDamaged, PersistenceError, struct.error."""
-        ledger, found, entry = self._ledger, self._found, self.next
+        ledger, found, entry = self._ledger, self.found, self.next
         append = found.append
         size = 0
         try:
@@ -130,6 +145,11 @@ class Taking:
             self.next = entry
             self.size += size
 
+    @property
+    def rows(self) -> int:
+        """How many there are, markers among them."""
+        return self.next - self._first
+
     def entries(self, unpacker: RestUnpacker) -> list[Entry]:
         """What was taken, unpacked, without markers; it ends before one that is damaged.
 
@@ -140,10 +160,10 @@ class Taking:
                 self._unpack(unpacker)
             except EntryDamaged as error:
                 self.next = error.first
-                del self._found[error.first - self._first :]
-                if not self._found:
+                del self.found[error.first - self._first :]
+                if not self.found:
                     raise
-        return [entry for entry in self._found if entry[2]]
+        return [entry for entry in self.found if entry[2]]
 
     def _unpack(self, unpacker: RestUnpacker) -> None:
         groups: dict[tuple[bytes, int], list[_Pending]] = {}
@@ -151,32 +171,72 @@ class Taking:
         for each in self._pending:
             groups.setdefault((each.compressed.tag, each.compressed.dictionary), []).append(each)
         for (tag, dictionary), group in groups.items():
-            packed = [self._found[each.at][2] for each in group]
+            packed = [self.found[each.at][2] for each in group]
             bodies: Sequence[bytes | EntryDamaged]
             try:
                 bodies = unpacker.unpack(tag, dictionary, packed, [each.compressed.size for each in group])
             except NotNow as error:
-                raise NotInPlace(str(error)) from error
+                raise NotInPlace(f"{error}. Where a plugin's file is, option pluginsDir says") from error
             except NotUnpacked:
                 bodies = [self._unpacked(unpacker, each) for each in group]
             for each, body in zip(group, bodies, strict=True):
-                ledger, entry, _ = self._found[each.at]
+                ledger, entry, _ = self.found[each.at]
                 if isinstance(body, EntryDamaged) or not _is_whole(each, body):
                     found = body if isinstance(body, EntryDamaged) else _damaged(ledger, entry)
                     if damage is None or found.first < damage.first:
                         damage = found
                 else:
-                    self._found[each.at] = (ledger, entry, body)
+                    self.found[each.at] = (ledger, entry, body)
         if damage is not None:
             raise damage
 
     def _unpacked(self, unpacker: RestUnpacker, pending: _Pending) -> bytes | EntryDamaged:
-        ledger, entry, packed = self._found[pending.at]
+        ledger, entry, packed = self.found[pending.at]
         tag, size, dictionary = pending.compressed
         try:
             return unpacker.unpack(tag, dictionary, [packed], [size])[0]
         except NotUnpacked as error:
             return EntryDamaged(ledger, entry, entry, str(error))
+
+
+def take_batch(value: bytes, takings: dict[int, Taking]) -> tuple[int, int]:
+    """Take what a whole batch has for some ledgers; how many records it has, and how many of them were taken.
+
+    A ledger from which nothing more can be taken, as it has all, or something else comes than its next entry, is taken
+    out of ``takings``. Raises PersistenceError and struct.error where these are no records.
+    """
+    at, size = BATCH_HEADER.size, len(value)
+    seen = taken = 0
+    while at + _RECORD_BYTES <= size:
+        begin = at
+        kind, flags, header_size, body_size, ledger, entry, checksum, codec, magic, crc = _record(value, at)
+        if header_size < RECORD_PREFIX.size:
+            raise PersistenceError(f"a header of {header_size} bytes")
+        start = at + header_size
+        at = start + body_size
+        seen += 1
+        if kind != _ENTRY or (taking := takings.get(ledger)) is None or entry < taking.next:
+            continue
+        if entry > taking.next or at > size:
+            del takings[ledger]
+            continue
+        if flags & _KINDS == _CHECKSUM and not codec and header_size == _HEADER_BYTES:
+            body = value[start:at]
+            if crc != checksum or magic != MAGIC or extend_bytes(0, body[6:]) != checksum:
+                del takings[ledger]  # it is damaged
+                continue
+            taking.found.append((ledger, entry, body))
+            taking.next = entry + 1
+        else:
+            try:
+                taking.take_of(value, (begin,))
+            except EntryDamaged:
+                del takings[ledger]
+                continue
+        taken += 1
+        if entry >= taking.last:
+            del takings[ledger]
+    return seen, taken
 
 
 def _is_whole(pending: _Pending, body: bytes) -> bool:

@@ -10,16 +10,17 @@ _RAISED: Final = re.compile(r"^(?P<name>[A-Za-z_][\w.]*): (?P<text>.*)$")
 _SPARKS: Final = re.compile(
     r"^\s*(at |\.\.\. \d+ more)|^(Driver|JVM) stacktrace|^(During handling|The above)|^=== Streaming Query ==="
 )
+_STATE: Final = re.compile(r"\s*SQLSTATE: \w+$")
 _CLASS: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ")
 _OURS: Final = ("SinkError", "DataLost", "OptionError", "SelectionError", "FunctionError", "EntryError")
 """Errors whose text says it all."""
 _LENGTH: Final = 600
 
 
-def line_of(error: BaseException, file: str) -> str:
-    """``shop.py:12: ValueError: no`` for what came through a line of the user's file; without, no place."""
+def line_of(error: BaseException, file: str) -> tuple[str, bool]:
+    """``shop.py:12: ValueError: no``, and True, for what came through a line of the user's file; without, no place."""
     frames = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == file]
-    return _with_place(f"{Path(file).name}:{frames[-1]}" if frames else "", _said(error))
+    return _with_place(f"{Path(file).name}:{frames[-1]}" if frames else "", _said(error)), bool(frames)
 
 
 def _said(error: BaseException) -> str:
@@ -55,7 +56,7 @@ def _raised(text: str) -> str:
                 break
             more.append(each.strip())
         name = found["name"].rpartition(".")[2]
-        said = " ".join([found["text"], *more]).strip()
+        said = _STATE.sub("", " ".join([found["text"], *more]).strip())
         return said if name in _OURS else f"{name}: {said}"
     return ""
 
@@ -68,7 +69,7 @@ def _first_lines(text: str) -> str:
             break
         if line.strip():
             lines.append(line.strip())
-    return " ".join(lines[:4])
+    return _STATE.sub("", " ".join(lines[:4]))
 
 
 def _with_place(place: str, text: str) -> str:

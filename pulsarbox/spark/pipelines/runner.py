@@ -1,7 +1,7 @@
 """Runs a pipeline: one JVM, a query of Spark a step, each with a checkpoint and a lock; until it is told to stop.
 
-A query that fails is started again after a while, a few times; the others go on. What a step reads that another step
-of the pipeline writes is made beforehand, and with ``--once`` a step begins when those are done that it reads from.
+A query that fails is started again after a while, a few times; the others go on. Topics that are
+read by name are made where they are missing. With ``once`` a step begins when those are done that it reads from.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.client.admin import Refused, path_of
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import causes
-from pulsarbox.spark.pipelines.declaring import Step
+from pulsarbox.spark.pipelines.declaring import PATTERN, Function, PipelineError, Step
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
 from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
 from pulsarbox.spark.pipelines.running import RunOptions
-from pulsarbox.spark.pipelines.session import session
+from pulsarbox.spark.pipelines.session import jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
 from pulsarbox.spark.pipelines.state import LOG, Held
 from pulsarbox.spark.pipelines.telling import Telling
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 _LOOK_SECONDS: Final = 0.25
+_START_SECONDS: Final = 10.0
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
@@ -59,14 +60,11 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
     pipeline = replace(pipeline, name=options.name or pipeline.name)
     pipeline.check()
     with contextlib.ExitStack() as stack:
-        held = {step.query: Held(options.directory, pipeline.name, step.query) for step in _held_in_order(pipeline)}
-        for each in held.values():
-            stack.callback(each.release)
+        held: dict[str, Held] = {}
+        for name in sorted(step.query for step in pipeline.steps):
+            held[name] = Held(options.directory, pipeline.name, name)
+            stack.callback(held[name].release)
         return _Runner(pipeline, options, held, say).run()
-
-
-def _held_in_order(pipeline: Pipeline) -> list[Step]:
-    return sorted(pipeline.steps, key=lambda step: step.query)
 
 
 class _Query:
@@ -82,6 +80,8 @@ class _Query:
         self.failures = 0
         """One after the other, without a micro-batch between."""
         self.left = restarts
+        self.started_at: float | None = None
+        """When it was started, while it has not come to its first micro-batch."""
         self._seen: tuple[str, int, str] | None = None
         code = getattr(step.code, "__code__", None)
         self.file: str = code.co_filename if code is not None else ""
@@ -100,6 +100,15 @@ class _Query:
             last = found[0]
             self._seen = (last["runId"], int(last["batchId"]), last["timestamp"])
         return found[::-1]
+
+    def is_starting(self, now: float) -> bool:
+        """Whether its first micro-batch is still under way; of one that takes long it is not said any more."""
+        if self.started_at is None or self.query is None or now - self.started_at > _START_SECONDS:
+            return False
+        if self._seen is not None or str(self.query.status["message"]).startswith("Waiting"):
+            self.started_at = None
+            return False
+        return True
 
     @property
     def is_done(self) -> bool:
@@ -122,22 +131,36 @@ class _Runner:
         """Run it to its end."""
         options = self._options
         _let_travel(self._pipeline.module)
-        with _made_ready(self._pipeline, options, self._queries) as admin, self._signals():
+        with _made_ready(self._pipeline, options, self._queries, self._telling.say) as admin, self._signals():
             self._telling.say(f"{self._pipeline.name}: starting Spark ({options.master})")
             spark = session(
                 options.master, f"pulsarbox {self._pipeline.name}", options.conf, fast=options.once, log=self._log
             )
             try:
                 with self._signals(), self._reporter(admin):
-                    self._until_over(spark)
-                    self._end()
+                    self._work(spark)
             finally:
                 stop_spark(spark)
         self._telling.end()
         return [each.watched for each in self._queries]
 
-    def _reporter(self, admin: "Admin | None") -> "contextlib.AbstractContextManager[object]":
-        if admin is None or not self._options.report:
+    def _work(self, spark: "SparkSession") -> None:
+        """Raises PipelineError where Spark ends by itself."""
+        try:
+            self._until_over(spark)
+            self._end()
+        except Exception as error:
+            if not jvm_has_ended():
+                raise
+            text = f"Spark's JVM has ended by itself: {self._log} may say why. The next run goes on where this one was"
+            for each in self._queries:
+                if not each.is_done:
+                    each.watched.state, each.watched.error, each.query = FAILED, text, None
+                    self._note(each)
+            raise PipelineError(text) from error
+
+    def _reporter(self, admin: "Admin") -> "contextlib.AbstractContextManager[object]":
+        if not self._options.report:
             return contextlib.nullcontext()
         return Reporter(admin, self._pipeline.name, self._options.master, self._rows)
 
@@ -179,7 +202,10 @@ class _Runner:
             self._stop.wait(_LOOK_SECONDS)
 
     def _is_its_turn(self, query: _Query) -> bool:
-        """With ``once``: whether those are done that it reads from."""
+        """Whether no other one is just starting: each starts processes, which wait ten seconds for each other at most.
+        With ``once`` also whether those are done that it reads from."""
+        if any(each.is_starting(time.monotonic()) for each in self._queries):
+            return False
         return not self._options.once or all(
             each.is_done for each in self._queries if each is not query and reads_from(query.step, each.step)
         )
@@ -198,11 +224,14 @@ class _Runner:
         try:
             each.query = started(spark, each.step, str(each.held.checkpoint), given, once=self._options.once)
         except Exception as error:
-            text = causes.line_of(error, each.file)
-            # A query that stands wrong in the file does not get better by being started again.
-            self._failed(each, text if ":" in text and each.file else f"{each.step.where}: {text}", for_good=True)
+            if jvm_has_ended():
+                raise
+            text, is_users = causes.line_of(error, each.file)
+            # What stands wrong in the file does not get better by being started again.
+            self._failed(each, text, for_good=is_users or isinstance(error, PipelineError))
             return
         each.watched.state = RUNNING
+        each.started_at = time.monotonic()
 
     def _look(self, each: _Query) -> None:
         query = each.query
@@ -210,6 +239,9 @@ class _Runner:
         is_active = query.isActive
         for progress in each.news():
             each.watched.progressed(progress)
+            if self._options.once and _waits_for_timers(each.step) and _is_empty_batch(progress):
+                _stopped(each)  # Spark would go on for the timers' sake, and never end
+                is_active = False
             if each.watched.error and "addBatch" in (progress.get("durationMs") or {}):
                 each.failures, each.watched.error = 0, None
         if is_active:
@@ -248,7 +280,8 @@ class _Runner:
             self._look_last(each)
         for each in self._queries:
             if each.watched.state in (STARTING, RUNNING):
-                each.watched.state = STOPPED
+                # One that has not done anything since it failed has not got over it.
+                each.watched.state = FAILED if each.failures else STOPPED
             self._note(each)
 
     def _look_last(self, each: _Query) -> None:
@@ -262,6 +295,14 @@ class _Runner:
         each.held.note(
             state=watched.state, lastError=watched.error, batch=watched.batch, stoppedAt=round(time.time() * 1000)
         )
+
+
+def _waits_for_timers(step: Step) -> bool:
+    return isinstance(step, Function) and step.on_timer is not None
+
+
+def _is_empty_batch(progress: Mapping[str, Any]) -> bool:
+    return "addBatch" in (progress.get("durationMs") or {}) and not progress.get("numInputRows")
 
 
 def _stopped(each: _Query) -> None:
@@ -279,8 +320,10 @@ def subscription_of(pipeline: str, step: Step) -> str:
 
 
 @contextlib.contextmanager
-def _made_ready(pipeline: Pipeline, options: RunOptions, queries: "list[_Query]") -> "Iterator[Admin | None]":
-    """Note what will run; make what steps read of each other; subscribe what is new. Raises PipelineError."""
+def _made_ready(
+    pipeline: Pipeline, options: RunOptions, queries: "list[_Query]", say: Callable[[str], None]
+) -> "Iterator[Admin]":
+    """Note what will run; make topics that are read; subscribe what is new. Raises PipelineError."""
     from pulsarbox.spark.pipelines.sources import check_files, namespace_of
 
     for each in queries:
@@ -301,31 +344,43 @@ def _made_ready(pipeline: Pipeline, options: RunOptions, queries: "list[_Query]"
             lastError=None,
         )
     with admin_for(options.box) as admin:
-        _make_between(pipeline, admin)
+        _make_inputs(pipeline, admin, say)
         for each in queries:
             if each.held.is_new:
+                _hold_letters(admin, pipeline.name, each.step)
                 _subscribe(admin, pipeline.name, each.step)
         yield admin
 
 
-def _make_between(pipeline: Pipeline, admin: "Admin") -> None:
-    """Topics that one step writes and another one reads have to be there before."""
-    for topic in between(pipeline):
+def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None]) -> None:
+    """Topics that are read by name have to be there: as for a consumer, they are made. Who may not, hears it later."""
+    there: dict[tuple[str, str], set[str]] = {}
+    for topic in sorted({each for step in pipeline.steps for each in inputs_of(step) if not each.startswith(PATTERN)}):
         name = parse_topic(topic)
-        if admin.partitions(name) == 0:
+        of = (name.namespace, name.domain)
+        with _refused_before(401, 403, 404, 409):
+            if of not in there:
+                there[of] = {*admin.topics(*of), *admin.partitioned_topics(*of)}
+            if topic not in there[of] and name.partition_index < 0:
+                admin.ask("PUT", path_of(name))
+                say(f"{topic} did not exist: made")
+
+
+def _hold_letters(admin: "Admin", pipeline: str, step: Step) -> None:
+    """Have dead letters kept until somebody looks: without a subscription they would go, as everything that is sent."""
+    letters = dead_letters_of(step)
+    if letters is None:
+        return
+    name = parse_topic(letters)
+    with _refused_before(401, 403, 404, 409):
+        if not admin.partitions(name):
             with _refused_before(409):
                 admin.ask("PUT", path_of(name))
-
-
-def between(pipeline: Pipeline) -> list[str]:
-    """The topics that a step names as inputs and another one writes."""
-    read = {topic for step in pipeline.steps for topic in inputs_of(step)}
-    written = {str(step.writes()) for step in pipeline.steps} | {dead_letters_of(step) for step in pipeline.steps}
-    return sorted(read & {each for each in written if each is not None})
+        admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
 
 
 def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
-    """Hold what is there, before the first micro-batch has been read."""
+    """Hold what is there before the first micro-batch has been read."""
     if any(name.lower() in ("subscription", "predefinedsubscription") for name in step.options):
         return
     for name, selection in step.reads().items():

@@ -1,11 +1,15 @@
 """A session of Spark as pipelines need it: the interpreter, the checkpoints, the shuffles, a JVM that starts fast."""
 
+import contextlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import warnings
 from collections.abc import Mapping
+from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -107,12 +111,87 @@ def _prepare(master: str, fast: bool) -> None:
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and Path(home, "bin", "java").exists()):
         raise SparkMissingError("Java is not installed: Spark needs Java 17 or newer on PATH, or JAVA_HOME")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", interpreter(cache()) if is_local(master) else sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if fast and not os.environ.get("SPARK_SUBMIT_OPTS"):
-        os.environ["SPARK_SUBMIT_OPTS"] = " ".join(FAST)
+        os.environ["SPARK_SUBMIT_OPTS"] = " ".join((*FAST, *_archived(archive())))
+
+
+def cache(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where is kept what makes Spark start faster; it may be deleted."""
+    return Path(environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".cache", "pulsarbox")
+
+
+_INTERPRETER: Final = """#!/bin/sh
+# Spark has its processes load its Python code out of archives, which are compiled each time: a second of processor time
+# for each process. What is installed is compiled already.
+set -f
+IFS=:
+kept=
+for each in $PYTHONPATH; do
+    case $each in
+    */python/lib/pyspark.zip | */python/lib/py4j-*.zip) ;;
+    *) kept=$kept${kept:+:}$each ;;
+    esac
+done
+PYTHONPATH=$kept
+export PYTHONPATH
+exec %s "$@"
+"""
+
+
+def interpreter(directory: Path) -> str:
+    """What Spark is to start on this machine as Python: this one, without Spark's archives in its path. This one as it
+    is, where no such file can be made."""
+    file = directory / f"python-{blake2b(sys.executable.encode(), digest_size=6).hexdigest()}"
+    text = _INTERPRETER % shlex.quote(sys.executable)
+    try:
+        if not file.exists() or file.read_text() != text:
+            directory.mkdir(parents=True, exist_ok=True)
+            new = file.with_suffix(f".{os.getpid()}")
+            new.write_text(text)
+            new.chmod(0o700)
+            new.replace(file)
+        subprocess.run([file, "-c", ""], check=True, stdin=subprocess.DEVNULL, timeout=_END_SECONDS)
+    except (OSError, subprocess.SubprocessError):  # a disk that starts nothing, or takes nothing
+        return sys.executable
+    return str(file)
+
+
+def archive(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the classes are kept that Spark loads when it starts, as this Java has loaded them before. It is made by
+    the first session that is ``fast``, 150 MB."""
+    home = environ.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else Path(shutil.which("java", path=environ.get("PATH")) or "java")
+    known = blake2b(f"{java.resolve()} {sys.prefix}".encode(), digest_size=6).hexdigest()
+    return Path(cache(environ), f"spark-{version('pyspark')}-{known}.jsa")
+
+
+def _archived(kept: Path) -> tuple[str, ...]:
+    """The flags with which a JVM uses the archive, or makes it when it ends; none where it cannot be kept."""
+    if kept.exists():
+        return (f"-XX:SharedArchiveFile={kept}", "-Xshare:auto")
+    if " " in str(kept):  # Spark's script would take it for two flags
+        return ()
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ()
+    return (f"-XX:ArchiveClassesAtExit={_new(kept)}",)
+
+
+def _new(kept: Path) -> Path:
+    """What is written before it is whole."""
+    return kept.with_suffix(f".{os.getpid()}")
+
+
+def _keep_archive() -> None:
+    """The JVM has ended: what it has made of its classes is whole."""
+    kept = archive()
+    with contextlib.suppress(OSError):
+        _new(kept).replace(kept)
 
 
 def _launch(conf: Mapping[str, str], log: Path | None) -> None:
@@ -144,8 +223,9 @@ def stop(spark: "SparkSession") -> None:
     """Stop the session and its JVM, and wait for its end. Nothing of Spark can be used in this process until then."""
     from pyspark import SparkContext
 
-    spark.stop()
     gateway = SparkContext._gateway
+    with contextlib.suppress(*((Exception,) if jvm_has_ended() else ())):
+        spark.stop()
     if gateway is None:
         return
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
@@ -158,3 +238,13 @@ def stop(spark: "SparkSession") -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+            return
+        _keep_archive()
+
+
+def jvm_has_ended() -> bool:
+    """Whether the JVM that this process has started is not there any more."""
+    from pyspark import SparkContext
+
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None

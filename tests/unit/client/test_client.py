@@ -23,8 +23,10 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     CommandPing,
     CommandSendError,
     MessageIdData,
+    MetadataError,
     Schema,
 )
+from pulsarbox.protocol.PulsarApi_pb2 import TopicNotFound as TopicNotFoundCode
 from pulsarbox.protocol.receipts import ReceiptEncoder
 from tests.unit.client.scripted import Answer, connected, peer
 
@@ -82,6 +84,49 @@ def test_a_broker_behind_a_proxy_is_reached_through_it() -> None:
         assert client.broker_of(TOPIC).address == proxy.address
         connects = [each.connect.proxy_to_broker_url for each in proxy.seen if each.type == BaseCommand.CONNECT]
         assert connects == ["", "inside:6650"]
+        client.close()
+
+
+def test_schemas_of_many_topics_each_of_who_serves_it() -> None:
+    """Some are served by whom one asks, some elsewhere; one has none, and of one it cannot be told."""
+    urls: list[str] = [""]
+
+    def schemas(found: Answer) -> Answer:
+        def answer(command: BaseCommand, rest: bytes) -> list[bytes] | None:
+            if command.type != BaseCommand.GET_SCHEMA:
+                return found(command, rest)
+            asked = command.getSchema
+            made = CommandGetSchemaResponse(request_id=asked.request_id)
+            if "none" in asked.topic or "bad" in asked.topic:
+                made.error_code = TopicNotFoundCode if "none" in asked.topic else MetadataError
+                made.error_message = "so it is"
+            else:
+                made.schema.name, made.schema.schema_data = asked.topic, b""
+                made.schema.type = Schema.String
+            return [encode_frame(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, getSchemaResponse=made))]
+
+        return answer
+
+    def first(command: BaseCommand, rest: bytes) -> list[bytes] | None:
+        if command.type != BaseCommand.LOOKUP:
+            return plain(command, rest)
+        is_here = "here" in command.lookupTopic.topic
+        return [lookup(command.lookupTopic.request_id, urls[is_here], redirect=not is_here)]
+
+    with peer(schemas(serving(urls))) as owner, peer(schemas(first)) as asked:
+        urls[:] = [owner.url, asked.url]
+        client = Client([asked.address])
+        topics = [f"{TOPIC}-{'here' if at % 2 else 'away'}-{at}" for at in range(205)]
+        topics[7] = f"{TOPIC}-none"
+        found = client.latest_schemas(topics)
+        assert [None if each is None else each.name for each in found] == [
+            None if topic.endswith("none") else topic for topic in topics
+        ]
+        served = [each.getSchema.topic for each in owner.seen if each.type == BaseCommand.GET_SCHEMA]
+        assert all("here" not in topic for topic in served) and len(served) == 104
+        with pytest.raises(PulsarBoxError, match="so it is"):
+            client.latest_schemas([topics[0], f"{TOPIC}-bad"])
+        assert client.latest_schemas([]) == []
         client.close()
 
 

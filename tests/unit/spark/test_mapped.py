@@ -12,6 +12,7 @@ import lmdb
 import pytest
 
 from pulsarbox.errors import EntryDamaged
+from pulsarbox.spark.access import mapped
 from pulsarbox.spark.access.mapped import Gone, Store, Want
 from pulsarbox.spark.access.taking import Entry, NotInPlace
 from tests.unit.storage.batches import body_of
@@ -103,6 +104,28 @@ def test_what_the_index_has_and_what_it_has_not_yet(tmp_path: Path) -> None:
             store.read(3, end, end)
         with pytest.raises(Gone):
             store.read(4, 0, 1)
+
+
+@pytest.mark.parametrize(("worth", "rows"), [(1, 3), (4, 8192), (1000, 7)])
+def test_some_stretches_of_some_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: int, rows: int) -> None:
+    """Whether batches are walked through or found by the index, and where the one gives way to the other."""
+    monkeypatch.setattr(mapped, "_WORTH", worth)
+    monkeypatch.setattr(mapped, "SWEEP_ROWS", rows)
+    chance = random.Random(worth)
+    with writing(tmp_path / "data") as writer, opened(tmp_path / "data", writer.instance) as store:
+        end = 0
+        for _ in range(50):
+            end = writer.write(end)
+        for _ in range(20):
+            wants = []
+            for ledger, share in chance.choices(list(LEDGERS.items()), k=4):  # one of them twice
+                first = chance.randrange(end * share)
+                wants.append(Want(ledger, first, chance.randrange(first, end * share)))
+            swept: dict[int, list[Entry]] = {}
+            for number, found, at in store.sweep(wants):
+                swept.setdefault(number, []).extend(found)
+                assert at == found[-1][1] + 1
+            assert [swept[at] for at in range(4)] == [expected(*want) for want in wants]
 
 
 def test_a_map_that_has_grown_since_it_was_opened(tmp_path: Path) -> None:

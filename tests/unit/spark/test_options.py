@@ -160,6 +160,7 @@ def test_no_two_options_share_a_name_and_every_use_has_some() -> None:
             {"valueFormat": "bytes", "registerSchema": "true"},
             "registerSchema is for columns, not for valueFormat=bytes",
         ),
+        ({"batching": "none", "batchingMaxMessages": "5"}, "contradict each other"),
         ({"batchng": "key"}, "did you mean batching"),
         ({"startingOffsets": "earliest"}, "option startingOffsets is not for write and writeStream"),
         ({"delivery": "exactly-twice"}, "must be one of exactly-once, at-least-once, dedup"),

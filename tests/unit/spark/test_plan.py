@@ -81,6 +81,19 @@ def test_what_stands_in_one_volume_is_read_by_one_task() -> None:
     assert max(map(len, slices)) <= 2, slices
 
 
+def test_a_task_reads_a_stretch_of_a_volume() -> None:
+    """A hundred topics that were written in turn into one volume: each task has the same part of each."""
+    segments = [
+        Segment(f"t-{number}", number, 0, 9_999, 10_000, 1 << 23, volumes=("volumes/00000001",))
+        for number in range(100)
+    ]
+    planned = partitions(segments, 1, 100 << 20)
+    assert 8 <= len(planned) <= 10
+    for number, partition in enumerate(planned[:8]):
+        assert len(partition) >= 99
+        assert all(abs(piece.first - number * 1_250) <= 1_250 for piece in partition)
+
+
 def test_the_parts_of_batches_that_are_not_wanted_stay_with_the_first_and_last_entry() -> None:
     segment = Segment("t", 1, 0, 9, 100, 1000, hidden=((2, 7),), from_batch=3, to_batch=4)
     pieces = [piece for partition in partitions([segment], 10, 64 * MIB) for piece in partition]

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import Conflict, PulsarBoxError
 from pulsarbox.spark.connecting import admin_of
 from pulsarbox.spark.epochs import Epochs, Sink, SinkError
 from pulsarbox.spark.options import WRITE, parse
@@ -28,7 +28,7 @@ PART_ROWS: Final = 50_000
 """Rows of a part, unless there is a rate: then those of one second."""
 
 
-class JobError(PulsarBoxError):
+class JobError(Conflict):
     """A job that cannot go on; says why and what to do."""
 
 
@@ -73,6 +73,10 @@ class Progress:
     published: int = 0
     """Parts that were published."""
     ended: bool = False
+    note: list[Any] = field(default_factory=list)
+    """What was found out when the rows were put aside."""
+    acknowledged: int = 0
+    """Messages, of those that were published."""
 
     @property
     def rows(self) -> int:
@@ -94,7 +98,7 @@ class Job:
         self.directory = directory
         self.rows_at = directory / "rows"
         directory.mkdir(parents=True, exist_ok=True)
-        self._lock = (directory / "lock").open("ab")
+        self._lock = (directory / "job.lock").open("ab")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -149,7 +153,7 @@ class Job:
         new.replace(self._path)
 
     def claim(self, box: Mapping[str, str], namespace: str) -> None:
-        """Have the box keep the name for this directory. Raises JobError, SinkError."""
+        """Have the box keep the name for this directory. Raises JobError, PulsarBoxError."""
         to = reach(parse(dict(box), WRITE))
         sink = Sink(f"{namespace}/job-{self.name}", self.progress.token, str(uuid.uuid4()))
         epochs = Epochs(partial(admin_of, to), sink, to.seconds)
@@ -157,7 +161,7 @@ class Job:
             epochs.commit(0, [])
         except SinkError as error:
             if "is another" not in str(error):
-                raise
+                raise PulsarBoxError(str(error)) from error
             raise JobError(
                 f"job {self.name} was begun before, with another --state than {self.directory.parent}: go on with that "
                 "one, or choose another --job, which publishes everything again"

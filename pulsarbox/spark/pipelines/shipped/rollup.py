@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROLLUP: Final = "rollup"
 HISTORY: Final = "rollup-parquet"
-"""The queries; the second is the name of its subscription, too."""
+"""The queries."""
 WINDOWS: Final = "windows"
 """The directory of what is open, in that of the query."""
 _OUT: Final = {"__key": "string", "__eventTime": "bigint"} | ROW
@@ -66,7 +66,7 @@ def pipeline(asked: Rollup, name: str = ROLLUP) -> Pipeline:
 
 def writing(asked: Rollup) -> Frame:
     """The query that writes the topic."""
-    source = {"startingOffsets": "earliest", "columns": ",".join(COLUMNS), "valueFormat": "bytes"}
+    source = {"columns": ",".join(COLUMNS), "valueFormat": "bytes"}
     return Frame(
         build=partial(rolled, how=asked.how, directory=str(asked.state / ROLLUP / WINDOWS)),
         inputs=asked.inputs,
@@ -79,13 +79,12 @@ def writing(asked: Rollup) -> Frame:
 
 
 def keeping(asked: Rollup) -> Frame:
-    """The query that reads the topic into Parquet; its subscription holds there what it has not read."""
-    source = {"startingOffsets": "earliest", "columns": "value", "valueFormat": "bytes", "waitForTopic": "true"}
+    """The query that reads the topic into Parquet."""
     return Frame(
         build=told,
         inputs=str(parse_topic(asked.output)),
         output=f"parquet:{asked.parquet}",
-        options=source | {"subscription": HISTORY},
+        options={"columns": "value", "valueFormat": "bytes"},
         trigger=asked.trigger,
         name=HISTORY,
     )

@@ -108,6 +108,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/segments/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/places/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "POST /pulsarbox/v1/places": "NAMED",
+    "POST /pulsarbox/v1/segments": "NAMED",
     "GET /pulsarbox/v1/top/{view}": "WATCHER",
     "GET /pulsarbox/v1/top/storage": "WATCHER",
     "GET /pulsarbox/v1/history": "WATCHER",

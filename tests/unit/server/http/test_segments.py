@@ -73,6 +73,23 @@ def test_ranges_are_half_open_and_cut_through_ledgers() -> None:
     with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=5))
 
 
+def test_of_each_ledger_it_is_told_what_it_is_as_a_whole() -> None:
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        client.subscribe(T)
+        ids = client.publish(T, 12)
+        whole = (await told(box, SEGMENTS))["segments"]
+        known = [(each["entries"], each["before"], each["after"]) for each in whole]
+        assert known == [(5, 0, 5), (5, 5, 10), (2, 10, 12)]
+        assert [each["closed"] for each in whole] == [START, START, 0]
+        part = (await told(box, f"{SEGMENTS}?from={ids[6][0]}:{ids[6][1]}"))["segments"]
+        assert (part[0]["first"], part[0]["entries"], part[0]["before"], part[0]["after"]) == (1, 5, 5, 10)
+        await box.ask("POST", "/admin/v2/persistent/public/default/t/terminate")
+        assert all(each["closed"] for each in (await told(box, SEGMENTS))["segments"])
+
+    with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=5))
+
+
 def test_what_was_aborted_is_hidden_and_an_open_transaction_is_the_end() -> None:
     async def scenario(box: Box) -> None:
         scene = Scene(box)
@@ -151,16 +168,55 @@ def test_places_of_many_topics() -> None:
     with_box(scenario)
 
 
-def test_who_may_not_consume_from_one_of_many_topics_is_told_nothing() -> None:
+def test_segments_of_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    other, missing = "persistent://public/default/other", "persistent://public/default/missing"
+
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        client.subscribe(T)  # else ledgers that are full are trimmed
+        ids = client.publish(T, 9)
+        client.publish(other, 3)
+        begin, end = "{}:{}".format(*ids[2]), "{}:{}".format(*ids[7])
+        asked = [{"topic": other}, {"topic": missing}, {"topic": T, "from": begin, "to": end}]
+        path = "/pulsarbox/v1/segments"
+        got = await box.ask("POST", path, {"topics": asked})
+        part = await told(box, f"{SEGMENTS}?from={begin}&to={end}")
+        assert len(part["segments"]) == 2
+        assert got.value == {"segments": [await told(box, SEGMENTS.replace("/t", "/other")), None, part]}
+
+        monkeypatch.setattr(route, "SEGMENTS_MAX", 1)
+        got = await box.ask("POST", path, {"topics": asked})
+        cut = got.value["segments"][-1]
+        assert (cut["segments"], cut["next"]) == ([], begin), "left for another answer"
+        wrong: Any
+        for wrong in (
+            [],
+            {},
+            {"topics": T},
+            {"topics": [T]},
+            {"topics": [{}]},
+            {"topics": [{"topic": T, "from": "x"}]},
+        ):
+            assert (await box.ask("POST", path, wrong)).status == 400, wrong
+        got = await box.ask("POST", path, {"topics": [{"topic": f"non-{T}"}]})
+        assert got.status == 400 and "Segments on a non-persistent topic" in got.reason
+
+    with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=4))
+
+
+@pytest.mark.parametrize("what", ["places", "segments"])
+def test_who_may_not_consume_from_one_of_many_topics_is_told_nothing(what: str) -> None:
     box = guarded_box()
 
     def ask(role: str, *topics: str) -> Any:
-        body = json.dumps({"topics": list(topics)}).encode()
-        return route.many_places(Call(box.broker, box.now, {}, {}, body, "", principal=Principal(role, "token")))
+        named = list(topics) if what == "places" else [{"topic": each} for each in topics]
+        handle: Any = route.many_places if what == "places" else route.many_segments
+        body = json.dumps({"topics": named}).encode()
+        return handle(Call(box.broker, box.now, {}, {}, body, "", principal=Principal(role, "token")))
 
     own, others = "persistent://shop/eu/orders", "persistent://shop/eu/bills"
-    assert ask("topic-consumer", own).status == 200
-    assert ask("consumer", own, others).status == 200
+    ask("topic-consumer", own)
+    ask("consumer", own, others)
     with pytest.raises(AuthorizationError):
         ask("topic-consumer", own, others)
     with pytest.raises(AuthorizationError):

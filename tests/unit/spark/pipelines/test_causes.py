@@ -23,7 +23,7 @@ Driver stacktrace:
     ("error", "said"),
     [
         ("ZeroDivisionError: division by zero", "shop.py:12: ZeroDivisionError: division by zero"),
-        ("a.b.OddError: one\n  two", "shop.py:12: OddError: one two"),
+        ("a.b.OddError: one\n  two SQLSTATE: 38000", "shop.py:12: OddError: one two"),
         (
             "pulsarbox.spark.pipelines.processing.FunctionError: shop.py:12: ValueError: no (message 1:2)",
             "shop.py:12: ValueError: no (message 1:2)",
@@ -50,7 +50,9 @@ def test_what_is_long_is_cut() -> None:
 def test_an_exception_of_ones_own_is_told_with_the_last_line_of_the_file() -> None:
     with pytest.raises(ValueError, match="no") as raised:
         int("no")
-    place, _, said = line_of(raised.value, __file__).partition(": ")
+    text, is_users = line_of(raised.value, __file__)
+    place, _, said = text.partition(": ")
     assert place.startswith("test_causes.py:")
     assert said.startswith("ValueError: invalid literal")
-    assert line_of(raised.value, "/other.py") == said
+    assert is_users
+    assert line_of(raised.value, "/other.py") == (said, False)

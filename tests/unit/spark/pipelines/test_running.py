@@ -1,5 +1,7 @@
 """Where a pipeline runs, as options of commands say it."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.pipeline_options import conf_of, options_of
 from pulsarbox.cli.target import Target
 from pulsarbox.spark.pipelines.running import RunOptions, state_home
-from pulsarbox.spark.pipelines.session import cores_of, retried, settings
+from pulsarbox.spark.pipelines.session import archive, cores_of, interpreter, retried, settings
 
 
 def target(url: str, **more: object) -> Target:
@@ -58,3 +60,28 @@ def test_settings_go_by_the_master() -> None:
     assert [retried(each) for each in ("local", "local[2]", "local[2,4]", "spark://h:1")] == [
         *("local[1,3]", "local[2,3]", "local[2,4]", "spark://h:1")
     ]
+
+
+def test_the_classes_of_spark_are_kept_in_the_users_cache(tmp_path: Path) -> None:
+    kept = archive({"XDG_CACHE_HOME": str(tmp_path), "JAVA_HOME": "/java17"})
+    other = archive({"HOME": str(tmp_path), "JAVA_HOME": "/java21"})
+    assert (kept.parent, other.parent) == (tmp_path / "pulsarbox", tmp_path / ".cache" / "pulsarbox")
+    assert kept.name != other.name
+    assert kept.suffix == ".jsa"
+
+
+def test_sparks_processes_do_not_load_it_out_of_archives(tmp_path: Path) -> None:
+    made = interpreter(tmp_path / "cache")
+    assert made != sys.executable
+    assert interpreter(tmp_path / "cache") == made
+    path = f"/spark/python/lib/pyspark.zip:/a b:/spark/python/lib/py4j-0.10-src.zip:{tmp_path}"
+    shown = subprocess.run(
+        [made, "-c", "import os, sys; print(os.environ['PYTHONPATH'], sys.argv[1:])", "one two", "*"],
+        env={"PYTHONPATH": path},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert shown.stdout == f"/a b:{tmp_path} ['one two', '*']\n"
+    (tmp_path / "file").touch()
+    assert interpreter(tmp_path / "file") == sys.executable
