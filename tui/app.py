@@ -189,10 +189,17 @@ class Top(App[None]):
         if os.getppid() != self.parent_pid:
             os._exit(0)  # there is no terminal to be left as it was, and nobody to be told
 
+    @property
+    def seen(self) -> Any:
+        """The screen; None while the program ends."""
+        try:
+            return self.screen
+        except ScreenStackError:
+            return None
+
     def ask_vitals(self) -> None:
         """The line at the top goes on while other screens than the overview are seen."""
-        screen: Any = self.screen
-        busy = self.paused or self.at is not None or getattr(screen, "place", "") in ("", "overview")
+        busy = self.paused or self.at is not None or getattr(self.seen, "place", "") in ("", "overview")
         if not busy and not self._vitals_asked:
             self._vitals_asked = True
             self.run_worker(self._learn_vitals(), group="vitals")
@@ -200,10 +207,10 @@ class Top(App[None]):
     async def _learn_vitals(self) -> None:
         try:
             self.learn(await aside(lambda: self.feed.view(of_vitals())))
-            retell = getattr(self.screen, "retell", None)
+            retell = getattr(self.seen, "retell", None)
             if retell is not None:
                 retell()
-        except (Trouble, ScreenStackError):  # the screen says so itself; or the program ends
+        except Trouble:  # the screen says so itself
             pass
         finally:
             self._vitals_asked = False

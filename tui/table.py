@@ -55,6 +55,8 @@ class Table(Looks, ScrollView, can_focus=True):
         Binding("space", "mark", "Mark", show=False, priority=True),
     ]
 
+    _own_style: Style | None = None
+
     class Wanted(Message):
         """Rows came into view that are not here."""
 
@@ -268,12 +270,12 @@ class Table(Looks, ScrollView, can_focus=True):
         if index >= self.count:
             text = f" {self.empty}" if y == 2 and not self.count else ""
             return Strip([Segment(text[:width], self.get_component_rich_style("table--dim"))]).adjust_cell_length(
-                width, self.rich_style
+                width, self._ground
             )
         row = self.row_at(index)
         if row is None:
             return Strip([Segment(" ·", self.get_component_rich_style("table--dim"))]).adjust_cell_length(
-                width, self.rich_style
+                width, self._ground
             )
         return self._row(index, row).adjust_cell_length(width, self._base(index))
 
@@ -291,27 +293,40 @@ class Table(Looks, ScrollView, can_focus=True):
     def _base(self, index: int) -> Style:
         if index == self._cursor and self.cursor_in_view:
             return self.get_component_rich_style("table--cursor" if self.has_focus else "table--blurred")
-        return self.rich_style
+        return self._ground
+
+    @property
+    def _ground(self) -> Style:
+        """What it looks like itself: found once, for it took a quarter of what drawing a line did."""
+        if self._own_style is None:
+            self._own_style = self.rich_style
+        return self._own_style
+
+    def notify_style_update(self) -> None:
+        """See textual.dom.DOMNode."""
+        self._own_style = None
+        super().notify_style_update()
 
     def _row(self, index: int, row: Row) -> Strip:
         base = self._base(index)
         is_here = index == self._cursor and self.cursor_in_view
         is_hot = is_here and self.has_focus
-        behind = Style(bgcolor=base.bgcolor)
         is_marked = self.identity(row) in self.marked
-        segments = [Segment(">" if is_hot else "●" if is_marked else " ", base)]
-        looks: dict[str, Style] = {}
+        told = row if isinstance(row, dict) else dict(row)
+        runs: list[tuple[str | None, list[str]]] = [(None, [">" if is_hot else "●" if is_marked else " "])]
         for column, width in self.laid_out:
-            value = row.get(column.key)
+            value = told.get(column.key)
             unknown = value is None and column.key in self.unknown
-            text, look = ("?", "dim") if unknown else KINDS[column.kind](value, dict(row), width)
-            if is_marked:
-                look = "marked"
-            if look not in looks:
-                mine = self.get_component_rich_style(f"table--{look or 'plain'}")
-                looks[look] = base if is_hot else mine + behind
-            segments += [Segment(_fitted(text, width, column.kind in TO_THE_RIGHT), looks[look]), Segment(" ", base)]
-        return Strip(segments)
+            text, look = ("?", "dim") if unknown else KINDS[column.kind](value, told, width)
+            wanted = None if is_hot else "marked" if is_marked else look or "plain"
+            if runs[-1][0] != wanted:  # cells that look alike are drawn, and sent to the terminal, as one
+                runs.append((wanted, []))
+            runs[-1][1].append(_fitted(text, width, column.kind in TO_THE_RIGHT) + " ")
+        behind = Style(bgcolor=base.bgcolor)
+        return Strip(
+            Segment("".join(texts), base if look is None else self.get_component_rich_style(f"table--{look}") + behind)
+            for look, texts in runs
+        )
 
     def refresh_row(self, index: int) -> None:
         """Draw one row again, where it is in view."""

@@ -149,7 +149,7 @@ class TopScreen(Screen[None]):
     @property
     def is_seen(self) -> bool:
         """Whether no other screen, and no dialog, is above it."""
-        return self.app.screen is self
+        return self.top.seen is self
 
     @property
     def is_whole(self) -> bool:
