@@ -17,9 +17,11 @@ B ?=
 B_WEB ?=
 SUITE_DIR ?=
 TAG ?=
-# One more than processors, because tests also wait for others; not so many that their boxes fill the memory.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4)))
+# Two more than processors, because tests also wait for others; not so many that their boxes fill the memory.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 2 : 6)))
 export PYTHON
+# Modules are compiled once, as those of an installed wheel are: what is tested and measured starts as it does there.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What mypy checks: named as packages, because through the links a scan of folders would see storage/x.py twice.
 # examples and benchmarks join as soon as they hold Python.
@@ -52,9 +54,17 @@ test: env-dev ## Run all tests (ARGS="-k name")
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
 	@$(BIN)/python -m tests.crash.run --kills $(or $(N),25) $(ARGS)
 
+.PHONY: spark-cluster
+spark-cluster: env-dev ## Run a pipeline on a standalone master with two workers, twice, and count what is there (needs Java)
+	@$(BIN)/python -m tests.spark_faults.on_cluster
+
 .PHONY: spark-faults
 spark-faults: env-dev ## Kill workers, drivers and the box while Spark writes, and count what is there (N=10; needs Java)
 	@$(BIN)/python -m tests.spark_faults.run --kills $(or $(N),10) $(ARGS)
+
+.PHONY: spark-oldest
+spark-oldest: env-dev ## Run the tests of Spark with the oldest version that is supported, which is fetched (450 MB; needs Java)
+	@.ci/spark-oldest $(ARGS)
 
 .PHONY: powercut
 powercut: env-dev ## Open disks as they may stand after a power cut (N=500; needs a C compiler)
@@ -77,9 +87,12 @@ bench-throttle: env-dev ## Measure how well rates are kept, in real time (ARGS="
 	@$(BIN)/python -m benchmarks.throttle $(ARGS)
 
 .PHONY: bench-spark
-bench-spark: env-dev ## Measure Spark reading and writing topics (ARGS="--messages 1000000", "--gib 10"; SINK_ARGS="--rows 200000")
+bench-spark: env-dev ## Measure Spark reading and writing topics, Parquet, pipelines (ARGS, SINK_ARGS, TABLE_ARGS, PIPELINE_ARGS, ROLLUP_ARGS)
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 	@$(BIN)/python -m benchmarks.spark_sink $(SINK_ARGS)
+	@$(BIN)/python -m benchmarks.spark_table $(TABLE_ARGS)
+	@$(BIN)/python -m benchmarks.spark_pipelines $(PIPELINE_ARGS)
+	@$(BIN)/python -m benchmarks.spark_rollup $(ROLLUP_ARGS)
 
 .PHONY: bench-tui
 bench-tui: env-dev ## Measure the dashboard: first paint, processor time, memory (ARGS="--subscriptions 1000")

@@ -1,23 +1,27 @@
 """What the dashboard costs: until it is seen, for itself and for the box, with ten thousand subscriptions.
 
 ``python -m benchmarks.tui --subscriptions 10000 --seconds 20``: a box with so many, a terminal of 160 by 50 in which
-``pulsarbox top`` shows them twice a second, and the processor time and memory of both processes. With ``--moving 1``
-each topic is published to once a second meanwhile, so that every backlog grows. A bare interpreter's start is measured
-beside it: on a machine with nothing else to do it takes 10 ms, and what it takes longer all else does too.
+``pulsarbox top`` shows them twice a second, and the processor time and memory of both processes; ``--screens`` names
+others, with what they are sorted by (``subscriptions:cause``). With ``--moving 1`` each topic is published to once a
+second meanwhile, so that every backlog grows.
+
+A start is measured beside that of a program which shows one word with the same library, by turns: on a machine with
+other work all of it takes longer, and the ratio says more. Both are compiled before, as what is installed is, and what
+they waited for a processor is taken off: that is told beside the time by the clock.
 """
 
 import argparse
 import contextlib
 import http.client
 import os
-import resource
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
@@ -28,27 +32,28 @@ from tests.tools.box import Box
 
 EARLIEST = '{"ledgerId": -1, "entryId": -1}'
 THREADS = 4
-TOPICS = 100
+ROWS_SEEN: Final = (b"bench-", b"No subscription has")
+WATCHED_SECONDS = 16.0
 SETTLED_SECONDS = 90.0
 """Until what is not used has left the memory, of which a dashboard would hear, and the last checkpoint is written."""
 
 
-def subscribe(web_url: str, count: int) -> None:
+def subscribe(web_url: str, count: int, topics: int) -> None:
     """Make topics and subscriptions over the Admin API."""
     host = urlsplit(web_url)
 
     def make(first: int) -> None:
         connection = http.client.HTTPConnection(host.hostname or "", host.port or 80, timeout=60)
         for at in range(first, count, THREADS):
-            path = f"/admin/v2/persistent/public/default/bench-{at % TOPICS}/subscription/sub-{at // TOPICS}"
+            path = f"/admin/v2/persistent/public/default/bench-{at % topics}/subscription/sub-{at // topics}"
             connection.request("PUT", path, EARLIEST, {"Content-Type": "application/json"})
             connection.getresponse().read()
 
-    for topic in range(min(TOPICS, count)):
-        connection = http.client.HTTPConnection(host.hostname or "", host.port or 80, timeout=60)
+    connection = http.client.HTTPConnection(host.hostname or "", host.port or 80, timeout=60)
+    for topic in range(topics):
         connection.request("PUT", f"/admin/v2/persistent/public/default/bench-{topic}")
         connection.getresponse().read()
-        connection.close()
+    connection.close()
     threads = [threading.Thread(target=make, args=(first,)) for first in range(THREADS)]
     for each in threads:
         each.start()
@@ -61,19 +66,67 @@ def processor_seconds(pid: int) -> float:
     return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
-def bare_seconds() -> float:
-    """What a start of the interpreter takes of a processor: the least of some."""
-    found = []
-    for _ in range(7):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", "pass"], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(found)
+def queued_seconds(pid: int) -> float:
+    """How long its main thread has waited for a processor that others had."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
+WORD: Final = """
+from textual.app import App
+from textual.widgets import Static
+
+class Word(App):
+    def compose(self):
+        yield Static("bench-word")
+
+Word().run()
+"""
+"""A program that shows one word."""
+
+
+class Start(NamedTuple):
+    """What it took until something was seen, in seconds."""
+
+    clock: float
+    unqueued: float
+    """Without the time in which others had the processor: by the clock of a machine that does nothing else."""
+    processor: float
+
+
+def started(command: list[str], home: Path, *seen: bytes) -> Start:
+    """Start it in a terminal, until one of these is seen."""
+    before = time.monotonic()
+    screen = RawTerminal(command, home, 160, 50)
+    try:
+        screen.until(lambda so_far: any(each in so_far for each in seen))
+        clock = time.monotonic() - before
+        return Start(clock, clock - queued_seconds(screen.pid), processor_seconds(screen.pid))
+    finally:
+        screen.close()
+
+
+def starts(box: Box, count: int, home: Path) -> None:
+    """Print what starts take, by turns."""
+    commands = {
+        "one word": ([sys.executable, "-c", WORD], (b"bench-word",)),
+        "subscriptions": (pulsarbox("top", "subscriptions", "--admin-url", box.web_url), ROWS_SEEN),
+        "overview": (pulsarbox("top", "--admin-url", box.web_url), ROWS_SEEN),
+    }
+    found: dict[str, list[Start]] = {name: [] for name in commands}
+    for turn in range(count + 1):
+        for name, (command, seen) in commands.items():
+            each = started(command, home, *seen)
+            if turn:  # the first one compiles
+                found[name].append(each)
+    print(f"until rows are seen, s, the median of {count} starts: by the clock, without others' turns, of a processor")
+    for name, those in found.items():
+        clock, unqueued, processor = (median(values) for values in zip(*those, strict=True))
+        ratio = processor / median(start.processor for start in found["one word"])
+        print(f"{name:<14} {clock:5.2f} {unqueued:5.2f} {processor:5.2f}  {ratio:.2f} of one word")
 
 
 @contextlib.contextmanager
-def moving(box: Box, a_second: float) -> Iterator[None]:
+def moving(box: Box, a_second: float, topics: int) -> Iterator[None]:
     """Every topic is published to so often."""
     if not a_second:
         yield
@@ -82,11 +135,11 @@ def moving(box: Box, a_second: float) -> Iterator[None]:
 
     def publish() -> None:
         client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
-        producers = [client.create_producer(f"bench-{topic}", batching_enabled=False) for topic in range(TOPICS)]
+        producers = [client.create_producer(f"bench-{topic}", batching_enabled=False) for topic in range(topics)]
         while not over.is_set():
             for producer in producers:
                 producer.send_async(b"x", None)
-                if over.wait(1 / a_second / TOPICS):
+                if over.wait(1 / a_second / topics):
                     break
         client.close()
 
@@ -107,15 +160,13 @@ def box_process(box: Box) -> int:
     raise SystemExit("the process of the box is not found")
 
 
-def measured(box: Box, view: str, seconds: float, home: Path) -> dict[str, float]:
-    """One screen of it for so long."""
-    before = time.monotonic()
-    screen = RawTerminal(pulsarbox("top", view, "--admin-url", box.web_url), home, 160, 50)
+def measured(box: Box, screen_name: str, seconds: float, home: Path, alone: float) -> dict[str, float]:
+    """One screen of it for so long. ``alone``: what the box takes while nobody looks."""
+    view, _, sort = screen_name.partition(":")
+    words = ["--sort", sort] if sort else []
+    screen = RawTerminal(pulsarbox("top", view, "--admin-url", box.web_url, *words), home, 160, 50)
     try:
         screen.until(lambda seen: b"pulsarbox " in seen)
-        first = time.monotonic() - before
-        screen.until(lambda seen: b"bench-" in seen or b"No subscription has" in seen)
-        filled, spent = time.monotonic() - before, processor_seconds(screen.pid)
         end = time.monotonic() + 3
         screen.until(lambda seen: time.monotonic() > end)
         pid, start = box_process(box), time.monotonic()
@@ -123,11 +174,8 @@ def measured(box: Box, view: str, seconds: float, home: Path) -> dict[str, float
         screen.until(lambda seen: time.monotonic() > start + seconds)
         lasted = time.monotonic() - start
         return {
-            "first paint, s": first,
-            "rows seen, s": filled,
-            "... of a processor": spent,
             "screen, % of a core": 100 * (processor_seconds(screen.pid) - mine) / lasted,
-            "box, % of a core": 100 * (processor_seconds(pid) - its) / lasted,
+            "box, % of a core more": 100 * (processor_seconds(pid) - its) / lasted - alone,
             "screen, MB": psutil.Process(screen.pid).memory_info().rss / 1e6,
             "terminal, kB/s": (len(screen.seen) - size) / lasted / 1e3,
         }
@@ -148,20 +196,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--subscriptions", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--topics", type=int, default=100, help="as many as there are subscriptions at most")
+    parser.add_argument("--screens", nargs="*", default=["subscriptions", "overview"], metavar="SCREEN[:COLUMN]")
+    parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--moving", type=float, default=0.0, metavar="RATE", help="messages a second, to each topic")
     given = parser.parse_args()
+    topics = min(given.topics, given.subscriptions)
     with tempfile.TemporaryDirectory() as data:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = f"{data}/compiled"
         box = Box(Path(data) / "data")
         box.start()
         try:
-            subscribe(box.web_url, given.subscriptions)
-            print(f"a bare interpreter takes {1000 * bare_seconds():.0f} ms; load average {os.getloadavg()[0]:.1f}")
-            with moving(box, given.moving):
+            subscribe(box.web_url, given.subscriptions, topics)
+            with moving(box, given.moving, topics):
                 time.sleep(SETTLED_SECONDS)
-                print(f"{given.subscriptions:,} subscriptions; the box alone takes {idle(box, 10):.2f} % of a core")
-                for view in ("subscriptions", "overview"):
-                    for name, value in measured(box, view, given.seconds, Path(data)).items():
-                        print(f"{view:<14} {name:<20} {value:8.2f}")
+                if given.starts:
+                    starts(box, given.starts, Path(data))
+                for name in given.screens:
+                    time.sleep(WATCHED_SECONDS)  # nobody looks any more
+                    alone = idle(box, given.seconds)
+                    print(f"{name:<22} box alone, % of a core    {alone:8.2f}  load {os.getloadavg()[0]:.1f}")
+                    for figure, value in measured(box, name, given.seconds, Path(data), alone).items():
+                        print(f"{name:<22} {figure:<25} {value:8.2f}", flush=True)
         finally:
             box.kill()
 

@@ -1,10 +1,15 @@
 """What holds for all tests."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.tools import dealing
+
+ROOT = Path(__file__).parents[1]
 
 # How long an example takes says how busy the machine is, and nothing of what is tested. The examples are the same each
 # time, so that a change is not judged by luck; HYPOTHESIS_SEARCH=1 looks for others.
@@ -16,10 +21,20 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-SPARK = Path(__file__).parent / "e2e" / "spark"
+# Tests start more than a thousand processes, and each loads hundreds of modules: they are compiled once, and kept,
+# whatever is wanted elsewhere on this machine. Compiling them anew takes longer than most commands do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of Spark come first: processes that share the tests steal from the end, so one has them, and a JVM."""
-    items.sort(key=lambda item: not item.path.is_relative_to(SPARK))
+    """What takes long comes first where processes share the tests."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
+    if workers:
+        items[:] = dealing.dealt(items, workers, _group, dealing.read())
+
+
+def _group(item: pytest.Item) -> str:
+    module = item.path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+    return dealing.group_of(module)

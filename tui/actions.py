@@ -65,6 +65,7 @@ PLACES: Final = (
     ("plugins", "Plugins", "Plug", "8"),
     ("events", "Events", "Events", "9"),
     ("jobs", "Jobs", "Jobs", "0"),
+    ("pipelines", "Pipelines", "Pipes", "P"),
 )
 """Screens that have a key: name, title, short title, key."""
 
@@ -106,7 +107,7 @@ _WALKS: Final = (
         "Browse the messages; nothing is acknowledged",
         "b",
         "messages",
-        on=("topic", "subscription", "deadletters"),
+        on=("topic", "subscription", "deadletters", "pipeline"),
     ),
     Action("cursor map", "What is acknowledged, in flight, delayed", "m", "cursor map", on=("subscription",)),
     Action("key map", "Keys and consumers of a Key_Shared subscription", "K", "key map", on=("subscription",)),

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
-from textual.app import App, SystemCommand
+from textual.app import App, ScreenStackError, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
@@ -43,6 +43,7 @@ SCREENS: Final[dict[str, str]] = {
     "plugins": "plugins:Plugins",
     "events": "events:Events",
     "jobs": "jobs:Jobs",
+    "pipelines": "pipelines:Pipelines",
 }
 """Module and class of each, below ``pulsarbox.tui.screens``; imported when it is first gone to."""
 
@@ -159,7 +160,7 @@ class Top(App[None]):
         keys = self.kept.get("keys")
         if isinstance(keys, dict):
             self.set_keymap({str(name).replace(" ", "-"): str(key) for name, key in keys.items()})
-        self.set_interval(_VITALS_SECONDS, self._ask_vitals)
+        self.set_interval(_VITALS_SECONDS, self.ask_vitals)
         if self.parent_pid is not None:
             self.set_interval(1.0, self._end_with_parent)
         if not gc.isenabled():
@@ -188,7 +189,7 @@ class Top(App[None]):
         if os.getppid() != self.parent_pid:
             os._exit(0)  # there is no terminal to be left as it was, and nobody to be told
 
-    def _ask_vitals(self) -> None:
+    def ask_vitals(self) -> None:
         """The line at the top goes on while other screens than the overview are seen."""
         screen: Any = self.screen
         busy = self.paused or self.at is not None or getattr(screen, "place", "") in ("", "overview")
@@ -199,7 +200,10 @@ class Top(App[None]):
     async def _learn_vitals(self) -> None:
         try:
             self.learn(await aside(lambda: self.feed.view(of_vitals())))
-        except Trouble:  # the screen says so itself
+            retell = getattr(self.screen, "retell", None)
+            if retell is not None:
+                retell()
+        except (Trouble, ScreenStackError):  # the screen says so itself; or the program ends
             pass
         finally:
             self._vitals_asked = False

@@ -67,6 +67,12 @@ def _topic(value: Any, row: dict[str, Any], width: int) -> Cell:
     return shortened(short_topic(str(value or "")), width), PLAIN
 
 
+def _topics(value: Any, row: dict[str, Any], width: int) -> Cell:
+    """Several, beside each other."""
+    text = ", ".join(short_topic(str(each)) for each in value or ())
+    return shortened(text or figures.NOTHING, width), PLAIN
+
+
 def _change(value: Any, row: dict[str, Any], width: int) -> Cell:
     text = figures.change(value)
     return text, "warn" if text.startswith("▲") else "good" if text.startswith("▼") else "dim"
@@ -139,10 +145,10 @@ def _state(value: Any, row: dict[str, Any], width: int) -> Cell:
 
 
 _STATES: Final = {
-    **dict.fromkeys(("failed", "broken", "tripped", "error", "disabled", "lost"), "bad"),
-    **dict.fromkeys(("paused", "cancelled", "warning", "draining"), "warn"),
+    **dict.fromkeys(("failed", "broken", "tripped", "error", "disabled", "lost", "gone"), "bad"),
+    **dict.fromkeys(("paused", "cancelled", "warning", "draining", "starting"), "warn"),
     **dict.fromkeys(("running", "active", "loaded", "open"), "good"),
-    **dict.fromkeys(("done", "idle", "built in", "info", "sealed"), "dim"),
+    **dict.fromkeys(("done", "idle", "built in", "info", "sealed", "stopped"), "dim"),
 }
 
 IN_UNIT: Final[dict[str, Callable[[Any], str]]] = {
@@ -159,6 +165,7 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
     "text": _text,
     "line": _line,
     "topic": _topic,
+    "topics": _topics,
     "message": _message,
     "progress": _progress,
     "count": _plain(figures.count),

@@ -146,6 +146,11 @@ class Feed:
         """The same, as options of a command."""
         return [word for name, value in self.scope.items() for word in (f"--{name}", value)]
 
+    def close(self) -> None:
+        """Nothing is asked any more."""
+        if isinstance(self._exchange, WebExchange):
+            self._exchange.close()
+
     def foresee(self, queries: Sequence[Query]) -> None:
         """Ask all this now: whoever asks it for the first time is given that answer."""
         early = {query: _Early() for query in queries}
@@ -201,25 +206,37 @@ class Feed:
             return reply.text
 
 
-def web_exchange(
-    hosts: Sequence[tuple[str, int]], *, secure: bool = False, credentials: Credentials = NOBODY
-) -> Exchange:
+class WebExchange:
     """Over HTTP or HTTPS. Each question that is under way has a connection; those that are done are kept."""
-    idle: list[Web] = []
 
-    def exchange(method: str, target: str, body: bytes | None) -> Reply:
+    def __init__(self, hosts: Sequence[tuple[str, int]], *, secure: bool, credentials: Credentials) -> None:
+        self._made = partial(Web, hosts, secure=secure, credentials=credentials, seconds=SECONDS_MAX)
+        self._idle: list[Web] = []
+
+    def __call__(self, method: str, target: str, body: bytes | None) -> Reply:
+        """See Exchange."""
         try:
-            web = idle.pop()
+            web = self._idle.pop()
         except IndexError:
-            web = Web(hosts, secure=secure, credentials=credentials, seconds=SECONDS_MAX)
+            web = self._made()
         try:
             return web.exchange(method, target, body)
         except TooSlow:
             raise TooSlow(f"there was no answer within {SECONDS_MAX:g} s") from None
         finally:
-            idle.append(web)
+            self._idle.append(web)
 
-    return exchange
+    def close(self) -> None:
+        """Let the connections go that nobody waits for."""
+        while self._idle:
+            self._idle.pop().close()
+
+
+def web_exchange(
+    hosts: Sequence[tuple[str, int]], *, secure: bool = False, credentials: Credentials = NOBODY
+) -> WebExchange:
+    """What asks a box at one of these."""
+    return WebExchange(hosts, secure=secure, credentials=credentials)
 
 
 _T = TypeVar("_T")

@@ -9,8 +9,10 @@ from pulsarbox.cleaning import clean
 
 FORMS: Final = ("auto", "text", "hex")
 SHOWN_MAX: Final = 64 * 1024
-"""Bytes that are looked at for the eye."""
+"""Bytes, or characters, that are looked at for the eye."""
 _LINE_MAX: Final = 400
+_VALUE_MAX: Final = 2000
+"""Characters of a value beside the payload, as a key."""
 
 
 def payload_of(row: Mapping[str, Any]) -> bytes | None:
@@ -30,20 +32,25 @@ def lines_of(row: Mapping[str, Any], form: str = "auto") -> list[str]:
     if payload is None:
         reason = row.get("damaged") or row.get("closed")
         return [f"({clean(str(reason))})" if reason else "(null: a tombstone)"]
-    decoded = row.get("decoded")
-    if form == "hex":
-        lines = _hex(payload[:SHOWN_MAX])
-    elif form == "auto" and decoded is not None:
-        lines = _json(decoded)
-    else:
-        lines = _text(payload[:SHOWN_MAX], form)
+    decoded, size = row.get("decoded"), row.get("size", len(payload))
+    if form == "auto" and isinstance(decoded, str):
+        lines = _lines(decoded[:SHOWN_MAX])
+        return [*lines, f"... (of {size:,} bytes)"] if len(decoded) > SHOWN_MAX else lines
+    lines = _hex(payload[:SHOWN_MAX]) if form == "hex" else _text(payload[:SHOWN_MAX], form)
     if row.get("truncated") or len(payload) > SHOWN_MAX:
-        lines.append(f"... (of {row.get('size', len(payload)):,} bytes)")
+        lines.append(f"... (of {size:,} bytes)")
     return lines
 
 
-def _json(value: Any) -> list[str]:
-    return [clean(line)[:_LINE_MAX] for line in json.dumps(value, indent=2, ensure_ascii=False).split("\n")]
+def as_text(decoded: Any) -> str | None:
+    """What a payload says by its schema, as JSON; more of it than is shown is not kept. None for nothing."""
+    return None if decoded is None else json.dumps(decoded, indent=2, ensure_ascii=False)[: SHOWN_MAX + 1]
+
+
+def cut(value: object) -> str:
+    """A value on a line of its own: who writes a million characters into a key has them counted."""
+    text = str(value)
+    return text if len(text) <= _VALUE_MAX else f"{text[:_VALUE_MAX]}... ({len(text):,} characters)"
 
 
 def _text(payload: bytes, form: str) -> list[str]:
@@ -53,15 +60,19 @@ def _text(payload: bytes, form: str) -> list[str]:
         return _hex(payload) if form == "auto" else [clean(payload.decode("utf-8", "backslashreplace"))]
     if form == "auto" and text[:1] in ("{", "["):
         try:
-            return _json(json.loads(text))
+            return _lines(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
         except (ValueError, RecursionError):
             pass
     if not text:
         return ["(empty)"]
-    return [part for line in text.split("\n") for part in _cut(clean(line))]
+    return _lines(text)
 
 
-def _cut(line: str) -> list[str]:
+def _lines(text: str) -> list[str]:
+    return [part for line in text.split("\n") for part in _parts(clean(line))]
+
+
+def _parts(line: str) -> list[str]:
     return [line[at : at + _LINE_MAX] for at in range(0, len(line), _LINE_MAX)] or [""]
 
 
@@ -78,16 +89,16 @@ def brief(row: Mapping[str, Any], length: int = 300) -> str:
     """One line of it."""
     payload = payload_of(row)
     if payload is None:
-        return "(null)"
+        return "(not opened)" if row.get("closed") else "(damaged)" if row.get("damaged") else "(null)"
     decoded = row.get("decoded")
-    if decoded is not None:
-        return clean(json.dumps(decoded, ensure_ascii=False))[:length]
+    if isinstance(decoded, str):  # its lines as one, without what only sets them in
+        return clean(" ".join(line.strip() for line in decoded[: 4 * length].split("\n")))[:length]
     return clean(payload[: 4 * length].decode("utf-8", "backslashreplace"))[:length]
 
 
-def properties(row: Mapping[str, Any]) -> str:
-    """In one line."""
+def properties(row: Mapping[str, Any], length: int = 300) -> str:
+    """The beginning of them in one line."""
     found = row.get("properties")
     if not isinstance(found, Mapping):
         return ""
-    return clean(" ".join(f"{name}={value}" for name, value in found.items()))
+    return clean(" ".join(f"{name[:length]}={str(value)[:length]}" for name, value in found.items())[:length])

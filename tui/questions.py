@@ -73,7 +73,8 @@ def of_vitals() -> Query:
 
 def of_panel(panel: Panel, at: int | None = None) -> Query:
     """The rows of one of the overview's tables. Of a limit, how it is changed is no matter there."""
-    columns = tuple(name for name in panel.view.asked(panel.columns) if name != "change")
+    is_left_out = "change" if panel.view is views.QUOTAS else ""
+    columns = tuple(name for name in panel.view.asked(panel.columns) if name != is_left_out)
     return Query(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, columns)
 
 
@@ -113,8 +114,11 @@ def first(place: str, kept: Kept, size: tuple[int, int], passing: str = "", at: 
     if view is None or view.name not in _ASKED:
         return []
     shown = [column for column, _ in laid_out(chosen_columns(view, kept), size[0] - 2)]
-    return [of_view(view, shown, chosen_order(view, kept), size[1], passing=passing, at=at)]
+    rows = of_view(view, shown, chosen_order(view, kept), size[1], passing=passing, at=at)
+    return [rows, of_vitals()] if at is None else [rows]
 
 
-_ASKED: Final = frozenset({"topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage"})
+_ASKED: Final = frozenset(
+    {"topics", "subscriptions", "quotas", "deadletters", "clients", "plugins", "storage", "pipelines"}
+)
 """Screens that ask for the rows in sight of one view."""

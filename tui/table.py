@@ -320,7 +320,8 @@ class Table(Looks, ScrollView, can_focus=True):
 
 
 def _fitted(text: str, width: int, right: bool) -> str:
-    """In exactly so many cells; characters of two cells are counted as two."""
+    """In exactly so many cells; characters of two cells are counted as two. Of a long text no more is counted."""
+    text = text[: 4 * width + 1]
     if not text.isascii() and cell_len(text) != len(text):
         return set_cell_size(text, width)
     if len(text) > width:

@@ -199,6 +199,29 @@ JOBS: Final = View(
     "No job was started. Dead letters (4), then x: put them back.",
 )
 
+PIPELINES: Final = View(
+    "pipelines",
+    (
+        Column("pipeline", "PIPELINE", 12, "text", 0, grow=True, meaning="name"),
+        Column("query", "QUERY", 10, "text", 1, grow=True, meaning="which of its steps"),
+        Column("state", "STATE", 8, "state", 0, meaning="starting, running, stopped, failed; gone: nobody tells of it"),
+        Column("inputs", "READS", 10, "topics", 2, grow=True, meaning="the topics that it reads"),
+        Column("output", "WRITES", 10, "topic", 2, grow=True, meaning="a topic, or files"),
+        Column("lag", "LAG", 8, "count", 0, meaning="messages that it has not read yet"),
+        Column("rowsPerSecond", "ROWS/s", 7, "rate", 1, meaning="what it reads a second"),
+        Column("deadLetters", "DEAD", 5, "count", 1, meaning="messages that it gave up, since its runner began"),
+        Column("lastBatchMs", "BATCH", 7, "ms", 3, meaning="how long its last micro-batch took"),
+        Column("startedAt", "SINCE", 11, "moment", 3, meaning="when its runner began"),
+        Column("reportedAt", "TOLD", 11, "moment", 4, meaning="when its runner told of it last"),
+        Column("lastError", "LAST ERROR", 14, "line", 2, grow=True, meaning="what went wrong last"),
+        Column("host", "HOST", 10, "text", 5, meaning="where its runner is"),
+    ),
+    ("by", "pipeline", "query"),
+    "lag",
+    ("pipeline", "query", "inputs", "output"),
+    "No pipeline runs. How one is written and run: docs/spark.md",
+)
+
 EVENTS: Final = View(
     "events",
     (
@@ -289,5 +312,6 @@ MESSAGES: Final = View(
 )
 
 VIEWS: Final = {
-    view.name: view for view in (TOPICS, SUBSCRIPTIONS, QUOTAS, DEAD_LETTERS, CLIENTS, PLUGINS, JOBS, EVENTS, STORAGE)
+    view.name: view
+    for view in (TOPICS, SUBSCRIPTIONS, QUOTAS, DEAD_LETTERS, CLIENTS, PLUGINS, JOBS, PIPELINES, EVENTS, STORAGE)
 }

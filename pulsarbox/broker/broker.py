@@ -25,6 +25,7 @@ from pulsarbox.broker.housekeeping import Chore
 from pulsarbox.broker.jobs.jobs import Jobs
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.broker.permissions import Permissions
+from pulsarbox.broker.pipelines import Pipelines
 from pulsarbox.broker.plugins import Key, Plugins
 from pulsarbox.broker.routing import Routing
 from pulsarbox.broker.samples import Samples
@@ -103,6 +104,8 @@ class Broker:
         self.core.plugins.prepare(settings)
         self.samples = Samples(self.topics, store, self.core.commits.times)
         self.core.jobs = Jobs(self.core, self.topics, self.schemas)
+        self.pipelines = Pipelines()
+        """What runners of pipelines tell of themselves."""
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)
         if self.authentication is not None:

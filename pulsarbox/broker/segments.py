@@ -6,7 +6,7 @@ aborted transactions.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.storage.record import AckedRange, Position
 from pulsarbox.storage.transactions import aborted_of
@@ -20,6 +20,18 @@ RUNS_MAX: Final = 10_000
 """Hidden runs that are told at once; there may be one more for each segment."""
 
 
+class Whole(NamedTuple):
+    """What is known of a whole ledger, whatever of it was asked for or can be seen."""
+
+    entries: int
+    before: int
+    """The topic's messages in front of it, counted from its first one on; those that went are counted too."""
+    after: int
+    """The same up to its end."""
+    closed: int
+    """When it was closed, or its topic ended in it (ms since 1970); 0 while it grows."""
+
+
 @dataclass(slots=True)
 class Seen:
     """Entries ``first`` to ``end`` (not included) of one ledger, as far as they can be seen."""
@@ -30,6 +42,7 @@ class Seen:
     messages: int
     """In those that are not hidden; in proportion where less than the whole ledger was asked for."""
     bytes: int
+    whole: "Whole"
     hidden: list[tuple[int, int]] = field(default_factory=list)
     """Runs of aborted transactions, first and last."""
 
@@ -75,7 +88,7 @@ class Segments:
             if len(self.found) >= SEGMENTS_MAX or runs >= RUNS_MAX:
                 self.next = Position(ledger_id, first)
                 return
-            seen = Seen(ledger_id, first, end, *self._weight(info, first, end))
+            seen = Seen(ledger_id, first, end, *self._weight(info, first, end), self._whole(info))
             self.found.append(seen)
             yield
             for run in self._aborted(ledger_id, first, end):
@@ -108,10 +121,22 @@ class Segments:
         self.next = Position(seen.ledger_id, at)
         seen.end = at
 
+    def _behind(self, info: "LedgerInfo") -> "LedgerInfo | None":
+        ledgers = self._topic.ledger.ledgers.values()
+        return next((each for each in ledgers if each.ledger_id > info.ledger_id), None)
+
+    def _whole(self, info: "LedgerInfo") -> Whole:
+        ledger, behind = self._topic.ledger, self._behind(info)
+        if behind is not None:
+            after, closed = behind.messages_before - behind.hole[0], info.closed
+        else:
+            ended = self._topic.termination.ended and info.confirmed == info.entries
+            after, closed = ledger.confirmed_messages, max(ledger.last_append_time, 1) if ended else 0
+        return Whole(info.entries, info.messages_before, after, closed)
+
     def _weight(self, info: "LedgerInfo", first: int, end: int) -> tuple[int, int]:
         """Messages and bytes of some entries."""
-        ledger = self._topic.ledger
-        behind = next((each for each in ledger.ledgers.values() if each.ledger_id > info.ledger_id), None)
+        ledger, behind = self._topic.ledger, self._behind(info)
         messages, size = ledger.confirmed_messages - info.messages_before, ledger.confirmed_bytes - info.bytes_before
         if behind is not None:
             messages = behind.messages_before - behind.hole[0] - info.messages_before

@@ -116,10 +116,22 @@ def _subscriptions(admin: "Admin", given: Mapping[str, Any], incomplete: str) ->
         yield from admin.subscriptions(parse_topic(str(each)))
 
 
+def _sinks(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    """Short names of public/default, ``tenant/namespace/sink`` of all others."""
+    end = time.monotonic() + ALL_SECONDS
+    if "/" not in incomplete:
+        yield from (each["sink"].removeprefix(f"{_HOME}/") for each in admin.sinks(_HOME))
+    whole = incomplete.count("/") == 2
+    for each in [incomplete.rpartition("/")[0]] if whole else _namespaces(admin, given, incomplete):
+        if time.monotonic() < end and (each != _HOME or "/" in incomplete):
+            yield from (told["sink"] for told in admin.sinks(each))
+
+
 tenants: Final = _silent(_tenants)
 namespaces: Final = _silent(_namespaces)
 topics: Final = _silent(_topics)
 subscriptions: Final = _silent(_subscriptions)
+sinks: Final = _silent(_sinks)
 
 BY_NAME: Final[Mapping[str, Complete]] = {
     "tenant": tenants, "namespace": namespaces, "topic": topics, "subscription": subscriptions,

@@ -18,11 +18,15 @@ COMMANDS: Final = {
     "context": LazyCommand("pulsarbox.cli.context:context", "Brokers by name, and which of them commands talk to."),
     "dlq": LazyCommand("pulsarbox.cli.dlq:dlq", "Dead letters: look, group, put back, drop, export."),
     "doctor": LazyCommand("pulsarbox.cli.doctor:doctor", "Check whether this machine is fit for a box."),
+    "pipeline": LazyCommand("pulsarbox.cli.pipeline:pipeline", "Pipelines on Spark: write, check, run, list, reset."),
     "plugins": LazyCommand("pulsarbox.cli.plugins:plugins", "Plugins: list, check, measure, write, switch off."),
     "consume": LazyCommand("pulsarbox.cli.consume:consume", "Write the messages of topics to stdout."),
     "peek": LazyCommand("pulsarbox.cli.peek:peek", "Show messages that are there; nothing changes."),
     "tap": LazyCommand("pulsarbox.cli.tap:tap", "Show messages as they are published."),
     "produce": LazyCommand("pulsarbox.cli.produce:produce", "Send messages: from the command line, or from stdin."),
+    "epochs": LazyCommand(
+        "pulsarbox.cli.epochs:epochs", "Sinks that commit by epoch, as Spark does: shown, forgotten."
+    ),
     "events": LazyCommand("pulsarbox.cli.events:events", "What has happened in a box, and what happens now."),
     "fault": LazyCommand("pulsarbox.cli.fault:fault", "Inject faults by rule, to test applications."),
     "job": LazyCommand("pulsarbox.cli.job:job", "What the box does with dead letters: list, pause, cancel."),

@@ -79,6 +79,8 @@ class Target:
     """Of a box that runs here: the file with its certificate, which its client expects to see."""
     operator: str = field(default="", repr=False)
     """What that box has written into its data directory for us; empty where it has not, or is another user's."""
+    directory: str = field(default="", compare=False)
+    """The data directory of a box that was found because it runs here; empty for any other broker."""
     options: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What the command line says of trust and credentials."""
 
@@ -232,7 +234,7 @@ def _find(
         return _target(door, door.default, DEFAULT_ORIGIN)
     running, origin = found
     found_one = _target(door, running.local_url(door is _ADMIN), origin)
-    return replace(found_one, certificate=running.certificate, operator=running.operator)
+    return replace(found_one, certificate=running.certificate, operator=running.operator, directory=running.data)
 
 
 def _given(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PLACES: Final = (
     *("overview", "topics", "subscriptions", "deadletters", "quotas"),
-    *("clients", "storage", "plugins", "events", "jobs"),
+    *("clients", "storage", "plugins", "events", "jobs", "pipelines"),
 )
 """The screens, as ``pulsarbox.tui.actions`` has them: naming them here keeps help and completion quick."""
 
@@ -80,8 +80,9 @@ def _time(text: str) -> str:
 def top(admin: Callable[[], Target], **options: Any) -> None:
     """Watch a box, find what is wrong, and put it right: topics, backlogs and their causes, quotas, dead letters.
 
-    VIEW is overview, topics, subscriptions, deadletters (or dlq), quotas, clients, storage, plugins, events, jobs. In
-    the dashboard ? lists the keys, x what can be done with a row, y copies the command that does the same, q ends it.
+    VIEW is overview, topics, subscriptions, deadletters (or dlq), quotas, clients, storage, plugins, events, jobs,
+    pipelines. In the dashboard ? lists the keys, x what can be done with a row, y copies the command that does the
+    same, q ends it.
 
     --data-dir of a box that does not run shows what lies in that directory, read-only. Who may not see the whole box,
     as an admin of a tenant, says --tenant or --namespace.
@@ -109,7 +110,10 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
         return
     options["at"], options["ahead"] = _at(feed, options["at"])
     if once:
-        _once(feed, target, **options)
+        try:
+            _once(feed, target, **options)
+        finally:
+            feed.close()
         return
     if options["output"] != "table":
         raise Misused(f"-o {options['output']} goes with --once")

@@ -210,6 +210,15 @@ class Admin:
         """Stop the compaction of a topic that is not partitioned. Of a box only."""
         self._ask("DELETE", f"/pulsarbox/v1/compaction{path_of(topic)}")
 
+    def pipelines(self) -> list[dict[str, Any]]:
+        """The queries of pipelines that their runners tell of. Of a box only."""
+        found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/pipelines")
+        return found
+
+    def tell_pipeline(self, name: str, told: dict[str, Any]) -> None:
+        """Tell how a pipeline goes. Of a box only."""
+        self._ask("PUT", f"/pulsarbox/v1/pipelines/{quoted(name)}", told)
+
     def plugins(self) -> list[dict[str, Any]]:
         """The plugins that a box has been asked for, what they cost and who goes by them. Of a box only."""
         found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/plugins")
@@ -231,6 +240,15 @@ class Admin:
         self._ask("POST", f"/admin/v3/transactions/abortTransaction/{most}/{least}")
 
     # Sinks of epochs, named tenant/namespace/sink: of a box only
+
+    def sinks(self, namespace: str) -> Iterator[dict[str, Any]]:
+        """The sinks of ``tenant/namespace`` that have committed something, by name, each as ``last_epoch`` has it."""
+        after: str | None = ""
+        while after is not None:
+            query = f"?{urlencode({'after': after})}" if after else ""
+            told = self._ask("GET", f"/pulsarbox/v1/epochs/{quoted(*namespace.split('/'))}{query}")
+            yield from told["sinks"]
+            after = told["next"]
 
     def last_epoch(self, sink: str) -> dict[str, Any] | None:
         """``epoch``, the last one that a sink has committed, and ``committedAt`` (ms since 1970); None for none."""

@@ -111,6 +111,11 @@ class Chunks:
         """The first chunk in the log of those that are kept; None where nothing is incomplete."""
         return min((parts.ids[0] for parts in self._parts.values()), default=None)
 
+    @property
+    def firsts(self) -> list[Place]:
+        """The first chunk of each that is incomplete."""
+        return [parts.ids[0] for parts in self._parts.values()]
+
     def take_useless(self) -> list[Place]:
         """The entries that are to be acknowledged, because no message will be made of them."""
         useless, self._useless = self._useless, []

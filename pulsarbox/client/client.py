@@ -180,8 +180,11 @@ class Client:
         return (list(answer.topics), answer.topics_hash) if answer.changed else None
 
     def schema(self, topic: str, version: bytes) -> Schema:
-        """The schema of a topic in one of its versions. Raises what the broker tells."""
-        answer = self._ask_schema(CommandGetSchema(topic=topic, schema_version=version))
+        """The schema of a topic in one of its versions, empty for the latest. Raises what the broker tells."""
+        question = CommandGetSchema(topic=topic)
+        if version:  # Apache Pulsar refuses an empty one
+            question.schema_version = version
+        answer = self._ask_schema(question)
         if answer.HasField("error_code"):
             raise told(answer.error_code, answer.error_message)
         return answer.schema

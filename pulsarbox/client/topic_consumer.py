@@ -328,6 +328,10 @@ class TopicConsumer:
         places = [place for each in whole for place in each.places]
         self._ack([MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in places])
 
+    def acknowledge_places(self, places: Sequence[MessageIdData]) -> None:
+        """Acknowledge whole entries of this topic by their ids, whoever has read them; ``settle`` waits."""
+        self._ack(list(places))
+
     def acknowledge_in(self, txn: Transaction, messages: Iterable[Message]) -> None:
         """Acknowledge messages of this topic in a transaction, each by itself where they are of one batch."""
         txn.acknowledges_on(self, self._options.subscription)

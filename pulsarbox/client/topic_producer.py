@@ -54,6 +54,8 @@ class Options:
     route: Route = field(default_factory=Route)
     skip_stored: bool = False
     """Whether messages are passed over whose sequence ids the broker had of this name when the producer was opened."""
+    batch_messages: int = BATCH_MESSAGES
+    """So many messages a batch at most."""
 
 
 class _Sent(NamedTuple):
@@ -187,7 +189,7 @@ class TopicProducer:
             self._group = _PLAIN
             self._first = payloads[start]
             self._first_sequence = self._next_sequence
-        room = BATCH_MESSAGES - self._count
+        room = self._options.batch_messages - self._count
         limit = min(BATCH_BYTES, self._max_message_size // 2)
         parts, size, sequence = self._parts, self._size, self._next_sequence
         taken = 0
@@ -203,7 +205,7 @@ class TopicProducer:
         if not taken and not self._count:  # one that is too large for any batch
             self._add(Outgoing(payloads[start]), ())
             return 1
-        if start + taken < len(payloads) or self._count == BATCH_MESSAGES:
+        if start + taken < len(payloads) or self._count == self._options.batch_messages:
             self.send_batch()
         return taken
 
@@ -243,7 +245,7 @@ class TopicProducer:
         self._size += size
         self._count += 1
         self._last_sequence = sequence
-        if self._count >= BATCH_MESSAGES:
+        if self._count >= self._options.batch_messages:
             self.send_batch()
 
     def send_batch(self) -> None:

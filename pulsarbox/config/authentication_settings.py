@@ -9,7 +9,7 @@ _KEY = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
 class AuthenticationSettings:
     """Those of ``Settings`` that stand in the table [authentication]."""
 

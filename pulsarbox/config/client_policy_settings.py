@@ -11,7 +11,7 @@ SCHEMA_STRATEGIES: Final = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
 class ClientPolicySettings:
     """See ``settings.Settings``, of which these are a part."""
 

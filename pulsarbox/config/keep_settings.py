@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
 class KeepSettings:
     """See ``settings.Settings``, of which these are a part."""
 

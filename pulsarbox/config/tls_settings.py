@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pulsarbox.config.setting import OFF, port_setting, setting
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
 class TlsSettings:
     """Those of ``Settings`` that stand in the table [tls]."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
 class TopicListSettings:
     """Those of ``Settings`` about the lists of topics that clients ask for and watch; they stand in [topics]."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pulsarbox.config.setting import setting
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)  # methods are made for Settings, once
 class WebSettings:
     """Those of ``Settings`` that stand in the tables [admin] and [metrics]."""
 

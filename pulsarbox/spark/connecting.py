@@ -14,4 +14,5 @@ def client_of(reach: Reach) -> Client:
 def admin_of(reach: Reach, seconds: float | None = None) -> Admin:
     """A client of the Admin API; nothing is connected yet. ``seconds``: how long an answer is waited for."""
     hosts, secure = hosts_of(reach.admin_url, 8080)
-    return Admin(hosts, reach.seconds if seconds is None else seconds, secure=secure, credentials=reach.credentials)
+    found = reach.credentials if reach.admin_credentials is None else reach.admin_credentials
+    return Admin(hosts, reach.seconds if seconds is None else seconds, secure=secure, credentials=found)

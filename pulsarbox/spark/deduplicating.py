@@ -1,4 +1,10 @@
-"""Whether a topic drops what comes again, asked over the Admin API of a box or of Apache Pulsar. Nothing of pyspark."""
+"""Whether delivery=dedup can hold: asked of a topic over the Admin API of a box or of Apache Pulsar, and of a query's
+checkpoint, where that is on a local disk. Nothing of pyspark.
+"""
+
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from pulsarbox.client.admin import Admin, Refused, path_of, quoted
 from pulsarbox.errors import PulsarBoxError
@@ -6,6 +12,32 @@ from pulsarbox.names import parse_topic
 from pulsarbox.spark.connecting import admin_of
 from pulsarbox.spark.epochs import SinkError
 from pulsarbox.spark.segments import Reach
+
+PARTITIONS: Final = "pulsarbox-dedup-partitions"
+"""The file in a checkpoint that keeps with how many partitions its query was begun."""
+
+
+def check_partitions_stay(checkpoint: str, partitions: int) -> None:
+    """Raises SinkError where a query was begun with another number of partitions. What is no directory of this machine
+    is not looked at.
+    """
+    url = urlsplit(checkpoint)
+    directory = Path(unquote(url.path) if url.scheme == "file" else checkpoint)
+    if url.scheme not in ("", "file") or not directory.is_dir():
+        return
+    file = directory / PARTITIONS
+    try:
+        known = int(file.read_text())
+    except FileNotFoundError:
+        file.write_text(f"{partitions}\n")
+        return
+    except (OSError, ValueError) as error:
+        raise SinkError(f"delivery=dedup: {file} cannot be read: {error}") from None
+    if known != partitions:
+        raise SinkError(
+            f"delivery=dedup: this query was begun with dedupPartitions={known}, so what comes again of an epoch would "
+            f"be there twice with {partitions}: say {known}, and repartition to that; or begin a new checkpointLocation"
+        )
 
 
 def check_deduplicates(reach: Reach, topic: str) -> None:

@@ -49,6 +49,10 @@ class Epochs:
         self._sink = sink
         self._seconds = seconds
 
+    def check(self) -> None:
+        """Return where the broker knows of epochs. Raises SinkError, which says so of Apache Pulsar."""
+        self._asked(lambda admin: admin.last_epoch(self._sink.name))
+
     def begin(self, epoch: int, timeout_ms: int) -> str | None:
         """Begin a transaction that is a part of an epoch: its id, as ``0:17``; None where the epoch was published.
 

@@ -10,7 +10,7 @@ from pulsarbox.spark import offsets, rows
 from pulsarbox.spark.segments import Place
 from pulsarbox.times import duration, moment
 
-Asked = str | dict[str, Place | str]
+Asked = str | dict[str, Place | offsets.Mark | str]
 """Places that a user asks for: a word, or one for each topic."""
 
 

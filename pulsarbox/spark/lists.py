@@ -9,7 +9,7 @@ from typing import Final
 COLUMNS: Final = frozenset(
     {
         "payload", "key", "ordering_key", "message_id", "ledger", "entry", "batch", "publish_time", "event_time",
-        "properties", "producer_name", "sequence_id", "schema_version",
+        "properties", "producer_name", "sequence_id", "schema_version", "encryption",
     }
 )  # fmt: skip
 """What may be asked for: names of lists of ``Messages``."""
@@ -79,6 +79,8 @@ class Messages:
     producer_name: list[str] = field(default_factory=list)
     sequence_id: list[int] = field(default_factory=list)
     schema_version: list[bytes | None] = field(default_factory=list)
+    encryption: list[bytes | None] = field(default_factory=list)
+    """MessageMetadata in Protobuf of what a client has encrypted: without it nobody can read the payload; else None."""
 
 
 def varint(number: int) -> bytes:

@@ -34,16 +34,30 @@ HELD_BYTES: Final = 32 << 20
 """What is held of all topics together before there is enough of one."""
 CHUNKS_AT_ONCE: Final = 100_000
 """Messages in chunks that are put together at once."""
-BACK_ENTRIES: Final = 10_000
-"""So far in front of a segment first chunks are looked for."""
+BACK_ENTRIES: Final = 100_000
+"""So far in front of a segment first chunks are looked for; what begins before is told as lost."""
 
 _u32 = Struct(">I").unpack_from
 _parse_single = SingleMessageMetadata.FromString
 
 
-def messages(segments: Segment | Sequence[Segment], wanted: frozenset[str], reach: Reach) -> Iterator[Messages]:
+class _TooFar(Exception):
+    """There is more in front of a segment than is looked at."""
+
+
+def messages(
+    segments: Segment | Sequence[Segment],
+    wanted: frozenset[str],
+    reach: Reach,
+    *,
+    lost: Callable[[Lost], None] | None = None,
+    unfinished: list[Place] | None = None,
+) -> Iterator[Messages]:
     """The messages of some segments with the ``wanted`` columns. Those of each segment are in order; those of topics
     that take turns on the disk may do so here, so many segments at once are faster than one after another.
+
+    ``lost`` is told what is missing or damaged, where it is not as ``reach`` says. To ``unfinished`` is added, at the
+    end, the first chunk of each message that begins in a segment and does not end there.
 
     Raises DataLost for what is not there any more or damaged, where ``reach`` does not say otherwise; ValueError for a
     column that is none; NotInPlace where it must be read in place and cannot be; what the broker tells.
@@ -52,7 +66,7 @@ def messages(segments: Segment | Sequence[Segment], wanted: frozenset[str], reac
     if unknown:
         raise ValueError(f"{sorted(unknown)[0]!r} is no column of messages: there are {', '.join(sorted(COLUMNS))}")
     parts = [segments] if isinstance(segments, Segment) else list(segments)
-    with Service(reach) as service:
+    with Service(reach, lost) as service:
 
         def again(part: Segment) -> list[Segment]:
             start, end = Place(part.ledger, part.first), Place(part.ledger, part.last + 1)
@@ -72,6 +86,8 @@ def messages(segments: Segment | Sequence[Segment], wanted: frozenset[str], reac
                 yield from _all_of(openings)
                 held = 0
         yield from _all_of(openings)
+    if unfinished is not None:
+        unfinished += [first for opening in openings for first in opening.unfinished]
 
 
 def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
@@ -81,7 +97,7 @@ def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
 
 
 def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
-    """The entries in front of a segment, piece by piece backward; each piece forward. It may end early."""
+    """The entries in front of a segment, piece by piece backward; each piece forward. Raises _TooFar."""
     if segment.compacted:
         return
     if segment.end is None:
@@ -93,7 +109,9 @@ def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
     left = BACK_ENTRIES
     for one in reversed(found):
         last, size = one.last, 64
-        while last >= one.first and left > 0:
+        while last >= one.first:
+            if left <= 0:
+                raise _TooFar
             first = max(one.first, last - size + 1)
             piece: list[access.Entry] = []
             for some in access.entries(_cut(one, first, last), service.reach, service.lost, lambda part: [part]):
@@ -127,6 +145,8 @@ class _Opening:
         self._chunks = Chunks(Chunking(most=CHUNKS_AT_ONCE))
         self._begun: set[str | bytes] = set()
         """Messages whose first chunk was seen, or looked for."""
+        self._too_far: set[str | bytes] = set()
+        """Those whose first chunk was not found where it was looked for."""
         self._first_chunks: dict[int, tuple[int, int]] = {}
         """Of rows that came in chunks: where the first one is."""
         self._together = Together(self._partition, wanted)
@@ -154,6 +174,11 @@ class _Opening:
     def has_some(self) -> bool:
         """Whether there is anything to take."""
         return self._made.rows > 0
+
+    @property
+    def unfinished(self) -> list[Place]:
+        """The first chunk of each message that begins in the segment and did not end yet."""
+        return [Place(*first) for first in self._chunks.firsts if first[0] == self._segment.ledger]
 
     # Opening
 
@@ -279,6 +304,8 @@ class _Opening:
         self._begun.add(metadata.uuid)
         whole = self._chunks.add(ledger, entry, metadata, body, 0.0)
         if whole is None:
+            if metadata.uuid in self._too_far and metadata.chunk_id == metadata.num_chunks_from_msg - 1:
+                self._broken(ledger, entry, f"the first chunk of its message is more than {BACK_ENTRIES} entries back")
             return
         self._begun.discard(metadata.uuid)
         row = len(self._owns)
@@ -290,15 +317,18 @@ class _Opening:
     def _look_back(self, uuid: str | bytes) -> None:
         """Find the chunks of a message that are in front of the segment, and take them."""
         found: list[tuple[int, int, MessageMetadata, bytes]] = []
-        for piece in _before(self._segment, self._service):
-            some = []
-            for ledger, entry, stored in piece:
-                parsed = parse_entry(stored, verify=False)
-                if parsed.metadata.num_chunks_from_msg > 1 and parsed.metadata.uuid == uuid:
-                    some.append((ledger, entry, parsed.metadata, stored[parsed.body_offset :]))
-            found = some + found
-            if any(metadata.chunk_id == 0 for _, _, metadata, _ in some):
-                break
+        try:
+            for piece in _before(self._segment, self._service):
+                some = []
+                for ledger, entry, stored in piece:
+                    parsed = parse_entry(stored, verify=False)
+                    if parsed.metadata.num_chunks_from_msg > 1 and parsed.metadata.uuid == uuid:
+                        some.append((ledger, entry, parsed.metadata, stored[parsed.body_offset :]))
+                found = some + found
+                if any(metadata.chunk_id == 0 for _, _, metadata, _ in some):
+                    break
+        except _TooFar:
+            self._too_far.add(uuid)
         for ledger, entry, metadata, body in found:
             self._chunks.add(ledger, entry, metadata, body, 0.0)
 
@@ -388,6 +418,9 @@ _MAKERS: Final[dict[str, Callable[[_Opening], list[Any]]]] = {
     "producer_name": lambda some: [text(metadata.producer_name) for metadata in some._metas],
     "sequence_id": _Opening._sequence_ids,
     "schema_version": lambda some: [_schema_version(metadata) for metadata in some._metas],
+    "encryption": lambda some: [
+        metadata.SerializeToString() if metadata.encryption_keys else None for metadata in some._metas
+    ],
 }
 """What makes each column of what was opened."""
 assert _MAKERS.keys() | {"properties"} == COLUMNS

@@ -79,13 +79,14 @@ def marks(offset: Mapping[str, object]) -> dict[str, Mark]:
     return {str(topic): Mark(parse(str(place)), int(seen.get(topic, -1))) for topic, place in found.items()}
 
 
-def asked(given: Mapping[str, object]) -> dict[str, Place | str]:
+def asked(given: Mapping[str, object]) -> dict[str, Place | Mark | str]:
     """Places that a user gave, by topic: ``ledger:entry``, ``earliest``, ``latest``, or the bytes of a MessageIdData.
 
-    The whole text of a checkpoint will do too. A message id names the message itself. Raises OffsetError.
+    The whole text of a checkpoint will do too: what is known of its places stays with them. A message id names the
+    message itself. Raises OffsetError.
     """
     if "v" in given and "p" in given:
-        return {topic: mark.place for topic, mark in marks(given).items()}
+        return {topic: mark if mark.seen >= 0 else mark.place for topic, mark in marks(given).items()}
     return {str(parse_topic(topic)): _asked(topic, value) for topic, value in given.items()}
 
 

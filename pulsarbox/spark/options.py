@@ -110,36 +110,54 @@ class Options:
         "pulsar.client.authPluginClassName",
         TEXT,
         "How to prove who asks: `token`, `basic`, `tls`, or a Java class of that name.",
-        aliases=("pulsar.admin.authPluginClassName",),
     )
     auth_params: str = option(
         "",
         "pulsar.client.authParams",
         SECRET,
         "What that needs, as `token:...`. Spark's plans show it: prefer `token`.",
-        aliases=("pulsar.admin.authParams",),
     )
     tls_trust: str = option(
         "",
         "pulsar.client.tlsTrustCertsFilePath",
         TEXT,
         "A PEM file with the certificates to trust.",
-        aliases=("pulsar.admin.tlsTrustCertsFilePath",),
         shown="those of the system",
     )
-    tls_insecure: bool = option(
-        False,
-        "pulsar.client.tlsAllowInsecureConnection",
-        YES_OR_NO,
-        "Trust whoever answers.",
-        aliases=("pulsar.admin.tlsAllowInsecureConnection",),
-    )
+    tls_insecure: bool = option(False, "pulsar.client.tlsAllowInsecureConnection", YES_OR_NO, "Trust whoever answers.")
     tls_check_host: bool = option(
-        False,
-        "pulsar.client.tlsHostnameVerificationEnable",
+        False, "pulsar.client.tlsHostnameVerificationEnable", YES_OR_NO, "The certificate must name the host."
+    )
+    admin_auth_plugin: str = option(
+        "",
+        "pulsar.admin.authPluginClassName",
+        TEXT,
+        "The same for the Admin API, where it is another way.",
+        shown="as `pulsar.client`",
+    )
+    admin_auth_params: str = option(
+        "", "pulsar.admin.authParams", SECRET, "The same for the Admin API.", shown="as `pulsar.client`"
+    )
+    admin_tls_trust: str = option(
+        "",
+        "pulsar.admin.tlsTrustCertsFilePath",
+        TEXT,
+        "The same for the Admin API.",
+        shown="as `pulsar.client`",
+    )
+    admin_tls_insecure: bool | None = option(
+        None,
+        "pulsar.admin.tlsAllowInsecureConnection",
         YES_OR_NO,
-        "The certificate must name the host.",
-        aliases=("pulsar.admin.tlsHostnameVerificationEnable",),
+        "The same for the Admin API.",
+        shown="as `pulsar.client`",
+    )
+    admin_tls_check_host: bool | None = option(
+        None,
+        "pulsar.admin.tlsHostnameVerificationEnable",
+        YES_OR_NO,
+        "The same for the Admin API.",
+        shown="as `pulsar.client`",
     )
     timeout_ms: int = option(
         120_000,
@@ -176,7 +194,8 @@ class Options:
         False,
         "waitForTopic",
         YES_OR_NO,
-        "Wait for topics that do not exist yet, up to `pollTimeoutMs` (a stream: as long as it runs).",
+        "Wait for topics that do not exist yet, up to `pollTimeoutMs`. A stream with `.schema(...)`, which need not "
+        "know their columns, waits as long as it runs.",
         used=READS,
         aliases=("waitingForNonExistedTopic",),
     )
@@ -215,6 +234,14 @@ class Options:
         YES_OR_NO,
         "The latest message of every key, as far as the topic is compacted.",
         used=(BATCH,),
+    )
+
+    isolation: str = option(
+        "committed",
+        "isolation",
+        one_of("committed"),
+        "What transactions have published is read when they are committed; there is no other way.",
+        used=READS,
     )
 
     max_entries: int | None = option(
@@ -268,9 +295,10 @@ class Options:
     value_format: str = option(
         "auto",
         "valueFormat",
-        one_of("auto", "bytes", "string", "json", "avro"),
+        one_of("auto", "bytes", "string", "json", "avro", "protobuf", "keyvalue"),
         "`auto`: columns by the topic's schema. `bytes`, `string`: one column `value`. `json`, `avro`: by the "
-        "schema, or by `.schema(...)`; to write, by the topic's schema, made from the columns where there is none.",
+        "schema, or by `.schema(...)`. To write, also `protobuf` and `keyvalue`: by the topic's schema, made from the "
+        "columns where there is none; `auto` then makes a primitive one of one column, else Avro.",
     )
     mode: str = option(
         "permissive",
@@ -363,7 +391,7 @@ class Options:
         True,
         "registerSchema",
         YES_OR_NO,
-        "With `valueFormat=json` or `avro`: give a topic without a schema one, from the columns.",
+        "Give a topic without a schema one, made from the columns.",
         used=(WRITE,),
     )
     router: str = option(
@@ -381,11 +409,12 @@ class Options:
     )
     plugins_dir: str = option(
         "",
-        "router.pluginsDir",
+        "pluginsDir",
         TEXT,
-        "Where your own plugins are, on every machine of the cluster.",
-        used=(WRITE,),
-        shown="`plugins` of `data.dir`",
+        "Where files with your own plugins are, on every machine of the cluster: routers, and codecs of what is read "
+        "in place.",
+        aliases=("router.pluginsDir",),
+        shown="none",
     )
     batching: str = option(
         "key",
@@ -396,12 +425,22 @@ class Options:
         "batches.",
         used=(WRITE,),
     )
+    batch_messages: int | None = option(
+        None,
+        "batchingMaxMessages",
+        COUNT,
+        "So many messages a batch at most.",
+        used=(WRITE,),
+        aliases=("pulsar.producer.batchingMaxMessages",),
+        shown="1000",
+    )
     compression: str = option(
         "none",
         "compression",
         one_of("none", "lz4", "zlib", "zstd", "snappy"),
         "Of batches and messages.",
         used=(WRITE,),
+        aliases=("pulsar.producer.compressionType",),
     )
 
     @property
@@ -498,6 +537,10 @@ def _check_together(options: Options, given: set[str], use: str) -> None:
         raise OptionError("offsets from a subscription need the option subscription: its name")
     if options.max_entries and options.min_entries and options.min_entries > options.max_entries:
         raise OptionError("minEntriesPerTrigger is above maxEntriesPerTrigger: no micro-batch can have as many")
+    if _either(use)[0] in READS and options.value_format in ("protobuf", "keyvalue"):
+        raise OptionError(
+            f"valueFormat={options.value_format} is for write: to read, `auto` goes by the topic's schema"
+        )
     if options.read_compacted and options.starting_offsets not in ("", EARLIEST):
         raise OptionError("readCompacted shows a topic from its beginning: leave startingOffsets out")
     if options.different_schemas and options.value_format not in ("auto", "bytes"):
@@ -524,10 +567,12 @@ def _check_sink(options: Options, given: set[str]) -> None:
         raise OptionError("sinkId is for writeStream, jobId for write: give one of them")
     if options.sink_namespace.count("/") != bool(options.sink_namespace):
         raise OptionError(f"option sinkNamespace = {options.sink_namespace!r}: must be like public/default")
+    if options.batching == "none" and "batch_messages" in given:
+        raise OptionError("options batching=none and batchingMaxMessages contradict each other: give one of them")
     if options.topic.startswith("non-persistent://") and options.delivery != "at-least-once":
         raise OptionError(f"delivery={options.delivery} is for persistent topics: say delivery=at-least-once")
     if options.value_format in ("bytes", "string") and "register_schema" in given:
-        raise OptionError(f"registerSchema is for valueFormat=json and avro, not for {options.value_format}")
+        raise OptionError(f"registerSchema is for columns, not for valueFormat={options.value_format}: leave it out")
 
 
 _ONLY_WITH: Final = {

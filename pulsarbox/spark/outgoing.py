@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from struct import error as StructError  # noqa: N812 - as what is raised is called elsewhere
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.config.setting import did_you_mean
@@ -20,6 +21,7 @@ PROPERTIES: Final = "__messageProperties"
 EVENT_TIME: Final = "__eventTime"
 DELIVER_AT: Final = "__deliverAt"
 DELIVER_AFTER: Final = "__deliverAfter"
+SCHEMA: Final = "__schema"
 
 _TEXT_OR_BYTES: Final = ("string", "binary")
 _TIMES: Final = ("timestamp", "timestamp_ntz", "bigint")
@@ -31,14 +33,15 @@ TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     EVENT_TIME: _TIMES,
     DELIVER_AT: _TIMES,
     DELIVER_AFTER: ("bigint", "int"),
+    SCHEMA: ("string",),
 }
 """Columns of a row that become something of its message, and which types they may have. Times as ``bigint`` are
 milliseconds since 1970, ``__deliverAfter`` is milliseconds from now."""
 PASSED_OVER: Final = frozenset(rows.NAMES) - TAKEN.keys() | {rows.CORRUPT}
 """Columns that a row has where it was read from a topic: the broker fills them anew."""
 
-Encode = Callable[[Any], bytes]
-"""The bytes of a value."""
+Encode = Callable[[Any], bytes | None]
+"""The bytes of a value; None is a null value."""
 
 
 class Encoding(NamedTuple):
@@ -46,6 +49,8 @@ class Encoding(NamedTuple):
 
     encode: Encode
     schema_version: bytes | None = None
+    key: Encode | None = None
+    """Where the schema has the key apart from the payload: what it is, of a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,10 @@ def _value_type(values: Sequence[tuple[str, str]], value_format: str) -> str:
             raise SinkError(
                 f"valueFormat={value_format} writes one column, {wanted}: not {', '.join(n for n, _ in values)}"
             )
-    elif value_format in ("json", "avro"):
+    elif value_format == "keyvalue":
+        if sorted(name for name, _ in values) != ["key", rows.VALUE]:
+            raise SinkError(f"valueFormat=keyvalue writes columns key and value: not {', '.join(n for n, _ in values)}")
+    elif value_format in ("json", "avro", "protobuf"):
         if not single.startswith("struct") and values[0][0] == rows.VALUE:
             raise SinkError(f"valueFormat={value_format} writes a record: value is {single}, give columns or a struct")
         return single if single.startswith("struct") else "struct"
@@ -116,9 +124,9 @@ class Taker:
     """Takes batches apart for one task."""
 
     def __init__(
-        self, shape: Shape, topic: str, encoding: Callable[[str], Encoding], now_ms: Callable[[], int]
+        self, shape: Shape, topic: str, encoding: Callable[[str, str | None], Encoding], now_ms: Callable[[], int]
     ) -> None:
-        """``encoding``: that of a topic's values."""
+        """``encoding``: that of a topic's values, by the schema that rows name, if they do."""
         self.rows = 0
         """How many came."""
         self._shape = shape
@@ -136,23 +144,28 @@ class Taker:
         if self._shape.is_plain and None not in values:
             yield self._topic, _bytes(values)
             return
-        topics = columns.get(TOPIC)
+        topics, schemas = columns.get(TOPIC), columns.get(SCHEMA)
         start = 0
         for at in range(1, batch.num_rows + 1):
-            if at < batch.num_rows and (topics is None or topics[at] == topics[start]):
+            if at < batch.num_rows and all(each is None or each[at] == each[start] for each in (topics, schemas)):
                 continue
             topic = self._topic if topics is None else topics[start]
             if not topic:
                 raise SinkError(f"row {first + start} has no {TOPIC}")
-            encode = self._encoding(topic)
+            encode = self._encoding(topic, None if schemas is None else schemas[start])
             yield topic, [self._message(columns, values, row, encode, first) for row in range(start, at)]
             start = at
 
     def _values(self, batch: "RecordBatch") -> list[Any]:
         names = self._shape.values
         if len(names) == 1 and self._shape.value_type != "struct":
-            return _column(batch, names[0])
-        found: list[Any] = batch.select(list(names)).to_pylist()
+            column = batch.column(names[0])
+            if self._shape.is_raw:  # bytes and text are half as fast with a word about maps
+                alone: list[Any] = column.to_pylist()
+            else:
+                alone = column.to_pylist(maps_as_pydicts="strict")
+            return alone
+        found: list[Any] = batch.select(list(names)).to_pylist(maps_as_pydicts="strict")
         return [row if any(each is not None for each in row.values()) else None for row in found]
 
     def _message(
@@ -161,6 +174,8 @@ class Taker:
         try:
             value = values[row]
             key, is_base64 = _key(columns[KEY][row]) if KEY in columns else (None, False)
+            if encoding.key is not None:
+                key, is_base64 = _pressed(None if value is None else encoding.key(value))
             return Outgoing(
                 None if value is None else encoding.encode(value),
                 key,
@@ -170,8 +185,9 @@ class Taker:
                 _time(columns[EVENT_TIME][row], EVENT_TIME) if EVENT_TIME in columns else 0,
                 self._deliver_at(columns, row),
                 schema_version=encoding.schema_version,
+                null_key=encoding.key is not None and key is None,
             )
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, AttributeError, StructError) as error:
             raise SinkError(f"row {first + row} cannot be written: {error}") from error
 
     def _deliver_at(self, columns: dict[str, list[Any]], row: int) -> int:
@@ -216,6 +232,11 @@ def _key(key: str | bytes | None) -> tuple[str | None, bool]:
         return key.decode(), False
     except UnicodeDecodeError:
         return base64.b64encode(key).decode(), True
+
+
+def _pressed(key: bytes | None) -> tuple[str | None, bool]:
+    """A key of a KEY_VALUE schema, as Java clients send it: in base64, whatever it is."""
+    return (None, False) if key is None else (base64.b64encode(key).decode(), True)
 
 
 def _ordering_key(key: str | bytes | None) -> bytes | None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from pulsarbox.client.admin import Admin
 from pulsarbox.client.credentials import Credentials
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.spark.connecting import admin_of
 from pulsarbox.spark.options import OptionError, Options
 from pulsarbox.spark.segments import Reach, hosts_of
 
@@ -23,7 +23,9 @@ def reach(options: Options) -> Reach:
         data_dir=options.data_dir,
         access=options.access,
         credentials=_credentials(options),
+        admin_credentials=_admin_credentials(options),
         fail_on_data_loss=options.fail_on_data_loss,
+        plugins_dir=options.plugins_dir,
         seconds=options.timeout_ms / 1000,
     )
     if options.data_dir and not (options.service_url and options.admin_url):
@@ -39,9 +41,8 @@ def in_place(to: Reach) -> Reach:
     """The same with the data directory that a box says it has, for workers that may have it too."""
     if to.data_dir or to.access == "wire":
         return to
-    addresses, secure = hosts_of(to.admin_url, 8080)
     try:
-        with Admin(addresses, to.seconds, secure=secure, credentials=to.credentials) as admin:
+        with admin_of(to) as admin:
             told = str(admin.ask("GET", "/brokers/configuration/runtime").get("dataDirectory", ""))
     except PulsarBoxError:  # it does not tell everybody, and Apache Pulsar has none
         return to
@@ -86,6 +87,23 @@ def _of_the_box(made: Reach) -> Reach:
     service = made.service_url or running.local_url(web=False)
     admin = made.admin_url or running.local_url(web=True)
     return replace(made, service_url=service, admin_url=admin, credentials=credentials)
+
+
+def _admin_credentials(options: Options) -> Credentials | None:
+    """Those for the Admin API where they are others: what is not said of it is as for the client."""
+    given = {
+        "auth_plugin": options.admin_auth_plugin or None,
+        "auth_params": options.admin_auth_params or None,
+        "tls_trust": options.admin_tls_trust or None,
+        "tls_insecure": options.admin_tls_insecure,
+        "tls_check_host": options.admin_tls_check_host,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    if not given:
+        return None
+    if options.admin_auth_params:
+        given |= {"token": "", "token_file": ""}
+    return _credentials(replace(options, **given))  # type: ignore[arg-type]
 
 
 def _credentials(options: Options) -> Credentials:

@@ -150,7 +150,11 @@ class Reach:
     access: str = "auto"
     """``mmap``: read in place, or fail. ``wire``: over the network. ``auto``: in place where that is possible."""
     credentials: Credentials = NOBODY
+    admin_credentials: Credentials | None = None
+    """Those for the Admin API, None for the same."""
     fail_on_data_loss: bool = True
     """Whether what is not there any more, or damaged, ends a read; else it is skipped and told."""
+    plugins_dir: str = ""
+    """Where a worker has files with plugins, for codecs of entries that are read in place; empty for none."""
     seconds: float = 30.0
     """How long an answer is waited for."""

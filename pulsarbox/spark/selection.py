@@ -1,7 +1,7 @@
 """Which topics are read, and from where to where: what options say, as a broker has it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from pulsarbox.client.admin import Refused
@@ -76,6 +76,12 @@ def exists(service: Service, topic: str) -> bool:
 
 
 def _matching(service: Service, pattern: str) -> list[str]:
+    namespace, matches = matcher(pattern)
+    return sorted(topic for topic in service.topics(namespace) if matches(topic))
+
+
+def matcher(pattern: str) -> tuple[str, Callable[[str], bool]]:
+    """The namespace of a pattern, and which topics there it means. Raises OptionError."""
     text = pattern.removeprefix("persistent://")
     if text.count("/") < 2:
         text = f"public/default/{text}"
@@ -84,8 +90,7 @@ def _matching(service: Service, pattern: str) -> list[str]:
         matches = TopicsPattern(f"{tenant}/{namespace}/{expression}").matches
     except PatternError as error:
         raise OptionError(f"option topicsPattern = {pattern!r}: {error}") from None
-    found = service.topics(f"{tenant}/{namespace}")
-    return sorted(topic for topic in found if matches(topic) and not parse_topic(topic).local.startswith("__"))
+    return f"{tenant}/{namespace}", lambda topic: matches(topic) and not parse_topic(topic).local.startswith("__")
 
 
 def start(service: Service, options: Options, topic: str, default: str) -> Mark:
@@ -112,13 +117,15 @@ def check_named(options: Options, found: list[str]) -> None:
                 raise OptionError(f"option {option} names {topic}, which is not read: leave it out, or read it too")
 
 
-def _of(asked: str | Mapping[str, Place | str], topic: str, default: str) -> Place | str:
+def _of(asked: str | Mapping[str, Place | Mark | str], topic: str, default: str) -> Place | Mark | str:
     if isinstance(asked, str):
         return asked
     return asked.get(topic) or asked.get(str(parse_topic(topic).base)) or default
 
 
-def _mark(service: Service, options: Options, topic: str, asked: Place | str) -> Mark:
+def _mark(service: Service, options: Options, topic: str, asked: Place | Mark | str) -> Mark:
+    if isinstance(asked, Mark):
+        return asked
     if isinstance(asked, Place):
         return Mark(asked, IN_FRONT)  # whether messages followed is not known: they are taken to be wanted
     if asked == EARLIEST:

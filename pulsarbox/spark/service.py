@@ -1,7 +1,7 @@
 """A box, or Apache Pulsar, as who plans a read asks it: topics, places, segments; over HTTP, and the wire without."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -47,9 +47,13 @@ class Range(NamedTuple):
 class Service:
     """One broker, asked as ``reach`` says. To be closed, or used with ``with``."""
 
-    def __init__(self, reach: Reach) -> None:
-        """Nothing is connected yet. Raises ValueError for a URL that is none."""
+    def __init__(self, reach: Reach, lost: Callable[[Lost], None] | None = None) -> None:
+        """Nothing is connected yet. ``lost`` is told what is missing, where it is not as ``reach`` says.
+
+        Raises ValueError for a URL that is none.
+        """
         self.reach = reach
+        self._told_lost = lost
         self._admin: Admin | None = None
         self._client: Client | None = None
         self._is_box: bool | None = None
@@ -190,7 +194,7 @@ class Service:
             return []
         told = self._of_box(topic, lambda name: self._all_segments(name, start, end))
         if told is None:
-            return self._of_foreign(topic, start, end, compacted)
+            return self._of_foreign(topic, start, end, seen, compacted=compacted)
         return self._of_answer(Range(topic, start, end, seen), *told, compacted)
 
     def many_segments(self, ranges: Sequence["Range"], *, compacted: bool = False) -> list[list[Segment]]:
@@ -222,9 +226,14 @@ class Service:
         view = answer["compacted"] if compacted else None
         if view is not None and start <= Place(*part_of(view["horizon"])[:2]):
             return self._with_view(topic, answer, view, start, end)
-        if lost is not None:
-            self.lost(lost)
+        for each in ([lost] if lost is not None else []) + _holes(topic, rows, start, _bounds(answer), seen):
+            self.lost(each)
         return _segments(topic, answer["instance"], rows, start, end)
+
+    def ledgers(self, topic: str, start: Place) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+        """What a box tells of a topic's ledgers from a place on: the last answer, and the segments of all of them as
+        docs/observing.md has them. None of Apache Pulsar, which does not tell."""
+        return self._of_box(topic, lambda name: self._all_segments(name, start, LATEST))
 
     def _all_segments(self, name: TopicName, start: Place, end: Place) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         query = {"to": _to(end)}
@@ -263,7 +272,7 @@ class Service:
             found += self.segments(topic, behind, end)
         return found
 
-    def _of_foreign(self, topic: str, start: Place, end: Place, compacted: bool) -> list[Segment]:
+    def _of_foreign(self, topic: str, start: Place, end: Place, seen: int, *, compacted: bool) -> list[Segment]:
         """Of Apache Pulsar: its ledgers, where they may be asked for."""
         if end.ledger >= LATEST.ledger:
             end = self.latest(topic)
@@ -272,6 +281,8 @@ class Service:
         ledgers = None if compacted else self._ledgers(topic)
         if ledgers is None:
             return [Segment(topic, end.ledger, 0, end.entry, 0, 0, compacted=-compacted, start=start, end=end)]
+        if ledgers and seen == 0 <= start.ledger < ledgers[0][0]:
+            self.lost(Lost(topic, start, Place(ledgers[0][0], 0), "are not there any more"))
         rows = []
         for ledger, entries, size in ledgers:
             first = max(start.entry, 0) if ledger == start.ledger else 0
@@ -300,7 +311,10 @@ class Service:
         return found
 
     def lost(self, lost: Lost) -> None:
-        """Raises DataLost, or says it in the log where ``reach`` has it so."""
+        """Raises DataLost, or says it in the log where ``reach`` has it so, unless somebody else is told."""
+        if self._told_lost is not None:
+            self._told_lost(lost)
+            return
         if self.reach.fail_on_data_loss:
             raise DataLost(lost)
         log.warning("%s: skipped", lost)
@@ -365,7 +379,23 @@ def _lost(topic: str, start: Place, bounds: Bounds, seen: int) -> Lost | None:
     """What is not there any more of a range that begins at ``start``."""
     if start.ledger < 0 or start.ledger >= bounds.earliest.ledger or seen == UNKNOWN or bounds.before <= seen:
         return None
-    return Lost(topic, start, bounds.earliest, f"are not there any more: {bounds.before - seen} messages")
+    many = f": {bounds.before - seen} messages" if seen else ""  # else not known
+    return Lost(topic, start, bounds.earliest, f"are not there any more{many}")
+
+
+def _holes(topic: str, rows: Sequence[Mapping[str, Any]], start: Place, bounds: Bounds, seen: int) -> list[Lost]:
+    """What is not there any more between ledgers that are: one goes when all have acknowledged it, whatever is in front
+    of it. Nothing where ``seen`` is unknown: then whatever is left of the topic was asked for."""
+    found: list[Lost] = []
+    # 0: in front of messages, of which it is not told how many went before. Before the earliest, _lost has looked.
+    place, known = start, UNKNOWN if start.ledger < bounds.earliest.ledger or seen <= 0 else seen
+    for row in rows if seen != UNKNOWN else ():
+        ledger, before = row["ledger"], row["before"]
+        if ledger > place.ledger and UNKNOWN < known < before:
+            reason = f"are not there any more: {before - known} messages"
+            found.append(Lost(topic, place, Place(ledger, 0), reason))
+        place, known = Place(ledger, row["last"] + 1), row["after"]
+    return found
 
 
 def _segments(topic: str, instance: str, rows: list[dict[str, Any]], start: Place, end: Place) -> list[Segment]:

@@ -102,6 +102,11 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
     shape = shape_of(fields, options.topic, options.value_format)
     sinking = Sinking(options, reach(options), shape, schema.json(), is_stream)
     sinking.check()
+    if is_stream and options.dedup_partitions:
+        from pulsarbox.spark.deduplicating import check_partitions_stay
+
+        folded = {name.lower(): value for name, value in given.items()}
+        check_partitions_stay(folded.get("checkpointlocation", ""), options.dedup_partitions)
     return sinking
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.client.admin import Admin
 from pulsarbox.client.client import Client
 from pulsarbox.client.routing import Route
+from pulsarbox.client.topic_producer import BATCH_MESSAGES
 from pulsarbox.client.topic_producer import Options as Producing
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
@@ -157,6 +158,8 @@ class Sinking:
 
     def _producing(self, name: str | None, topic: str) -> Producing:
         options = self.options
+        if options.delivery == "dedup" and not options.topic:  # else the driver has asked
+            self._check_deduplicates(topic)
         return Producing(
             name,
             CODECS[options.compression],
@@ -164,6 +167,7 @@ class Sinking:
             options.batching == "mixed",
             route_of(options, self.reach, topic),
             skip_stored=name is not None,
+            batch_messages=options.batch_messages or BATCH_MESSAGES,
         )
 
     # On the driver ---------------------------------------------------------------------------------------------------
@@ -175,9 +179,18 @@ class Sinking:
         except PluginError as error:
             raise OptionError(f"option router: {error}") from None
         if self.options.delivery == "dedup" and self.options.topic:
-            from pulsarbox.spark.deduplicating import check_deduplicates
+            self._check_deduplicates(self.options.topic)
+        if self.options.delivery == "exactly-once":
+            epochs = Epochs(partial(admin_of, self.reach), self.sink_of_batch(), self.reach.seconds)
+            try:
+                epochs.check()
+            finally:
+                epochs.close()
 
-            check_deduplicates(self.reach, self.options.topic)
+    def _check_deduplicates(self, topic: str) -> None:
+        from pulsarbox.spark.deduplicating import check_deduplicates
+
+        check_deduplicates(self.reach, topic)
 
     def commit(self, parts: Sequence[Part]) -> bool:
         """Publish what the tasks of an epoch have staged; false where it was published before. Raises SinkError."""
@@ -258,18 +271,19 @@ class _Encodings:
         self._sinking = sinking
         self._connected = connected
         self._client: Client | None = None
-        self._known: dict[str, Encoding] = {}
+        self._known: dict[tuple[str, str | None], Encoding] = {}
 
-    def __call__(self, topic: str) -> Encoding:
-        if self._sinking.shape.is_raw:
+    def __call__(self, topic: str, named: str | None = None) -> Encoding:
+        """``named``: the schema that rows name."""
+        if named is None and self._sinking.shape.is_raw:
             return RAW
-        found = self._known.get(topic)
+        found = self._known.get((topic, named))
         if found is None:
             from pulsarbox.spark.encoding import encoding_of
 
             try:
                 self._client = self._client or self._connected()
-                found = self._known[topic] = encoding_of(self._client, topic, self._sinking)
+                found = self._known[topic, named] = encoding_of(self._client, topic, self._sinking, named)
             except PulsarBoxError as error:
                 raise SinkError(f"the schema of {topic}: {error}") from error
         return found

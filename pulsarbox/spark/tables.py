@@ -63,6 +63,11 @@ class Tables:
         self._readers: dict[tuple[str, bytes | None], _Reader] = {}
 
     @property
+    def arrow(self) -> pa.Schema:
+        """The schema of the batches."""
+        return self._arrow
+
+    @property
     def wanted(self) -> frozenset[str]:
         """The lists of ``Messages`` that are needed."""
         lists = {_LISTS[name] for name in self._names if name in _LISTS}

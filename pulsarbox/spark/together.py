@@ -292,5 +292,6 @@ _MAKERS: Final[dict[str, Callable[[_Opened], list[Any]]]] = {
     "producer_name": _producers,
     "sequence_id": _sequence_ids,
     "schema_version": lambda opened: _or_none(opened, opened.entry, "schema_version"),
+    "encryption": lambda opened: [None] * len(opened.payloads),
 }
 _PER_ENTRY: Final = ("publish_time", "producer_name", "sequence_id", "schema_version")

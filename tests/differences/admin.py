@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.differences.broker import Broker
+from tests.differences.broker import PULSARBOX_ADMIN, Broker
 from tests.differences.rest import comparable
 from tests.differences.scenario import Steps, scenario
 from tests.differences.telling import scrub
 from tests.differences.transactions import acknowledges, begin, coordinator, inside, publishes
+from tests.tools import forks
 
 TIMEOUT_SECONDS: Final = 180.0
 _TALK: Final = re.compile(r"^(pulsarbox|Error): ")
@@ -64,10 +65,13 @@ def _delete(broker: Broker, name: str) -> None:
 def _ask(broker: Broker, line: str, name: str) -> dict[str, Any]:
     """How a command ended, and what it printed: JSON as values, other texts as lines."""
     words = [word.replace("@", name) for word in shlex.split(line)]
-    command = [*broker.admin_command, "--admin-url", broker.web_url, *words]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False, stdin=subprocess.DEVNULL
-    )
+    if broker.admin_command == PULSARBOX_ADMIN:
+        done = forks.text(forks.run("admin", "--admin-url", broker.web_url, *words, seconds=TIMEOUT_SECONDS))
+    else:
+        command = [*broker.admin_command, "--admin-url", broker.web_url, *words]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False, stdin=subprocess.DEVNULL
+        )
     told: dict[str, Any] = {
         "exit": done.returncode,
         "out": printed(done.stdout, words),

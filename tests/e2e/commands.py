@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tests.tools import forks
+
 SECONDS: Final = 250.0
 
 
@@ -23,9 +25,7 @@ def run(
     *words: str, stdin: bytes = b"", code: int = 0, folder: Path | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """A command that has ended with that exit code."""
-    done = subprocess.run(
-        command(*words), input=stdin, capture_output=True, timeout=SECONDS, check=False, env=environment(), cwd=folder
-    )
+    done = forks.run(*words, stdin=stdin, seconds=SECONDS, env=environment(), cwd=folder)
     assert done.returncode == code, f"{words}: exit code {done.returncode}\n{done.stderr.decode()}"
     return done
 

@@ -10,7 +10,6 @@ import itertools
 import os
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import pytest
 from pulsarbox import PulsarBox
 from tests.e2e.clients import connect
 from tests.e2e.go_admin import GoAdmin
+from tests.tools import forks
 from tests.tools.box import PULSARBOX, Box, admin
 from tests.tools.go import GoError
 
@@ -75,18 +75,7 @@ def own_box(tmp_path: Path) -> Iterator[Box]:
 @pytest.fixture
 def run(box: Running) -> "Callable[..., subprocess.CompletedProcess[str]]":
     """Runs a command of the Admin API against the box of the session, without a terminal."""
-
-    def call(*words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "pulsarbox", *words, "--admin-url", box.web_url],
-            capture_output=True,
-            check=False,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=250,
-        )
-
-    return call
+    return lambda *words: forks.text(forks.run(*words, "--admin-url", box.web_url))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 SECONDS = 90.0
@@ -86,6 +87,12 @@ class Tmux:
     def copied(self) -> str:
         """What a program has put into the clipboard of its terminal."""
         return self._tmux("show-buffer")
+
+    def memory(self) -> int:
+        """What the command takes, in bytes."""
+        shell = psutil.Process(int(self._tmux("display-message", "-p", "#{pane_pid}")))
+        (command,) = shell.children()
+        return int(command.memory_info().rss)
 
     def keys(self, *keys: str) -> None:
         """As tmux calls them."""

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 
 import pulsar
@@ -12,23 +11,14 @@ import pytest
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.protocol.admin_endpoints import endpoints
 from tests.e2e.conftest import Running
+from tests.tools import forks
 
 Admin = Callable[..., str]
 
 
 @pytest.fixture
 def run(box: Running) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "pulsarbox", "admin", "--admin-url", box.web_url, *words],
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-
-    return run
+    return lambda *words: forks.text(forks.run("admin", "--admin-url", box.web_url, *words))
 
 
 @pytest.fixture

@@ -3,17 +3,22 @@
 The box of the session plays Apache Pulsar; with E2E_URL and E2E_WEB_URL it is one.
 """
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pulsar
 import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsarbox.spark.messages import messages
-from pulsarbox.spark.segments import BEGINNING, Place, Reach
+from pulsarbox.spark.offsets import IN_FRONT
+from pulsarbox.spark.segments import BEGINNING, DataLost, Place, Reach
 from pulsarbox.spark.service import LATEST, Service
-from tests.e2e.clients import send_all
+from pulsarbox.spark.source import PulsarboxSource
+from pulsarbox.spark.stream import StreamReader
+from tests.e2e.clients import admin_path, numbered, send_all, until
 from tests.e2e.conftest import Running
 
 WANTED = frozenset({"payload", "ledger", "entry", "batch"})
@@ -92,3 +97,107 @@ def test_partitions_and_topics(box: Running, fresh: Callable[[str], str], client
         assert sorted(payload or b"" for part in parts for payload in read(service, part)) == sorted(
             b"%d" % at for at in range(12)
         )
+
+
+class Query:
+    """Asks a stream for one micro-batch after the other, as Spark does."""
+
+    def __init__(self, box: Running, **more: str) -> None:
+        options = {"service.url": box.url, "admin.url": box.web_url, "startingOffsets": "earliest", **more}
+        reader = PulsarboxSource(options).streamReader(StructType([StructField("value", BinaryType())]))
+        assert isinstance(reader, StreamReader)
+        self.reader = reader
+        self.at: dict[str, Any] = reader.initialOffset()
+
+    def next(self) -> list[bytes]:
+        """The values of a micro-batch, none where there is nothing for one."""
+        end = json.loads(json.dumps(self.reader.latestOffset(self.at, self.reader.getDefaultReadLimit())))
+        found: list[bytes] = []
+        for part in self.reader.partitions(self.at, end) if end != self.at else ():
+            found += [value for some in self.reader.read(part) for value in some.column(0).to_pylist()]
+        self.at = end
+        return found
+
+    def until(self, count: int) -> list[bytes]:
+        """The next so many values, in however many micro-batches."""
+        found: list[bytes] = []
+
+        def enough() -> bool:
+            found.extend(self.next())
+            return len(found) >= count
+
+        until(enough)
+        return found
+
+    def __enter__(self) -> "Query":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.reader.stop()
+
+
+@pytest.fixture
+def as_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is asked is Apache Pulsar."""
+    monkeypatch.setattr(Service, "_of_box", lambda *_: None)
+    monkeypatch.setattr(Service, "_knows_itself", lambda service: False)
+
+
+@pytest.mark.usefixtures("as_foreign")
+def test_a_stream_in_steps_and_its_subscription(box: Running, client: Any, topic: str) -> None:
+    client.subscribe(topic, "mine", initial_position=pulsar.InitialPosition.Earliest).close()
+    send_all(client.create_producer(topic, batching_enabled=False), numbered(10))
+    options = {"topic": topic, "subscription": "mine", "startingOffsets": "subscription"}
+    with Query(box, **options, maxEntriesPerTrigger="4") as query:
+        assert [query.next() for _ in range(3)] == [numbered(4), numbered(4, 4), numbered(2, 8)]
+        assert query.next() == [], "and then all of it is acknowledged"
+
+    def backlog() -> int:
+        told = json.loads(box.admin("GET", f"{admin_path(topic)}/stats?getPreciseBacklog=true"))
+        found: int = told["subscriptions"]["mine"]["msgBacklog"]
+        return found
+
+    until(lambda: backlog() == 0)
+    send_all(client.create_producer(topic, batching_enabled=False), numbered(3, 10))
+    with Query(box, **options) as query:
+        assert query.until(3) == numbered(3, 10)
+
+
+@pytest.mark.usefixtures("as_foreign")
+def test_partitions_and_topics_that_appear(box: Running, client: Any, fresh: Callable[[str], str]) -> None:
+    first = fresh("grows")
+    box.admin("PUT", f"{admin_path(first)}/partitions", "1")
+    send_all(client.create_producer(first, batching_enabled=False), numbered(5))
+    with Query(box, topicsPattern=first.rpartition("/")[2] + ".*") as query:
+        assert sorted(query.until(5)) == sorted(numbered(5))
+        box.admin("POST", f"{admin_path(first)}/partitions", "3")
+        send_all(client.create_producer(first, batching_enabled=False), numbered(30, 5))
+        send_all(client.create_producer(first + "-b", batching_enabled=False), numbered(5, 35))
+        assert sorted(query.until(35)) == sorted(numbered(35, 5))
+        assert len(query.at["p"]) == 4
+
+
+@pytest.mark.usefixtures("as_foreign")
+def test_a_stream_that_ends_at_what_there_is(box: Running, client: Any, topic: str) -> None:
+    producer = client.create_producer(topic, batching_enabled=False)
+    send_all(producer, numbered(7))
+    with Query(box, topic=topic, maxEntriesPerTrigger="3") as query:
+        query.reader.prepareForTriggerAvailableNow()
+        send_all(producer, numbered(5, 7))
+        assert [query.next() for _ in range(4)] == [numbered(3), numbered(3, 3), numbered(1, 6), []]
+
+
+def test_what_is_gone_in_front_of_messages_is_told(box: Running, client: Any, topic: str) -> None:
+    producer = client.create_producer(topic, batching_enabled=False)
+    send_all(producer, numbered(5))
+    with foreign(box, web=True) as service:
+        (only,) = service.segments(topic, BEGINNING, LATEST)
+        box.admin("DELETE", f"{admin_path(topic)}/truncate")
+        send_all(producer, numbered(2, 5))
+        until(lambda: only.ledger not in [each.ledger for each in service.segments(topic, BEGINNING, LATEST)])
+        (after,) = service.segments(topic, BEGINNING, LATEST)
+        said = f"{topic}: entries from {only.ledger}:3 up to {after.ledger}:0 .* are not there any more"
+        with pytest.raises(DataLost, match=said):
+            service.segments(topic, Place(only.ledger, 3), LATEST, seen=IN_FRONT)
+        # Behind what was the end there may have been nothing: Apache Pulsar does not say.
+        assert read(service, topic, Place(only.ledger, 5)) == numbered(2, 5)

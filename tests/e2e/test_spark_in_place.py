@@ -18,6 +18,7 @@ from pulsarbox.spark.messages import messages
 from pulsarbox.spark.segments import BEGINNING, DataLost, Lost, Place, Reach, Segment
 from pulsarbox.spark.service import LATEST, Service
 from tests.e2e.clients import EARLIEST, connect, send_all, until
+from tests.e2e.test_compression_at_rest import DEFLATE
 
 SMALL: dict[str, Any] = {
     "journalVolumeSizeMbytes": 1,
@@ -268,3 +269,62 @@ def test_a_compacted_view_is_what_the_official_reader_gets(box: PulsarBox, data:
         assert read(later, reach_of(box, way, data)) == expected[9:]
         sooner = service.segments(T, BEGINNING, middle, compacted=True)
         assert read(sooner, reach_of(box, way, data)) == expected[:9]
+
+
+def test_entries_by_a_codec_of_a_plugin_are_read_where_its_file_is_and_else_over_the_network(tmp_path: Path) -> None:
+    plugins, data = tmp_path / "codecs", tmp_path / "data"
+    plugins.mkdir()
+    (plugins / "deflate.py").write_text(DEFLATE)
+    own: dict[str, Any] = {"pluginsDirectory": str(plugins), "compressionAtRest": "deflate"}
+    with PulsarBox(data_dir=data, process=True, **SMALL, **own) as box:
+        expected = publish(box, "t", 60, 50_000)
+        until(lambda: any(row["codec"] == "deflate" for row in box.admin("GET", "/pulsarbox/v1/compression")))
+        found = segments(box)
+        assert read(found, reach_of(box, "mmap", data, plugins_dir=str(plugins))) == expected
+        mapped.close_all()
+        assert read(found, reach_of(box, "auto", data)) == expected
+        with pytest.raises(taking.NotInPlace, match=r"the codec 'deflate' cannot be used.*pluginsDir"):
+            read(found, reach_of(box, "mmap", data))
+    mapped.close_all()
+
+
+def test_a_compacted_view_that_is_replaced_while_it_is_read(box: PulsarBox, data: Path) -> None:
+    """It is whole as long as its volumes are there; then it is an error, and no part of two views."""
+    client = connect(box.service_url)
+    client.subscribe("t", "keeps", initial_position=EARLIEST).close()
+
+    def round_of(number: int) -> list[bytes]:
+        bodies = [b"%d-%d-" % (number, key) + b"x" * 50_000 for key in range(60)]
+        producer = client.create_producer("t", batching_enabled=False)
+        for key, body in enumerate(bodies):
+            producer.send(body, partition_key=f"k{key}")
+        producer.close()
+        before = view()
+        box.admin("PUT", "/admin/v2/persistent/public/default/t/compaction")
+        until(lambda: view() != before)
+        return bodies
+
+    def view() -> Any:
+        with Service(reach_of(box, "wire")) as service:
+            return [each.compacted for each in service.segments(T, BEGINNING, LATEST, compacted=True) if each.compacted]
+
+    first = round_of(1)
+    with Service(reach_of(box, "wire")) as service:
+        planned = service.segments(T, BEGINNING, LATEST, compacted=True)
+    assert read(planned, reach_of(box, "mmap", data)) == first
+    old = {name for each in planned for name in each.volumes}
+    second = round_of(2)
+    client.close()
+
+    def is_gone() -> bool:
+        publish(box, "beside", 30, 50_000)
+        box.admin("DELETE", "/admin/v2/persistent/public/default/beside?force=true")
+        return not all((data / name).exists() for name in old)  # in the last one there is more
+
+    until(is_gone)
+    for way in ("mmap", "auto"):
+        with pytest.raises(DataLost, match="in its compacted view, which was replaced meanwhile: read it again"):
+            read(planned, reach_of(box, way, data))
+    with Service(reach_of(box, "wire")) as service:
+        again = service.segments(T, BEGINNING, LATEST, compacted=True)
+    assert read(again, reach_of(box, "mmap", data)) == second

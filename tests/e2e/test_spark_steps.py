@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsarbox import PulsarBox
+from pulsarbox.spark.segments import BEGINNING, DataLost, Place, Reach
+from pulsarbox.spark.service import LATEST, Service
 from pulsarbox.spark.source import PulsarboxSource
 from pulsarbox.spark.stream import StreamReader
 from tests.e2e.clients import admin_path, connect, until
@@ -130,6 +133,52 @@ def test_what_was_trimmed_ends_a_stream_or_is_passed_over(box: PulsarBox, fails:
             assert steps.next() == ["b"]
 
 
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_a_batch_names_and_is_not_there_is_told(box: PulsarBox, fails: bool) -> None:
+    publish(box, *(f"lost {number}" for number in range(5)))
+    first = places(box)[0]
+    box.admin("DELETE", f"/admin/v2/{admin_path(TOPIC)}/truncate")
+    publish(box, "a", "b")
+    start = json.dumps({TOPIC: f"{first.ledger}:{first.entry + 2}"})
+    reader = PulsarboxSource(options(box, startingOffsets=start, failOnDataLoss=str(fails).lower())).reader(VALUE)
+    if not fails:
+        assert values(reader) == ["a", "b"]
+        return
+    stays = places(box)[0]
+    said = (
+        f"{TOPIC}: entries from {first.ledger}:2 up to {stays.ledger}:0 .not included. are not there any more[.] With"
+    )
+    with pytest.raises(DataLost, match=said):
+        reader.partitions()
+
+
+def places(box: PulsarBox) -> list[Place]:
+    """Where its parts begin."""
+    with Service(Reach(box.service_url, box.admin_url)) as service:
+        return [Place(each.ledger, each.first) for each in service.segments(TOPIC, BEGINNING, LATEST)]
+
+
+def values(reader: DataSourceReader) -> list[str]:
+    found: list[str] = []
+    for part in reader.partitions():
+        batches: Any = reader.read(part)
+        found += [value.decode() for some in batches for value in some.column(0).to_pylist()]
+    return found
+
+
+def test_a_topic_that_comes_later_is_read_from_its_beginning(box: PulsarBox) -> None:
+    with Steps(box, waitForTopic="true", startingOffsets="latest") as steps:
+        assert steps.next() == []
+        publish(box, "a", "b")
+        found: list[str] = []
+
+        def is_read() -> bool:
+            found.extend(steps.next())
+            return found == ["a", "b"]
+
+        until(is_read)
+
+
 def test_compacted_reads_have_the_latest_of_each_key_and_what_came_behind(box: PulsarBox) -> None:
     for value in ("a1", "a2", "a3"):
         publish(box, value, key="a")
@@ -139,12 +188,7 @@ def test_compacted_reads_have_the_latest_of_each_key_and_what_came_behind(box: P
     publish(box, "a4", key="a")
 
     def read(compacted: str) -> list[str]:
-        reader = PulsarboxSource(options(box, readCompacted=compacted)).reader(VALUE)
-        found: list[str] = []
-        for part in reader.partitions():
-            batches: Any = reader.read(part)
-            found += [value.decode() for some in batches for value in some.column(0).to_pylist()]
-        return found
+        return values(PulsarboxSource(options(box, readCompacted=compacted)).reader(VALUE))
 
     assert sorted(read("true")) == ["a3", "a4", "b1"]
     assert sorted(read("false")) == ["a1", "a2", "a3", "a4", "b1"]

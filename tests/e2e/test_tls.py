@@ -205,7 +205,8 @@ def test_commands_trust_whom_they_are_told_to(
 ) -> None:
     url, web = ("--url", tls_only.box.service_url), ("--admin-url", tls_only.box.admin_url)
     authority, stranger = str(tls_only.authority.file), str(Authority(tmp_path, "stranger").file)
-    for words in (("produce", "u", "x", *url), ("topic", "list", *web), ("admin", "tenants", "list", *web)):
+    looks = (("topic", "list", *web), ("top", "topics", "--once", *web), ("admin", "tenants", "list", *web))
+    for words in (("produce", "u", "x", *url), *looks):
         assert "certificate" in told(*words, code=6).stderr
         assert "certificate" in told(*words, "--tls-trust-cert-path", stranger, code=6).stderr
         told(*words, "--tls-trust-cert-path", authority, "--tls-enable-hostname-verification")

@@ -62,6 +62,7 @@ class Finding:
 class Run:
     """What a run did and what it amounts to."""
 
+    violations_max: int = VIOLATIONS_MAX
     counts: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     seconds: float = 0.0
@@ -69,7 +70,7 @@ class Run:
     @property
     def enough(self) -> bool:
         """Whether more violations would tell nothing new."""
-        return len(self.findings) >= VIOLATIONS_MAX
+        return len(self.findings) >= self.violations_max
 
 
 def powercut(
@@ -79,9 +80,10 @@ def powercut(
     mutant: str | None = None,
     levels: Sequence[str] = tuple(LEVELS),
     tick: Tick = lambda: None,
+    violations_max: int = VIOLATIONS_MAX,
 ) -> Run:
     """Open ``images`` images of histories from ``seed`` on. Recordings are in ``folder``. Raises RecorderError."""
-    run = Run()
+    run = Run(violations_max)
     started = time.perf_counter()
     library = compile_recorder(folder)
     histories = max(len(levels), -(-images // IMAGES_OF_A_HISTORY))

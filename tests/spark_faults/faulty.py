@@ -15,7 +15,8 @@ from typing import Any, Final
 from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
-from pulsarbox.spark.sink import EPOCH, StreamWriter, Written, sinking_of
+from pulsarbox.spark.sink import EPOCH, BatchWriter, StreamWriter, Written, sinking_of
+from pulsarbox.spark.sinking import Sinking
 from pulsarbox.spark.source import PulsarboxSource
 
 FOLDER: Final = "SPARK_FAULTS_FOLDER"
@@ -68,44 +69,64 @@ def _task(epoch: int, point: str) -> None:
         kill(whom)
 
 
+def _writing(epoch: int, write: Callable[[Iterator[Any]], Written], iterator: "Iterator[Any]") -> Written:
+    """A task of an epoch, or of a part of a job, struck now and then."""
+
+    def batches() -> Iterator[Any]:
+        for batch in iterator:
+            yield batch.slice(0, 1)
+            _task(epoch, "task-during")
+            yield batch.slice(1)
+
+    _task(epoch, "task-before")
+    written = write(batches())
+    _task(epoch, "task-after")
+    return written
+
+
+def _committing(epoch: int, commit: Callable[[], None]) -> None:
+    whom = struck(epoch, "commit-before")
+    if whom == "wait":
+        (folder() / "waiting").touch()
+        while not (folder() / "go").exists():
+            time.sleep(0.05)
+    elif whom:
+        kill(whom)
+    whom = struck(epoch, "commit-during")
+    if whom:
+        _while(commit, lambda: kill(whom))
+    else:
+        commit()
+    whom = struck(epoch, "commit-after")
+    if whom:
+        kill(whom)
+
+
 class FaultyWriter(StreamWriter):
     """The sink's, killed now and then."""
 
     def write(self, iterator: "Iterator[Any]") -> Written:
         context = TaskContext.get()
         assert context is not None
-        epoch = int(context.getLocalProperty(EPOCH) or -1)
-
-        def batches() -> Iterator[Any]:
-            for batch in iterator:
-                yield batch.slice(0, 1)
-                _task(epoch, "task-during")
-                yield batch.slice(1)
-
-        _task(epoch, "task-before")
-        written = super().write(batches())
-        _task(epoch, "task-after")
-        return written
+        return _writing(int(context.getLocalProperty(EPOCH) or -1), super().write, iterator)
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803 - Spark's name
-        def commit() -> None:
-            StreamWriter.commit(self, messages, batchId)
+        _committing(batchId, lambda: StreamWriter.commit(self, messages, batchId))
 
-        whom = struck(batchId, "commit-before")
-        if whom == "wait":
-            (folder() / "waiting").touch()
-            while not (folder() / "go").exists():
-                time.sleep(0.05)
-        elif whom:
-            kill(whom)
-        whom = struck(batchId, "commit-during")
-        if whom:
-            _while(commit, lambda: kill(whom))
-        else:
-            commit()
-        whom = struck(batchId, "commit-after")
-        if whom:
-            kill(whom)
+
+class FaultyBatch(BatchWriter):
+    """That of a batch write: a part of a job, by the number that its name ends with."""
+
+    def __init__(self, sinking: Sinking) -> None:
+        super().__init__(sinking)
+        number = sinking.options.job_id.rpartition(".")[2]
+        self._part = int(number) if number.isdigit() else -1
+
+    def write(self, iterator: "Iterator[Any]") -> Written:
+        return _writing(self._part, super().write, iterator)
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        _committing(self._part, lambda: BatchWriter.commit(self, messages))
 
 
 def _while(do: Callable[[], None], strike: Callable[[], None]) -> None:
@@ -128,7 +149,10 @@ def _while(do: Callable[[], None], strike: Callable[[], None]) -> None:
 
 
 class FaultySource(PulsarboxSource):
-    """The format, with that writer."""
+    """The format, with those writers."""
+
+    def writer(self, schema: StructType, overwrite: bool) -> FaultyBatch:
+        return FaultyBatch(sinking_of(self.options, schema, overwrite, is_stream=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> FaultyWriter:  # noqa: N802 - Spark's name
         return FaultyWriter(sinking_of(self.options, schema, overwrite, is_stream=True))

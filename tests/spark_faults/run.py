@@ -3,8 +3,9 @@
 ``make spark-faults`` writes 2,000 rows in epochs to two topics and strikes at each of the named points once: workers,
 the driver's JVM and the box before, during and after the commit, tasks that fail; after each death of the driver it
 starts again with another number of partitions. Then a driver that was believed dead goes on, a standalone master runs a
-slow task twice (speculation), and at last driver and box are killed at random (N times). ``--short``: the points that
-one restart has room for.
+slow task twice (speculation), workers are given pulsarbox by their driver (archive), the same points are struck while
+shipped pipelines run (rollup, dlq-triage; each also on a standalone master), and at last driver and box are killed at
+random (N times). ``--short``: the points that one restart has room for.
 
 Progress on stderr, the summary on stdout; ends with 1 where a row is missing or there twice. The box is started again
 on the same directory.
@@ -23,7 +24,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+import venv
+import zipfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -141,7 +144,7 @@ class Driver:
         self.log = folder / f"driver-{number}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.spark_faults.job", str(path)],
+                [sys.executable, "-m", plan["module"], str(path)],
                 cwd=ROOT,
                 env=environ,
                 stdin=subprocess.DEVNULL,
@@ -184,32 +187,38 @@ class Case:
             (self.folder / "in" / f"{epoch:04}.txt").write_text("\n".join(lines) + "\n")
         self.drivers = 0
         self.points: list[str] = []
+        self.master = "local[2,4]"
+        self.conf: dict[str, str] = {}
+        self.more: dict[str, Any] = {"module": "tests.spark_faults.job"}
+        """What drivers are told besides."""
+        self.strikes = 0
+        """Deaths that are planned elsewhere."""
         self._begin = time.monotonic()
 
     def plan(self, epoch: int, point: str) -> None:
         """Strike there."""
         (self.folder / "faults" / str(epoch)).write_text(point)
 
-    def driver(self, partitions: int, master: str = "local[2,4]", conf: dict[str, str] | None = None) -> Driver:
+    def driver(self, partitions: int, master: str = "", conf: dict[str, str] | None = None) -> Driver:
         """Start one."""
         (self.folder / "jvm.pid").unlink(missing_ok=True)
         box = self.keeper.box
         plan = {
             "folder": str(self.folder),
             "partitions": partitions,
-            "master": master,
-            "conf": conf or {},
+            "master": master or self.master,
+            "conf": conf or self.conf,
             "topic": f"persistent://public/default/{self.name}",
             "url": box.url,
             "web_url": box.web_url,
-        }
+        } | self.more
         self.drivers += 1
         return Driver(self.folder, plan, self.drivers, environment(self.folder))
 
     def until_written(self, partitions: Iterator[int]) -> None:
         """Start drivers until one has written everything. Raises FaultsError."""
         said = ""
-        for _ in range(len(list((self.folder / "faults").iterdir())) + 3):
+        for _ in range(len(list((self.folder / "faults").iterdir())) + 3 + self.strikes):
             driver = self.driver(next(partitions))
             code = driver.wait()
             self.note_struck()
@@ -229,7 +238,10 @@ class Case:
 
     def end(self) -> Outcome:
         """Count what is there."""
-        count = counted(self.keeper.box.url, f"persistent://public/default/{self.name}", self.rows)
+        return self.ended(counted(self.keeper.box.url, f"persistent://public/default/{self.name}", self.rows))
+
+    def ended(self, count: Count) -> Outcome:
+        """What came of it."""
         return Outcome(self.name, self.points, self.drivers, time.monotonic() - self._begin, count)
 
 
@@ -306,7 +318,7 @@ def zombie(root: Path, keeper: Keeper) -> Outcome:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[str]:
+def cluster(folder: Path, environ: dict[str, str] | None = None) -> Iterator[str]:
     """A standalone master with two workers: its URL."""
     import pyspark
 
@@ -314,7 +326,7 @@ def cluster(folder: Path) -> Iterator[str]:
     port, web = free_ports(2)
     master = f"spark://127.0.0.1:{port}"
     spark_class, deploy = str(home / "bin" / "spark-class"), "org.apache.spark.deploy"
-    environ = environment(folder) | {
+    environ = (environ or environment(folder)) | {
         "SPARK_HOME": str(home),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": JVM,
@@ -346,21 +358,27 @@ def cluster(folder: Path) -> Iterator[str]:
             process.wait()
 
 
+def of_executors(folder: Path) -> dict[str, str]:
+    """Settings of Spark by which executors of a cluster can be struck."""
+    return {
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": JVM,
+        f"spark.executorEnv.{FOLDER}": str(folder),
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
+    }
+
+
 def speculation(root: Path, keeper: Keeper) -> Outcome:
     """On a standalone master: attempts that hang, with everything staged or half of it, are overtaken by others."""
     case = Case("speculation", root, keeper, ROWS, 5)
     case.plan(1, "slow task-after")
     case.plan(2, "worker task-during")
     case.plan(3, "slow task-during")
-    conf = {
+    conf = of_executors(case.folder) | {
         "spark.speculation": "true",
         "spark.speculation.interval": "200ms",
         "spark.speculation.multiplier": "1.5",
         "spark.speculation.quantile": "0.5",
-        "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": JVM,
-        f"spark.executorEnv.{FOLDER}": str(case.folder),
-        "spark.executorEnv.PYTHONPATH": str(ROOT),
     }
     with cluster(case.folder) as master:
         driver = case.driver(4, master, conf)
@@ -370,6 +388,53 @@ def speculation(root: Path, keeper: Keeper) -> Outcome:
     if len(case.points) != 3:
         raise FaultsError(f"not all points were come by: {case.points}")
     return case.end()
+
+
+def archive(root: Path, keeper: Keeper) -> Outcome:
+    """On a standalone master: nobody has pulsarbox installed, the driver brings it along and registers the format."""
+    case = Case("archive", root, keeper, ROWS, 1)
+    packed, python = case.folder / "pulsarbox.zip", bare_python(case.folder / "bare")
+    with zipfile.ZipFile(packed, "w") as into:
+        for folder, _, files in os.walk(ROOT / "pulsarbox", followlinks=True):
+            for each in files:
+                if not each.endswith(".pyc"):
+                    into.write(Path(folder, each), Path(folder, each).relative_to(ROOT))
+    box, plan = keeper.box, case.folder / "plan.json"
+    environ = environment(case.folder) | {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
+    del environ["PYTHONPATH"]
+    script = Path(__file__).with_name("archived.py")
+    with cluster(case.folder, environ) as master:
+        told = {
+            "master": master,
+            "conf": {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": JVM},
+            "archive": str(packed),
+            "rows": ROWS,
+            "topic": f"persistent://public/default/{case.name}",
+            "url": box.url,
+            "web_url": box.web_url,
+        }
+        plan.write_text(json.dumps(told))
+        words = [str(python), str(script), str(plan)]
+        found = subprocess.run(
+            words, cwd=case.folder, env=environ, capture_output=True, text=True, timeout=DRIVER_SECONDS, check=False
+        )
+    if found.returncode or f"read {ROWS}\n" not in found.stdout:
+        raise FaultsError(f"the driver fails ({found.returncode}):\n{found.stdout[-500:]}{found.stderr[-3000:]}")
+    case.drivers = 1
+    case.points.append("nothing: nobody has pulsarbox installed")
+    return case.end()
+
+
+def bare_python(folder: Path) -> Path:
+    """An interpreter with all that is installed here but pulsarbox. Raises FaultsError where it has that too."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    (theirs,) = folder.glob("lib/*/site-packages")
+    (theirs / "theirs.pth").write_text(f"{Path(pulsar.__file__).parents[1]}\n")
+    found = folder / "bin" / "python"
+    code = "import pyspark, importlib.util as u, sys; sys.exit(u.find_spec('pulsarbox') is not None)"
+    if subprocess.run([str(found), "-c", code], cwd=folder, check=False).returncode:
+        raise FaultsError("an environment without pulsarbox has it")
+    return found
 
 
 def soak(root: Path, keeper: Keeper, kills: int, dice: random.Random) -> Outcome:
@@ -408,20 +473,38 @@ def campaign(root: Path, only: str, short: bool, kills: int, seed: int) -> list[
     """The cases, one after the other; of ``only`` one, empty for all."""
     found = []
     with Keeper(root) as keeper:
-        cases: list[partial[Outcome]] = [partial(points, root, keeper, SHORT if short else POINTS)]
-        if not short:
-            cases += [
-                partial(zombie, root, keeper),
-                partial(speculation, root, keeper),
-                partial(soak, root, keeper, kills, random.Random(seed)),
-            ]
-        for case in cases:
-            if only and case.func.__name__ != only:
+        for name, case in cases(root, keeper, short, kills, seed).items():
+            if only and name != only:
                 continue
             found.append(case())
             say(f"{found[-1].name}: {'good' if found[-1].is_good else 'ROWS ARE MISSING OR DOUBLED'}")
         say(f"the box was killed {keeper.kills} times")
     return found
+
+
+def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dict[str, Callable[[], Outcome]]:
+    """What there is, by name."""
+    from tests.spark_faults import pipelines
+
+    if short:
+        return {"points": partial(points, root, keeper, SHORT)}
+    return {
+        "points": partial(points, root, keeper, POINTS),
+        "zombie": partial(zombie, root, keeper),
+        "speculation": partial(speculation, root, keeper),
+        "archive": partial(archive, root, keeper),
+        "rollup": partial(pipelines.rollup, root, keeper),
+        "dlq-triage": partial(pipelines.triage, root, keeper),
+        "rollup-cluster": partial(pipelines.rollup_cluster, root, keeper),
+        "dlq-triage-cluster": partial(pipelines.triage_cluster, root, keeper),
+        "soak": partial(soak, root, keeper, kills, random.Random(seed)),
+    }
+
+
+NAMES: Final = (
+    *("points", "zombie", "speculation", "archive"),
+    *("rollup", "dlq-triage", "rollup-cluster", "dlq-triage-cluster", "soak"),
+)
 
 
 def show(outcomes: list[Outcome]) -> None:
@@ -448,7 +531,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="some points, one restart: what CI runs")
     parser.add_argument("--kills", type=int, default=10, help="of the soak")
     parser.add_argument("--seed", type=int, default=None, help="of the soak; default: another one each time")
-    parser.add_argument("--only", choices=["points", "zombie", "speculation", "soak"], default="", help="one case")
+    parser.add_argument("--only", choices=NAMES, default="", help="one case")
     arguments = parser.parse_args()
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(1_000_000)
     root = Path(tempfile.mkdtemp(prefix="pulsarbox-spark-faults-"))

@@ -17,6 +17,7 @@ from typing import Any
 
 import pulsar
 
+from pulsarbox.client.web import Web
 from tests.tools.box import admin
 
 RATES = {"orders": 120, "payments": 60, "clicks": 400, "audit": 15, "emails": 30}
@@ -43,6 +44,7 @@ class Load:
         self._consumers()
         for topic, rate in RATES.items():
             self._run(self._publish, topic, rate)
+        self._run(self._tell_of_pipelines)
 
     def stop(self) -> None:
         """End them all."""
@@ -114,6 +116,23 @@ class Load:
                 self.ending.wait(pause)
             consumer.acknowledge(message)
 
+    def _tell_of_pipelines(self) -> None:
+        """As runners on Spark do: of two that run, and one that has failed."""
+        host, _, port = self.web_url.rpartition("/")[2].rpartition(":")
+        web = Web([(host, int(port))])
+        began = int(time.time() * 1000) - 5_400_000
+        runner = {"master": "local[2]", "host": "worker-1", "pid": 4711, "startedAt": began}
+        lag = 0
+        while not self.ending.wait(2.0):
+            lag = (lag + 37) % 400
+            totals = _query("by_customer", "orders", _full("totals"), lag=lag, rowsPerSecond=118.5, batch=8412)
+            archive = _query("archive", "clicks", "parquet:/data/clicks", lag=2 * lag, rowsPerSecond=396.0, batch=902)
+            error = "ValueError: 'customer-7' is no address\n  in send of mailer.py, line 12: smtp.send(value)"
+            mailer = _query("send", "emails", _full("sent"), state="failed", lag=840, deadLetters=3, lastError=error)
+            for name, queries in (("totals", [totals, archive]), ("mailer", [mailer])):
+                told = json.dumps({"queries": queries, **runner}).encode()
+                web.exchange("PUT", f"/pulsarbox/v1/pipelines/{name}", told)
+
     def _hoard(self, topic: str, name: str) -> None:
         consumer = self._client.subscribe(_full(topic), name, receiver_queue_size=50)
         while not self.ending.is_set():
@@ -139,6 +158,10 @@ class Load:
                 consumer.negative_acknowledge(message)
             else:
                 consumer.acknowledge(message)
+
+
+def _query(name: str, topic: str, output: str, state: str = "running", **more: Any) -> dict[str, Any]:
+    return {"query": name, "state": state, "inputs": [_full(topic)], "output": output, "lastBatchMs": 640, **more}
 
 
 def _full(topic: str) -> str:

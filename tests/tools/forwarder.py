@@ -1,4 +1,4 @@
-"""Passes bytes on from a port of its own to another, as `docker run -p` does; counts who came."""
+"""Passes bytes on from a port of its own to another, as `docker run -p` does; counts who came, and may stand still."""
 
 import contextlib
 import socket
@@ -15,6 +15,9 @@ class Forwarder:
         self.port: int = self._listening.getsockname()[1]
         self.connections = 0
         """How many have come so far."""
+        self.flows = threading.Event()
+        """Unset: what is answered stays here, as on a link that is too slow."""
+        self.flows.set()
         self._sockets: list[socket.socket] = []
 
     def __enter__(self) -> "Forwarder":
@@ -38,12 +41,15 @@ class Forwarder:
                 far = socket.create_connection(self._to)
                 self._sockets += [near, far]
                 for source, target in ((near, far), (far, near)):
-                    threading.Thread(target=_pass_on, args=(source, target), daemon=True).start()
+                    flows = self.flows if target is near else None
+                    threading.Thread(target=_pass_on, args=(source, target, flows), daemon=True).start()
 
 
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
+def _pass_on(source: socket.socket, target: socket.socket, flows: threading.Event | None) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(65536):
+            if flows is not None:
+                flows.wait()
             target.sendall(data)
     for each in (source, target):
         with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 ``python -m tests.tools.java`` fetches them, into Maven's own repository; `.make/java` remembers where they are.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,15 @@ POM: Final = ROOT / "tests" / "e2e" / "java" / "pom.xml"
 CLASSPATH: Final = ROOT / ".make" / "java" / "classpath"
 FETCH_SECONDS: Final = 900
 PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
+
+
+def need_java() -> None:
+    """Skip a test of Spark where there is no Java; .ci/tests says it in one line."""
+    import pytest
+
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which(f"{home}/bin/java" if home else "java") is None:
+        pytest.skip("Spark needs Java: there is no java on PATH, or in JAVA_HOME")
 
 
 class JavaError(Exception):

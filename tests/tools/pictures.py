@@ -37,6 +37,8 @@ SHOTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "plugins": ("plugins", ()),
     "events": ("events", ()),
     "jobs": ("jobs", ()),
+    "pipelines": ("pipelines", ()),
+    "pipeline": ("pipelines", ("j", "enter")),
     "actions": ("subscriptions", ("x",)),
     "help": ("subscriptions", ("question_mark",)),
 }

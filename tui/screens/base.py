@@ -143,6 +143,7 @@ class TopScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         """It is seen again."""
         self.ask_again()
+        self.top.ask_vitals()
         self.retell()
 
     @property

@@ -30,7 +30,9 @@ from pulsarbox.tui.table import Table
 
 PAGE: Final = 100
 HELD_MAX: Final = 2000
-"""Messages that are kept here."""
+"""Messages that are kept here ..."""
+HELD_BYTES: Final = 16 << 20
+"""... and what all that is known of them may take, about."""
 
 
 class Wish(NamedTuple):
@@ -135,13 +137,14 @@ class Browser(ViewScreen):
             self.messages, self.around = found, (before, behind)
             self.ended = ended or not wish.forward
         elif wish.forward:
-            dropped = max(len(self.messages) + len(found) - HELD_MAX, 0)
+            dropped = surplus(found[::-1] + self.messages[::-1])
             self.messages = (self.messages + found)[dropped:]
             self.around = (str(self.messages[0]["id"]) if dropped else self.around[0], behind)
             self.ended = ended
         else:
-            dropped = max(len(self.messages) + len(found) - HELD_MAX, 0)
-            self.messages = (found + self.messages)[:HELD_MAX]
+            self.messages = found + self.messages
+            dropped = surplus(self.messages)
+            del self.messages[len(self.messages) - dropped :]
             self.around = (before, str(self.messages[-1]["id"]) if dropped else self.around[1])
             self.ended = self.ended and not dropped
         place = behind if wish.forward else before
@@ -308,6 +311,18 @@ def start_of(text: str, now: int | None = None) -> Wish:
     return Wish(since if since[:1] == "-" else str(where), True, True)  # what counts from now, by the clock of the box
 
 
+def surplus(rows: Sequence[Row]) -> int:
+    """How many at the end are more than can be kept; the first one always can."""
+    held = 0
+    for at, row in enumerate(rows):
+        found = row.get("properties")
+        texts = [row.get("payload"), row.get("decoded"), row.get("key"), *(found.values() if found else ())]
+        held += sum(len(text) for text in texts if isinstance(text, str))
+        if at and (at >= HELD_MAX or held > HELD_BYTES):
+            return len(rows) - at
+    return 0
+
+
 def facts(row: Mapping[str, Any]) -> list[str]:
     """All that is known beside the payload."""
     by = f"by {row.get('producer') or '-'} #{row.get('sequenceId')}"
@@ -315,11 +330,12 @@ def facts(row: Mapping[str, Any]) -> list[str]:
     for name, title, form in _FACTS:
         value = row.get(name)
         if value not in (None, "", False, {}, -1):
-            lines.append(f"{title:<12} {form(value)}")
+            lines.append(f"{title:<12} {payloads.cut(form(value))}")
     found = row.get("properties")
     if isinstance(found, Mapping):
         lines += [
-            f"{'properties' if not at else '':<12} {name} = {value}" for at, (name, value) in enumerate(found.items())
+            f"{'properties' if not at else '':<12} {payloads.cut(name)} = {payloads.cut(value)}"
+            for at, (name, value) in enumerate(found.items())
         ]
     return lines
 
@@ -345,9 +361,8 @@ _FACTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
 
 
 def _row(told: Mapping[str, Any], topic: str) -> Row:
-    row = Row(told)
-    payload, decoded = told.get("payload"), told.get("decoded")
-    row["payload"], row["decoded"] = payload, decoded  # as they came: they are cleaned where they are shown
+    row = Row({name: value for name, value in told.items() if name not in ("payload", "decoded")})
+    row["payload"], row["decoded"] = told.get("payload"), payloads.as_text(told.get("decoded"))  # cleaned when shown
     row["shown"], row["told"], row["topic"] = payloads.brief(row), payloads.properties(row), topic
     return row
 

@@ -73,7 +73,7 @@ class Editing(ModalScreen[str | None]):
             yield TextArea(json.dumps(self._properties, indent=2, ensure_ascii=True), id="properties")
             yield Static("", classes="wrong", id="wrong", markup=False)
             with Horizontal(id="buttons"):
-                yield Static("ctrl+s go on: not sent yet   esc back", classes="dim", markup=False)
+                yield Static("ctrl+s go on, unsent   esc back", classes="dim", markup=False)
                 yield Button("Back", id="leave", compact=True)
                 yield Button("Go on", id="take", variant="primary", compact=True)
 

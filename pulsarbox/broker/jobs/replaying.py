@@ -32,9 +32,9 @@ from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
 
 _TRIED: Final = (RECONSUMETIMES, "DELAY_TIME", "RETRY_TOPIC", DEAD_LETTER_REASON, DEAD_LETTER_REDELIVERIES)
-_GIVEN_UP: Final = frozenset({*_TRIED, REPLAY_JOB, REPLAY_COUNT})
+GIVEN_UP: Final = frozenset({*_TRIED, REPLAY_JOB, REPLAY_COUNT})
 """Properties that speak of what was tried, which begins anew."""
-_ORIGIN: Final = frozenset(
+ORIGIN: Final = frozenset(
     {REAL_TOPIC, REAL_SUBSCRIPTION, ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID_OLD, ORIGIN_PUBLISH_TIME}
 )
 """Properties that say where it comes from: it is there again, unless it goes elsewhere."""
@@ -247,7 +247,12 @@ def _batch_of(task: Task, target: str, messages: list[Looked]) -> Back:
 
 def _target_of(task: Task, message: Looked) -> tuple[str, str]:
     """Where a message goes, and why it cannot, if it cannot."""
-    target = task.target or message.origin
+    return target_of(message, task.source, task.target)
+
+
+def target_of(message: Looked, source: str, wanted: str | None) -> tuple[str, str]:
+    """Where a message of topic ``source`` goes, and why it cannot, if it cannot. ``wanted``: elsewhere than home."""
+    target = wanted or message.origin
     if not target:
         return "", NO_ORIGIN
     try:
@@ -256,20 +261,25 @@ def _target_of(task: Task, message: Looked) -> tuple[str, str]:
         return "", f"it comes from {target[:80]!r}, which is no topic"
     if name.domain != PERSISTENT:
         return "", f"{name} keeps nothing: name another target"
-    if name.base == parse_topic(task.source).base:
+    if name.base == parse_topic(source).base:
         return "", f"{name} is where it is: name another target"
     return str(name), ""
 
 
 def _unmark(own: MessageMetadata | SingleMessageMetadata, message: Looked, task: Task, target: str) -> None:
     """Without what made it a dead letter, and with the mark of the job."""
-    at_home = message.origin is None or _same_topic(message.origin, target)
-    gone = _GIVEN_UP | _ORIGIN if at_home else _GIVEN_UP
+    gone = gone_at(message.origin, target)
     kept = [each for each in own.properties if each.key not in gone]
     del own.properties[:]
     own.properties.extend(kept)
     own.properties.add(key=REPLAY_JOB, value=str(task.job))
     own.properties.add(key=REPLAY_COUNT, value=str(message.replays + 1))
+
+
+def gone_at(origin: str | None, target: str) -> frozenset[str]:
+    """The properties that a message does not take along to ``target``; elsewhere than at home it keeps its origin."""
+    at_home = origin is None or _same_topic(origin, target)
+    return GIVEN_UP | ORIGIN if at_home else GIVEN_UP
 
 
 def _same_topic(origin: str, target: str) -> bool:

@@ -20,6 +20,13 @@ from pulsarbox.server.http.call import Answer
 log = logging.getLogger(__name__)
 
 _READING: Final = ("GET", "HEAD", "OPTIONS")
+_ORDINARY: Final = (
+    ("POST", "/topics/"),
+    ("PUT", "/pulsarbox/v1/pipelines/"),
+    ("POST", "/pulsarbox/v1/places"),
+)
+"""No administrator's action either: messages that come by HTTP, what runners of pipelines tell of themselves every two
+seconds, and a question."""
 _DENIED: Final = (401, 403)
 _TOKEN: Final = re.compile(r"([?&;]token=)[^&;]*", re.IGNORECASE)
 
@@ -32,12 +39,12 @@ class Audit:
         self._refusals = refusals
 
     def tell(self, request: web.BaseRequest, given: Answer, principal: Principal | None, now: Now) -> None:
-        """A request was answered. Messages that come by HTTP are no administrator's action."""
+        """A request was answered."""
         end: str | None = ""
         if given.status in _DENIED:
             self._event("denied", request, given, principal, now)
             end = self._refusals.line(now)
-        elif request.method in _READING or request.raw_path.startswith("/topics/"):
+        elif request.method in _READING or _is_ordinary(request):
             return
         else:
             self._event("changed", request, given, principal, now)
@@ -50,6 +57,10 @@ class Audit:
         self._events.tell(
             kind, what if kind == "changed" else who, f"{who}: {what}: {outcome}", now, status=given.status
         )
+
+
+def _is_ordinary(request: web.BaseRequest) -> bool:
+    return any(request.method == method and request.raw_path.startswith(path) for method, path in _ORDINARY)
 
 
 def _who_and_outcome(request: web.BaseRequest, given: Answer, principal: Principal | None) -> tuple[str, str]:

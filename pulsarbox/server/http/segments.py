@@ -36,7 +36,9 @@ def segments(call: Call) -> Later:
     """``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``; places are ``ledger:entry``.
 
     ``from`` and ``to`` (not included): where nothing is said, all there is. Each segment: ``ledger``, ``first``,
-    ``last``, ``messages``, ``bytes``, ``hidden`` (runs of aborted transactions) and the ``volumes`` that may hold it.
+    ``last``, ``messages``, ``bytes``, ``hidden`` (runs of aborted transactions), the ``volumes`` that may hold it; of
+    the whole ledger its ``entries``, the topic's messages ``before`` it and up to its end, ``after``, and when it was
+    ``closed`` (ms since 1970; 0 while it grows).
     ``next``: where an answer goes on that would be too long, or null.
     """
     topic = stored_topic(call, "Segments", PERSISTENT)
@@ -142,6 +144,7 @@ def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> dict[s
                 "bytes": each.bytes,
                 "hidden": each.hidden,
                 "volumes": where.of(each.ledger_id, each.first, each.end),
+                **each.whole._asdict(),
             }
             for each in found.found
         ],

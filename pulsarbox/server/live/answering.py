@@ -26,6 +26,8 @@ KEPT_SECONDS: Final = 1.0
 DEAR_A_SECOND: Final = 1000
 """Things that a value is made of a second for their order, at most, for who asks the same again and again. With 6 us
 for why a subscription stands, and 13 for a limit, that is about a hundredth of a core."""
+LOOKED_A_SECOND: Final = 4000
+"""Steps a second past what is no such thing, at most: past subscriptions that have no limit, say, 1 us each."""
 
 
 class _Remembered(NamedTuple):
@@ -77,6 +79,12 @@ def ready(broker: Broker, now: Now) -> Generator[None, Now, Now]:
     return now
 
 
+def dear_seconds(chosen: Chosen) -> float:
+    """How long a choice may stand for which a value was made of each thing."""
+    passed = chosen.looked - chosen.total
+    return max(KEPT_SECONDS, chosen.total / DEAR_A_SECOND + passed / LOOKED_A_SECOND)
+
+
 def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Generator[None, Now, Found]:
     """Find the answer; where it yields, others may be served, and it is sent the time.
 
@@ -85,12 +93,12 @@ def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Gene
     wanted, filter_is_dear = wanted_of(question, now)
     samples = broker.samples
     now = yield from ready(broker, now)
-    version = samples.passes, broker.core.policies.changes
+    order, order_is_dear = order_of(question, now)
+    dear = filter_is_dear or order_is_dear
+    version = 0 if dear else samples.passes, broker.core.policies.changes  # by what is dear no look has ordered them
     chosen = choices.get(question, version, now)
     if chosen is None:
-        order, order_is_dear = order_of(question, now)
         things = question.view.things(broker, question.scope, now)
-        dear = filter_is_dear or order_is_dear
         at_once = chunk_of(question.filter, dear=dear)
         choice = choose(things, wanted, order, (question.offset, question.limit), at_once=at_once)
         while True:
@@ -100,7 +108,7 @@ def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Gene
                 chosen = stop.value
                 break
             now = yield
-        seconds = samples.period(now) if not dear else max(KEPT_SECONDS, chosen.total / DEAR_A_SECOND)
+        seconds = dear_seconds(chosen) if dear else samples.period(now)
         choices.put(question, version, now, seconds, chosen)
     rows: list[Row] = []
     for at, thing in enumerate(chosen.things):

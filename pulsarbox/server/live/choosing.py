@@ -34,6 +34,8 @@ class Chosen(NamedTuple):
     total: int
     matching: int
     things: list[Any]
+    looked: int = 0
+    """Steps that it took to find them, of those who look for the next too."""
 
 
 def chunk_of(filter_text: str, *, dear: bool) -> int:
@@ -46,17 +48,16 @@ def chunk_of(filter_text: str, *, dear: bool) -> int:
 def ranked(order: Order) -> Key:
     """A key by which the greatest comes first: numbers before texts before what is not known."""
     key = order.key
+    return lambda thing: _rank(key(thing), order)
 
-    def rank(thing: Any) -> Any:
-        value = key(thing)
-        if value is None or value != value:
-            return _NOTHING
-        if isinstance(value, bool | int | float):
-            return 2, (value if order.descending else -value)
-        text = value if isinstance(value, str) else str(value)
-        return 1, (text if order.descending else _Backwards(text))
 
-    return rank
+def _rank(value: Any, order: Order) -> Any:
+    if value is None or value != value:
+        return _NOTHING
+    if isinstance(value, bool | int | float):
+        return 2, (value if order.descending else -value)
+    text = value if isinstance(value, str) else str(value)
+    return 1, (text if order.descending else _Backwards(text))
 
 
 _NOTHING: Final = (0, 0)
@@ -64,10 +65,9 @@ _NUMBERS: Final = frozenset({int, float, bool})
 _TEXTS: Final = frozenset({str})
 
 
-def ordered(things: list[Any], order: Order, most: int) -> list[Any]:
-    """So many as ``ranked`` puts first; things that are equal as they came. Where values are numbers or texts, as in
-    most columns, the interpreter has a tenth of the steps to do."""
-    values = list(map(order.key, things))
+def placed(values: list[Any], order: Order, most: int) -> list[int]:
+    """The places of so many values as come first; of values that are equal as they came. Where they are numbers or
+    texts, as in most columns, the interpreter has a tenth of the steps to do."""
     places: Iterable[int] = range(len(values))
     unknown: list[int] = []
     kinds = set(map(type, values))
@@ -81,9 +81,9 @@ def ordered(things: list[Any], order: Order, most: int) -> list[Any]:
     else:
         plain = kinds == _TEXTS
     if not plain:
-        return sorted(things, key=ranked(order), reverse=True)[:most]
+        return sorted(range(len(values)), key=lambda at: _rank(values[at], order), reverse=True)[:most]
     best = sorted(places, key=values.__getitem__, reverse=order.descending)[:most]
-    return [things[at] for at in (*best, *unknown[: most - len(best)])]
+    return [*best, *unknown[: most - len(best)]]
 
 
 class _Backwards:
@@ -112,32 +112,40 @@ def choose(
     at_once: int = CHUNK,
 ) -> Generator[None, None, Chosen]:
     """Of the things that are wanted those of ``window``, a place and how many from there. Things that are equal stay
-    in the order in which they came; None among them is a step of somebody who looks for the next.
+    in the order in which they came; None among them is a step of somebody who looks for the next. Their values are
+    made once each.
 
     ``at_once``: how many are looked at between two yields.
     """
     offset, limit = window
     left: Iterator[Any] = iter(things)
     best: list[Any] = []
+    values: list[Any] = []
+    """Of the best."""
     runs: list[list[Any]] = []
     few = offset + limit <= FEW
-    total = matching = 0
+    total = matching = looked = 0
     while some := list(islice(left, at_once)):
+        looked += len(some)
         some = [thing for thing in some if thing is not None]
         total += len(some)
         if wanted is not None:
             some = [thing for thing in some if wanted(thing)]
         matching += len(some)
         if few:
-            best = ordered([*best, *some], order, offset + limit)
+            best, values = [*best, *some], [*values, *map(order.key, some)]
+            places = placed(values, order, offset + limit)
+            best, values = [best[at] for at in places], [values[at] for at in places]
         else:
-            runs.append(ordered(some, order, len(some)))
+            places = placed(list(map(order.key, some)), order, len(some))
+            runs.append([some[at] for at in places])
         yield
     if few:
-        return Chosen(total, matching, best[offset:])
+        return Chosen(total, matching, best[offset:], looked)
     found: list[Any] = []
     merged = islice(merge(*runs, key=ranked(order), reverse=True), offset + limit)
     while some := list(islice(merged, at_once)):
         found = [*found, *some][-limit:] if limit else []
         yield
-    return Chosen(total, matching, found[-max(0, min(limit, matching - offset)) :] if matching > offset else [])
+    found = found[-max(0, min(limit, matching - offset)) :] if matching > offset else []
+    return Chosen(total, matching, found, looked)

@@ -146,7 +146,7 @@ def _of_namespaces(broker: Broker, names: Counter[str]) -> Iterator[Quota]:
             )
 
 
-def _of_topic(broker: Broker, sample: TopicSample, topic: Topic) -> Iterator[Quota]:
+def _of_topic(broker: Broker, sample: TopicSample, topic: Topic) -> Iterator[Quota | None]:
     name, limits = sample.name, topic.limits
     yield from _limiter(broker, limits.publish_limiter, _both("publish-rate"), name)
     yield from _limiter(broker, limits.dispatch, _both("dispatch-rate"), name)
@@ -169,8 +169,10 @@ def _of_topic(broker: Broker, sample: TopicSample, topic: Topic) -> Iterator[Quo
         limit, level = topic.policies.found(policy)
         if limit > 0:
             yield Quota(broker, "topic", name, "", policy.name, unit, str(level), limit, used)
-    for subscription in topic.all_subscriptions():
-        yield from _of_subscription(broker, name, topic, subscription)
+    consumers = topic.policies.found(MAX_CONSUMERS_PER_SUBSCRIPTION)
+    for subscription in list(topic.all_subscriptions()):
+        yield None  # most have no limit, and there may be many
+        yield from _of_subscription(broker, name, topic, subscription, consumers)
 
 
 def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Iterator[Quota]:
@@ -196,10 +198,12 @@ def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Ite
         )  # fmt: skip
 
 
-def _of_subscription(broker: Broker, name: str, topic: Topic, subscription: AnySubscription) -> Iterator[Quota]:
+def _of_subscription(
+    broker: Broker, name: str, topic: Topic, subscription: AnySubscription, most: tuple[int, Level]
+) -> Iterator[Quota]:
+    """``most``: how many consumers it may have, and who says so."""
     own = subscription.name
-    several = subscription.type not in ONE_ACTIVE or len(subscription.consumers) > 1
-    limit, level = topic.policies.found(MAX_CONSUMERS_PER_SUBSCRIPTION)
+    limit, level = most
     if limit > 0:
         yield Quota(
             broker, "subscription", name, own, MAX_CONSUMERS_PER_SUBSCRIPTION.name, "consumers", str(level), limit,
@@ -207,8 +211,9 @@ def _of_subscription(broker: Broker, name: str, topic: Topic, subscription: AnyS
         )  # fmt: skip
     if not isinstance(subscription, Subscription):
         return
-    yield from _limiter(broker, subscription.throttle.own, _both("subscription-dispatch-rate"), name, own)
-    if several and subscription.type not in ONE_ACTIVE and subscription.consumers:
+    if subscription.throttle.own is not None:
+        yield from _limiter(broker, subscription.throttle.own, _both("subscription-dispatch-rate"), name, own)
+    if subscription.type not in ONE_ACTIVE and subscription.consumers:
         yield from _unacked(broker, name, topic, subscription)
 
 

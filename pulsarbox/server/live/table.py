@@ -5,6 +5,7 @@ from typing import Final
 from pulsarbox.server.live.clients import CLIENTS
 from pulsarbox.server.live.dead_letters import DEAD_LETTERS
 from pulsarbox.server.live.jobs import JOBS
+from pulsarbox.server.live.pipelines import PIPELINES
 from pulsarbox.server.live.plugins import PLUGINS
 from pulsarbox.server.live.quotas import QUOTAS
 from pulsarbox.server.live.subscriptions import SUBSCRIPTIONS
@@ -12,5 +13,5 @@ from pulsarbox.server.live.topics import TOPICS
 from pulsarbox.server.live.view import View
 
 VIEWS: Final[dict[str, View]] = {
-    view.name: view for view in (TOPICS, SUBSCRIPTIONS, QUOTAS, DEAD_LETTERS, CLIENTS, PLUGINS, JOBS)
+    view.name: view for view in (TOPICS, SUBSCRIPTIONS, QUOTAS, DEAD_LETTERS, CLIENTS, PLUGINS, JOBS, PIPELINES)
 }

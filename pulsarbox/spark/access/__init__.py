@@ -29,7 +29,7 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again:
         return
     left = segment
     try:
-        store = mapped.store_of(reach.data_dir, segment.instance)
+        store = mapped.store_of(reach.data_dir, segment.instance, reach.plugins_dir)
         for found, end in _in_place(store, segment, lost, again):
             yield found
             left = rest_of(segment, found[-1], end)
@@ -62,7 +62,7 @@ def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> It
     wanted = [number for number in wanted if segments[number].instance == segments[wanted[0]].instance]
     if not wanted:
         return
-    store = mapped.store_of(reach.data_dir, segments[wanted[0]].instance)
+    store = mapped.store_of(reach.data_dir, segments[wanted[0]].instance, reach.plugins_dir)
     wants = [mapped.Want(segments[number].ledger, *segments[number].visible[0]) for number in wanted]
     for at, found, end in store.sweep(wants):
         number = wanted[at]

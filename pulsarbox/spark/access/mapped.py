@@ -10,6 +10,7 @@ import json
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from struct import error as error_of_struct
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -18,6 +19,7 @@ import lmdb
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.plugins.compression.rest import RestCodecs
+from pulsarbox.plugins.registry import get
 from pulsarbox.spark.access.taking import Entry, NotInPlace, Run, Taking, runs_of_row, take_batch
 from pulsarbox.storage.directory import DATA_FILE, INSTANCE, EnvironmentDamaged
 from pulsarbox.storage.format import (
@@ -67,9 +69,10 @@ class Gone(PersistenceError):
 class Store:
     """A data directory that another process serves."""
 
-    def __init__(self, path: Path, instance: str) -> None:
-        """Raises NotInPlace where it is not that of ``instance``, or cannot be read."""
+    def __init__(self, path: Path, instance: str, plugins: str = "") -> None:
+        """``plugins``: where files with codecs are. Raises NotInPlace where it is of no use, or of another box."""
         self.path = path
+        self.plugins = plugins
         self.instance = instance
         _check(path, instance)
         self._volumes: OrderedDict[int, _Volume] = OrderedDict()
@@ -77,7 +80,9 @@ class Store:
             self._meta = MetaEnvironment(path / "meta", beside=True)
         except (lmdb.Error, OSError, PersistenceError) as error:
             raise NotInPlace(f"{path / 'meta'} cannot be read in place: {error}") from error
-        self._unpacker = RestUnpacker(RestCodecs(), _Codecs(self._meta))
+        self._unpacker = RestUnpacker(
+            RestCodecs(partial(get, directory=Path(plugins) if plugins else None)), _Codecs(self._meta)
+        )
 
     def close(self) -> None:
         """Let go of everything."""
@@ -425,7 +430,7 @@ class _OfProcess:
         self._pid = 0
         self._stores: dict[str, Store] = {}
 
-    def store(self, directory: str, instance: str) -> Store:
+    def store(self, directory: str, instance: str, plugins: str) -> Store:
         """The store of a data directory. Raises NotInPlace."""
         if self._pid != os.getpid():
             for store in self._stores.values():
@@ -433,11 +438,11 @@ class _OfProcess:
             self._stores, self._pid = {}, os.getpid()
         path = str(Path(directory).expanduser().resolve())
         known = self._stores.get(path)
-        if known is not None and known.instance != instance:
+        if known is not None and (known.instance, known.plugins) != (instance, plugins):
             self._stores.pop(path).close()
             known = None
         if known is None:
-            known = self._stores[path] = Store(Path(path), instance)
+            known = self._stores[path] = Store(Path(path), instance, plugins)
         known.forget_removed()
         return known
 
@@ -445,9 +450,9 @@ class _OfProcess:
 _of_process: Final = _OfProcess()
 
 
-def store_of(directory: str, instance: str) -> Store:
-    """The store of a data directory, opened once a process. Raises NotInPlace."""
-    return _of_process.store(directory, instance)
+def store_of(directory: str, instance: str, plugins: str = "") -> Store:
+    """The store of a data directory, opened once a process. ``plugins``: see Store. Raises NotInPlace."""
+    return _of_process.store(directory, instance, plugins)
 
 
 def close_all() -> None:

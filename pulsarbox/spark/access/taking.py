@@ -176,7 +176,7 @@ class Taking:
             try:
                 bodies = unpacker.unpack(tag, dictionary, packed, [each.compressed.size for each in group])
             except NotNow as error:
-                raise NotInPlace(str(error)) from error
+                raise NotInPlace(f"{error}. Where a plugin's file is, option pluginsDir says") from error
             except NotUnpacked:
                 bodies = [self._unpacked(unpacker, each) for each in group]
             for each, body in zip(group, bodies, strict=True):

@@ -3,8 +3,6 @@
 tests/conftest.py has them run one after the other in one process, so there is one JVM.
 """
 
-import os
-import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -13,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pulsarbox.spark.pipelines.session import interpreter
+from tests.tools.java import need_java
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JAVA = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
 CONF = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -32,11 +32,10 @@ CONF = {
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A session whose tasks run two at a time, and three times before they fail."""
-    if shutil.which(JAVA) is None:
-        pytest.skip("Spark needs Java: no java on PATH, and no JAVA_HOME")
+    need_java()
     folder = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as environ:
-        environ.setenv("PYSPARK_PYTHON", sys.executable)
+        environ.setenv("PYSPARK_PYTHON", interpreter(folder))
         environ.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         environ.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         environ.setenv("SPARK_LOCAL_DIRS", str(folder / "local"))

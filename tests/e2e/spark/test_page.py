@@ -24,10 +24,13 @@ def orders(client: Any) -> None:
 
 @pytest.mark.usefixtures("orders")
 def test_the_programs_of_the_page_run(spark: "SparkSession", box: Running, client: Any, tmp_path: Path) -> None:
-    assert len(PROGRAMS) == 4
+    assert len(PROGRAMS) == 7
     url = f'"{box.url}").option("admin.url", "{box.web_url}"'
+    options = {"service.url": box.url, "admin.url": box.web_url}
     file = tmp_path / "shown.py"
-    file.write_text("\n".join(PROGRAMS).replace('"pulsar://localhost:6650"', url).replace("checkpoints", str(tmp_path)))
+    programs = "\n".join(PROGRAMS).replace('"service.url": "pulsar://localhost:6650"', f"**{options}")
+    programs = programs.replace("/data/history", str(tmp_path / "history"))
+    file.write_text(programs.replace('"pulsar://localhost:6650"', url).replace("checkpoints", str(tmp_path)))
     runpy.run_path(str(file), {"spark": spark})
     assert b"an order" in {bytes(row["value"]) for row in spark.table("seen").collect()}
     reader = client.create_reader("bills", pulsar.MessageId.earliest)

@@ -241,6 +241,9 @@ def test_what_a_stream_sends_again_is_dropped_by_deduplication(
         each.unlink()
     streamed(spark, tmp_path, box, **how)
     assert values(take(topic)) == ["row 0", "row 1"]
+    files(tmp_path, 1, first=2)
+    with pytest.raises(Exception, match="was begun with dedupPartitions=1"):
+        streamed(spark, tmp_path, box, **(how | {"dedupPartitions": 2}))
 
 
 def test_rows_are_sent_at_once_where_at_least_once_is_enough(

@@ -308,3 +308,23 @@ def test_errors_by_their_codes() -> None:
 def test_ids_that_are_no_position() -> None:
     """A duplicate has the position -1."""
     assert MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1).ledgerId == 2**64 - 1
+
+
+def test_a_schema_is_asked_for_without_a_version_where_the_latest_is_meant() -> None:
+    """Apache Pulsar refuses an empty version: IncompatibleSchema, "Empty schema version"."""
+    urls, asked = [""], []
+
+    def answer(command: BaseCommand, rest: bytes) -> list[bytes] | None:
+        if command.type != BaseCommand.GET_SCHEMA:
+            return serving(urls)(command, rest)
+        asked.append((command.getSchema.HasField("schema_version"), command.getSchema.schema_version))
+        found = CommandGetSchemaResponse(request_id=command.getSchema.request_id, schema_version=b"\x01")
+        found.schema.CopyFrom(Schema(name="s", type=Schema.String, schema_data=b""))
+        return [encode_frame(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, getSchemaResponse=found))]
+
+    with peer(answer) as broker:
+        urls[0] = broker.url
+        client = Client([broker.address])
+        assert [client.schema(TOPIC, version).type for version in (b"", b"\x01")] == [Schema.String] * 2
+        client.close()
+    assert asked == [(False, b""), (True, b"\x01")]

@@ -101,3 +101,12 @@ def test_types_of_subscriptions() -> None:
         Settings(subscriptionTypesEnabled="shared")
     with pytest.raises(ConfigError):
         Settings(subscriptionTypesEnabled="")
+
+
+def test_settings_with_the_same_values_are_equal_and_say_them() -> None:
+    settings = Settings(brokerServicePort=7000)
+    assert settings == Settings(brokerServicePort=7000) != Settings()
+    assert len({settings, Settings(brokerServicePort=7000), Settings()}) == 2
+    assert settings != 7000
+    assert repr(settings).startswith("Settings(")
+    assert ", brokerServicePort=7000, " in repr(settings)

@@ -12,6 +12,7 @@ from pulsarbox.plugins.compression.wire import CODECS, compress
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageIdData, MessageMetadata, SingleMessageMetadata
+from pulsarbox.spark import access
 from pulsarbox.spark import messages as opened
 from pulsarbox.spark.access import Entry
 from pulsarbox.spark.lists import COLUMNS, Messages
@@ -171,6 +172,35 @@ def test_chunks_whose_beginning_is_gone_make_no_message(monkeypatch: pytest.Monk
     a = chunks("a", 3, 10)
     assert columns(*a[1:], entry(b"x", 30)).payload == [b"x"]
     assert columns(a[0], a[1], a[1], a[0], a[1], a[2]).payload == [b"a0a1a2"]
+
+
+def test_a_first_chunk_that_is_too_far_back_to_be_looked_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, by whoever reads the last chunk: the message belongs there."""
+    a = chunks("a", 3, 0)
+    log = [a[0], *(entry(at=at) for at in range(1, 200)), (7, 200, a[1][2]), entry(at=201), (7, 202, a[2][2])]
+
+    class Box(Told):
+        reach = Reach("pulsar://h:1")
+
+        def segments(self, topic: str, start: Place, end: Place) -> list[Segment]:
+            return [SEGMENT._replace(first=0, last=end.entry - 1)]
+
+    def entries(segment: Segment, *_: Any) -> Any:
+        yield log[segment.first : segment.last + 1]
+
+    monkeypatch.setattr(access, "entries", entries)
+    monkeypatch.setattr(opened, "BACK_ENTRIES", 60)
+    told = Box()
+    assert columns(*log[160:202], segment=SEGMENT._replace(first=160, last=201), told=told).rows == 41
+    assert told.told == []
+    assert columns(*log[201:], segment=SEGMENT._replace(first=201, last=202), told=told).rows == 1
+    (lost,) = told.told
+    assert (lost.start, lost.end) == (Place(7, 202), Place(7, 203))
+    assert "the first chunk of its message is more than 60 entries back" in str(lost)
+    monkeypatch.setattr(opened, "BACK_ENTRIES", 300)
+    told.told.clear()
+    found = columns(*log[201:], segment=SEGMENT._replace(first=201, last=202), told=told)
+    assert (found.payload, told.told) == ([b"x", b"a0a1a2"], [])
 
 
 def test_it_is_full_by_rows_and_by_bytes() -> None:

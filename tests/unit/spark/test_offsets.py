@@ -58,7 +58,8 @@ def test_a_user_names_places_in_several_ways() -> None:
 
 
 def test_the_text_of_a_checkpoint_is_taken_as_it_is() -> None:
-    assert asked(document({TOPIC: Mark(Place(12, 345, 6), 7)})) == {TOPIC: Place(12, 345, 6)}
+    assert asked(document({TOPIC: Mark(Place(12, 345, 6), 7)})) == {TOPIC: Mark(Place(12, 345, 6), 7)}
+    assert asked(document({TOPIC: Mark(Place(12, 345, 6))})) == {TOPIC: Place(12, 345, 6)}
 
 
 def test_the_ids_of_java_for_both_ends_are_known() -> None:

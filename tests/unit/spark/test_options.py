@@ -156,7 +156,11 @@ def test_no_two_options_share_a_name_and_every_use_has_some() -> None:
         ({"sinkId": "s", "jobId": "j"}, "give one of them"),
         ({"sinkNamespace": "default"}, "must be like public/default"),
         ({"topic": "non-persistent://public/default/t"}, "say delivery=at-least-once"),
-        ({"valueFormat": "bytes", "registerSchema": "true"}, "registerSchema is for valueFormat=json and avro"),
+        (
+            {"valueFormat": "bytes", "registerSchema": "true"},
+            "registerSchema is for columns, not for valueFormat=bytes",
+        ),
+        ({"batching": "none", "batchingMaxMessages": "5"}, "contradict each other"),
         ({"batchng": "key"}, "did you mean batching"),
         ({"startingOffsets": "earliest"}, "option startingOffsets is not for write and writeStream"),
         ({"delivery": "exactly-twice"}, "must be one of exactly-once, at-least-once, dedup"),

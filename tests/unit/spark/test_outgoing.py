@@ -19,7 +19,7 @@ def shape(topic: str = TOPIC, value_format: str = "auto", **columns: str) -> Sha
 
 
 def taken(found: Shape, batch: pa.RecordBatch, topic: str = TOPIC, encoding: Encoding = RAW) -> list[Any]:
-    return list(Taker(found, topic, lambda name: encoding, lambda: NOW).messages(batch))
+    return list(Taker(found, topic, lambda name, named: encoding, lambda: NOW).messages(batch))
 
 
 def test_a_value_alone_goes_as_bytes() -> None:
@@ -129,7 +129,7 @@ def test_a_row_that_cannot_be_written_is_named(columns: dict[str, Any], types: d
 
 def test_rows_are_counted_over_batches() -> None:
     found = shape(__eventTime="bigint", value="string")
-    taker = Taker(found, TOPIC, lambda name: RAW, lambda: NOW)
+    taker = Taker(found, TOPIC, lambda name, named: RAW, lambda: NOW)
     list(taker.messages(pa.RecordBatch.from_pydict({"__eventTime": [1, 2], "value": ["x", "y"]})))
     with pytest.raises(SinkError, match="row 2 "):
         list(taker.messages(pa.RecordBatch.from_pydict({"__eventTime": [-1], "value": ["x"]})))
@@ -141,3 +141,47 @@ def test_records_are_rows_of_their_columns() -> None:
     ((_, messages),) = taken(shape(a="int", b="string", __key="string"), batch, encoding=encoding)
     assert [each.payload for each in messages] == [b"{'a': 1, 'b': 'x'}", b"{'a': None, 'b': 'y'}", None]
     assert messages[0].schema_version == b"v"
+
+
+def test_rows_of_one_schema_each_and_a_key_that_the_schema_has_apart() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {"__schema": ["a", "a", None], "key": ["k", None, "l"], "value": [b"1", b"2", None]}
+    )
+    asked: list[tuple[str, str | None]] = []
+
+    def encoding(topic: str, named: str | None) -> Encoding:
+        asked.append((topic, named))
+        return Encoding(lambda pair: pair["value"], b"\x01", lambda pair: pair["key"] and pair["key"].encode())
+
+    found = shape(__schema="string", key="string", value="binary")
+    rows = [each for _, some in Taker(found, TOPIC, encoding, lambda: NOW).messages(batch) for each in some]
+    assert asked == [(TOPIC, "a"), (TOPIC, None)]
+    assert rows == [
+        Outgoing(b"1", "aw==", True, schema_version=b"\x01"),
+        Outgoing(b"2", schema_version=b"\x01", null_key=True),
+        Outgoing(None, "bA==", True, schema_version=b"\x01"),
+    ]
+
+
+def test_maps_and_times_come_as_python_has_them() -> None:
+    named = pa.map_(pa.string(), pa.int64())
+    when = datetime(2023, 11, 14, 22, 13, 20, 123_999, tzinfo=UTC)
+    got: list[Any] = []
+
+    def keep(value: Any) -> bytes:
+        got.append(value)
+        return b""
+
+    catch = Encoding(keep)
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([[("a", 1)]], named), pa.array([{"x": [("b", 2)]}], pa.struct([("x", named)]))], names=["m", "s"]
+    )
+    taken(shape(m="map<string,bigint>", s="struct<x:map<string,bigint>>"), batch, encoding=catch)
+    taken(shape(at="timestamp"), pa.RecordBatch.from_pydict({"at": pa.array([when], pa.timestamp("us", "UTC"))}),
+          encoding=catch)  # fmt: skip
+    assert got == [{"m": {"a": 1}, "s": {"x": {"b": 2}}}, when]
+
+
+def test_a_pair_has_two_columns() -> None:
+    with pytest.raises(SinkError, match="valueFormat=keyvalue writes columns key and value: not id, value"):
+        shape(value_format="keyvalue", id="bigint", value="string")

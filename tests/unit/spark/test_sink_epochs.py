@@ -26,6 +26,9 @@ class Box:
     def commit_epoch(self, sink: str, epoch: int, transactions: list[str], who: dict[str, Any]) -> Any:
         return self._next(("commit", sink, epoch, transactions, who))
 
+    def last_epoch(self, sink: str) -> Any:
+        return self._next(("last", sink))
+
     def _next(self, asked: Any) -> Any:
         self.asked.append(asked)
         answer = self.answers.pop(0)
@@ -88,3 +91,11 @@ def test_a_refusal_says_what_to_do(status: int, told: str, words: str) -> None:
     box = Box(Refused(status, told, "POST"))
     with pytest.raises(SinkError, match=words):
         asked(box).begin(3, 0)
+
+
+def test_whether_a_broker_knows_of_epochs_is_asked_without_changing_anything() -> None:
+    box = Box(None)
+    asked(box).check()
+    assert box.asked == [("last", "public/default/s")]
+    with pytest.raises(SinkError, match="exactly-once needs the epoch commit of a box"):
+        asked(Box(Refused(404, "HTTP 404 Not Found", "GET"))).check()

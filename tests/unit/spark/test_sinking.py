@@ -32,6 +32,7 @@ class Told:
     """What the box was told, and what it answers."""
 
     def __init__(self) -> None:
+        self.checked: list[str] = []
         self.committed: list[tuple[str, int, list[str]]] = []
         self.forgotten: list[str] = []
         self.aborted: list[str] = []
@@ -45,6 +46,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     class Epochs:
         def __init__(self, admin: object, sink: Sink, seconds: float) -> None:
             self.sink = sink
+
+        def check(self) -> None:
+            found.checked.append(self.sink.name)
 
         def commit(self, epoch: int, transactions: list[str]) -> bool:
             found.committed.append((self.sink.name, epoch, transactions))
@@ -192,12 +196,15 @@ def _with(found: Sinking, monkeypatch: pytest.MonkeyPatch) -> Sinking:
     return found
 
 
-def test_what_can_be_found_wrong_is_found_on_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_be_found_wrong_is_found_on_the_driver(told: Told) -> None:
     with pytest.raises(OptionError, match="option router"):
         write(router="nowhere").check()
     with pytest.raises(OptionError, match=r"option router\.options"):
         write(router_options="partition").check()
-    write(router="single", router_options="partition=3").check()
+    write(router="single", router_options="partition=3", delivery="at-least-once").check()
+    assert not told.checked
+    write().check()
+    assert len(told.checked) == 1, "whether the broker knows of epochs is asked before any task runs"
 
 
 def test_what_spark_shows_in_a_task_names_the_epoch() -> None:

@@ -114,5 +114,6 @@ async def dashboard(
     async with app.run_test(size=size) as pilot:
         driver = Driver(app, pilot, box)
         await driver.until(lambda: driver.screen.answered or driver.screen.trouble)
+        await driver.until(lambda: not app._vitals_asked)
         await pilot.pause()
         yield driver

@@ -37,7 +37,9 @@ STEPS: Final = (
     ("plugins", ("8",), "Plugins"),
     ("events", ("9",), "Events"),
     ("jobs", ("0",), "Jobs"),
-    ("actions", ("x",), "Choice"),
+    ("pipelines", ("P",), "Pipelines"),
+    ("pipeline", ("enter",), "Reading"),
+    ("actions", ("escape", "0", "x"), "Choice"),
     ("help", ("escape", "question_mark"), "Reading"),
 )
 """Name of a file, the keys that lead there from the one before, and the class of the screen."""

@@ -17,7 +17,7 @@ from pulsarbox.tui.screens.maps import ranges_drawn, state_of
 from pulsarbox.tui.screens.overview import _numbers
 from pulsarbox.tui.screens.storage import facts
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
-from tests.unit.tui.fake import NOW, TOTALS, FakeBox, dead_letters, event, job, message, subscription
+from tests.unit.tui.fake import NOW, TOTALS, FakeBox, browsed, dead_letters, event, job, message, subscription
 
 SEEN = {
     "overview": ("published/s 12.3k", "Backlogs", "orders-0", "● 17 dead letters", "publish-rate"),
@@ -30,6 +30,7 @@ SEEN = {
     "plugins": ("zones", "123,456", "KeyError: 'zone'"),
     "events": ("the backlog quota is reached: 30", "warning"),
     "jobs": ("dlq-replay", "running", "25%"),
+    "pipelines": ("totals", "by_place_0", "1,200", "failed"),
 }
 
 
@@ -333,14 +334,14 @@ async def test_back_in_time_and_forth() -> None:
         await driver.until(lambda: "no time" in driver.text())
         driver.screen.query_one(Input).value = str(NOW - 3_600_000)
         await driver.press("enter")
-        await driver.until(lambda: f"at={NOW - 3_600_000}" in driver.box.asked[-1][1])
+        await driver.until(lambda: f"at={NOW - 3_600_000}" in driver.box.asked_rows())
         assert "◀" in driver.told("vitals")
         await driver.press("left")
-        await driver.until(lambda: f"at={NOW - 3_610_000}" in driver.box.asked[-1][1])
+        await driver.until(lambda: f"at={NOW - 3_610_000}" in driver.box.asked_rows())
         await driver.press("shift+right")
-        await driver.until(lambda: f"at={NOW - 3_510_000}" in driver.box.asked[-1][1])
+        await driver.until(lambda: f"at={NOW - 3_510_000}" in driver.box.asked_rows())
         await driver.press("n")
-        await driver.until(lambda: "at=" not in driver.box.asked[-1][1])
+        await driver.until(lambda: "at=" not in driver.box.asked_rows())
         driver.box.answers["GET", "/pulsarbox/v1/history"] = {}
         await driver.press("t")
         await driver.until(lambda: any("There is no history" in each for each in driver.said))
@@ -384,6 +385,7 @@ async def test_an_empty_box_says_how_to_begin() -> None:
             ("8", "No plugin was asked for"),
             ("9", "Nothing has happened"),
             ("0", "No job was started"),
+            ("P", "No pipeline runs"),
         ):
             await driver.press(key)
             await driver.until(lambda text=text: text in driver.text())  # type: ignore[misc]
@@ -465,3 +467,27 @@ async def test_what_the_files_of_a_box_do_not_tell_has_a_mark_and_the_reason() -
         assert "OLDEST ? it stands in the message" in driver.told("told")
         assert any(" ? " in line for line in driver.lines() if "orders-0" in line and "billing" in line)
         assert "never" in driver.text(), "what is None and means something is not unknown"
+
+
+@driven
+async def test_of_a_pipeline_all_is_told_and_what_it_writes_is_looked_at() -> None:
+    async with dashboard(place="pipelines", size=WIDE) as driver:
+        text = driver.text()
+        assert "orders-…rders-1" in text and "parquet…/orders" in text and "ValueError: 'mail-…" in text
+        await driver.press("enter")
+        await driver.at("Reading", answered=False)
+        text = driver.text()
+        assert "reads            persistent://public/default/orders-0" in text
+        assert "rows a second    846" in text and "640 ms" in text and "Nothing has gone wrong." in text
+        await driver.press("escape", "G")
+        await driver.until(lambda: "ValueError" in driver.told("told"))
+        await driver.press("enter")
+        await driver.at("Reading", answered=False)
+        (line,) = (line for line in driver.lines() if "in send of mailer.py, line 12" in line)
+        assert "ValueError" not in line and "\\n" not in line, "lines are lines"
+        await driver.press("escape", "k", "b")
+        await driver.until(lambda: "It writes no topic, whose messages could be looked at" in driver.said)
+        driver.box.answers["GET", "/pulsarbox/v1/browse/public/default/totals"] = browsed(driver.box.messages)
+        await driver.press("k", "b")
+        await driver.at("Browser")
+        assert driver.screen.topic == "persistent://public/default/totals"

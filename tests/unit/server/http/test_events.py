@@ -52,6 +52,19 @@ def test_what_the_box_does_is_told() -> None:
     with_box(scenario)
 
 
+def test_what_runners_tell_every_two_seconds_and_questions_are_no_changes() -> None:
+    async def scenario(box: Box) -> None:
+        query = {"query": "q", "state": "running", "inputs": ["t"], "output": "u"}
+        told = await box.ask("PUT", "/pulsarbox/v1/pipelines/p", {"queries": [query]})
+        asked_for = await box.ask("POST", "/pulsarbox/v1/places", {"topics": ["persistent://public/default/t"]})
+        assert (told.status, asked_for.status) == (204, 200), (told.text, asked_for.text)
+        assert (await asked(box))["events"] == []
+        await box.ask("DELETE", "/pulsarbox/v1/pipelines/p")
+        assert kinds(await asked(box)) == ["changed"]
+
+    with_box(scenario)
+
+
 def test_pages_go_both_ways() -> None:
     async def scenario(box: Box) -> None:
         tell(box, 10)

@@ -73,6 +73,23 @@ def test_ranges_are_half_open_and_cut_through_ledgers() -> None:
     with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=5))
 
 
+def test_of_each_ledger_it_is_told_what_it_is_as_a_whole() -> None:
+    async def scenario(box: Box) -> None:
+        client = Client(box)
+        client.subscribe(T)
+        ids = client.publish(T, 12)
+        whole = (await told(box, SEGMENTS))["segments"]
+        known = [(each["entries"], each["before"], each["after"]) for each in whole]
+        assert known == [(5, 0, 5), (5, 5, 10), (2, 10, 12)]
+        assert [each["closed"] for each in whole] == [START, START, 0]
+        part = (await told(box, f"{SEGMENTS}?from={ids[6][0]}:{ids[6][1]}"))["segments"]
+        assert (part[0]["first"], part[0]["entries"], part[0]["before"], part[0]["after"]) == (1, 5, 5, 10)
+        await box.ask("POST", "/admin/v2/persistent/public/default/t/terminate")
+        assert all(each["closed"] for each in (await told(box, SEGMENTS))["segments"])
+
+    with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=5))
+
+
 def test_what_was_aborted_is_hidden_and_an_open_transaction_is_the_end() -> None:
     async def scenario(box: Box) -> None:
         scene = Scene(box)

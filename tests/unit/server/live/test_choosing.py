@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.server.live import choosing
+from pulsarbox.server.live.answering import dear_seconds
 from pulsarbox.server.live.choosing import CHUNK, DEAR_CHUNK, SHORT_FILTER, Chosen, Order, choose, chunk_of
 
 
@@ -50,7 +51,7 @@ def test_it_is_a_window_of_all_that_is_sorted(
     finally:
         choosing.FEW = before  # type: ignore[misc]
     expected = sorted(values, key=lambda value: place(value, descending))
-    assert chosen == Chosen(len(values), len(values), [(value,) for value in expected[offset : offset + limit]])
+    assert chosen[:3] == (len(values), len(values), [(value,) for value in expected[offset : offset + limit]])
 
 
 @pytest.mark.parametrize("descending", [True, False])
@@ -64,7 +65,7 @@ def test_what_is_no_number_comes_last_and_hides_nothing(descending: bool) -> Non
 
 def test_what_is_not_wanted_is_counted_and_left_out() -> None:
     chosen, _ = run(choose(range(1000), lambda each: each % 10 == 0, Order(itself), (2, 3)))
-    assert chosen == Chosen(1000, 100, [970, 960, 950])
+    assert chosen == Chosen(1000, 100, [970, 960, 950], 1000)
 
 
 def test_equals_stay_in_their_order() -> None:
@@ -97,7 +98,7 @@ def test_who_looks_for_the_next_takes_turns_as_well() -> None:
     chosen, turns = run(
         choose((each if each % 1000 == 0 else None for each in range(10_000)), None, Order(itself), (0, 3))
     )
-    assert chosen == Chosen(10, 10, [9000, 8000, 7000])
+    assert chosen == Chosen(10, 10, [9000, 8000, 7000], 10_000)
     assert turns == 10_000 // CHUNK
 
 
@@ -105,3 +106,26 @@ def test_a_long_filter_looks_at_fewer_in_a_turn() -> None:
     assert chunk_of("", dear=False) == chunk_of("a" * SHORT_FILTER, dear=False) == CHUNK
     assert chunk_of("a" * SHORT_FILTER * 4, dear=False) == CHUNK // 4
     assert chunk_of("a" * 100_000, dear=False) == chunk_of("", dear=True) == DEAR_CHUNK
+
+
+def test_the_value_of_each_is_made_once() -> None:
+    """One that is among the best is not asked again with every chunk: of a connection all its clients are counted."""
+    made: list[int] = []
+
+    def value(each: int) -> int:
+        made.append(each)
+        return -each
+
+    chosen, _ = run(choose(range(1000), None, Order(value), (0, 5), at_once=DEAR_CHUNK))
+    assert chosen.things == [0, 1, 2, 3, 4]
+    assert made == list(range(1000))
+
+
+@pytest.mark.parametrize(
+    ("total", "looked", "seconds"), [(0, 0, 1), (500, 500, 1), (10_000, 10_000, 10), (0, 10_000, 2.5), (200, 200, 1)]
+)
+def test_what_is_dear_is_made_seldom_and_so_is_what_is_looked_for_in_vain(
+    total: int, looked: int, seconds: float
+) -> None:
+    """Ten thousand subscriptions of which none has a limit are looked through as well."""
+    assert dear_seconds(Chosen(total, 0, [], looked)) == seconds

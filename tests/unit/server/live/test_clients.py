@@ -54,6 +54,23 @@ def test_connections_producers_and_consumers_each_have_a_row() -> None:
     assert found["1"]["role"] is None
 
 
+def test_of_a_connection_with_many_clients_the_rate_is_added_up_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsarbox.server.live.clients._AT_ONCE", 1 / 30)
+    box = Box(keepAliveIntervalSeconds=86_400)
+    client = box.client()
+    client.producer()
+    client.send(0)
+    assert clients(box)["1"]["rate"] == 1.0
+    box.advance(29)
+    for number in range(1, 30):
+        client.send(number)
+    was, now = (clients(box)[which]["rate"] for which in ("1", "1-p1"))
+    assert was == 1.0 != now, "of up to 30 seconds ago: there is one client"
+    box.advance(1)
+    found = clients(box)
+    assert found["1"]["rate"] == found["1-p1"]["rate"]
+
+
 def test_a_tenant_sees_those_who_use_its_topics() -> None:
     box = Box()
     box.broker.tenants.create("shop", {"adminRoles": [], "allowedClusters": ["standalone"]})

@@ -1,0 +1,132 @@
+"""How fast ``pulsarbox pipeline rollup`` counts what a topic has, and how soon a window that is over is told of.
+
+``make bench-spark`` runs it last. Messages of 100 bytes with keys and event times are counted into windows of a second,
+exactly once into a topic, when all of Spark's processes have started; then a live topic is rolled up, and each row's
+delay is from the message that ended its window to having the row. Two tasks at a time, a box on the disk; JSON.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pulsar
+
+from benchmarks.spark_sink import session
+from pulsarbox.spark.pipelines.shipped.rolling import Rolling
+from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
+from tests.tools.box import Box, admin
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+WINDOW_MS: Final = 1000
+START_MS: Final = 1_700_000_000_000
+EVERY_SECONDS: Final = 0.02
+WARM_UP: Final = 5
+"""Rows that are not counted: Spark's processes start with them."""
+
+
+def started(spark: "SparkSession", box: Box, folder: Path, topic: str, *, live: bool) -> "StreamingQuery":
+    """The query of a rollup, as the runner starts it."""
+    how = Rolling(WINDOW_MS, WINDOW_MS, delay=0, idle=60_000)
+    options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "500000"}
+    asked = Rollup(topic, f"{topic}-rolled", how, folder / topic, options=options)
+    (step,) = pipeline(asked).steps
+    urls = {"service.url": box.url, "admin.url": box.web_url}
+    rows = spark.readStream.format("pulsarbox").options(**urls, **dict(step.options)).option("topics", topic).load()
+    writer = step.code(rows).writeStream.format("pulsarbox").options(**urls, **dict(step.sink))
+    writer = writer.option("topic", f"{topic}-rolled").option("checkpointLocation", str(folder / topic / "checkpoint"))
+    writer = writer.trigger(processingTime="0 seconds") if live else writer.trigger(availableNow=True)
+    query: StreamingQuery = writer.start()
+    return query
+
+
+def filled(client: pulsar.Client, topic: str, messages: int) -> None:
+    """A topic with messages, ten of a key in turn, 10,000 in each window."""
+    producer = client.create_producer(topic, batching_enabled=True, block_if_queue_full=True)
+    for number in range(messages):
+        time_ms = START_MS + number * WINDOW_MS // 10_000
+        producer.send_async(b"x" * 100, None, partition_key=f"k{number % 1000}", event_timestamp=time_ms)
+    producer.flush()
+    producer.close()
+
+
+def throughput(spark: "SparkSession", box: Box, folder: Path, client: pulsar.Client, messages: int) -> dict[str, Any]:
+    """Messages a second, of a query that has begun."""
+    filled(client, "warm", 20_000)
+    started(spark, box, folder, "warm", live=False).awaitTermination()
+    filled(client, "many", messages)
+    query = started(spark, box, folder, "many", live=False)
+    query.awaitTermination()
+    rows = sum(each["numInputRows"] for each in query.recentProgress)
+    seconds = sum(each["durationMs"]["triggerExecution"] for each in query.recentProgress) / 1000
+    return {"messages": rows, "seconds": round(seconds, 2), "messages/s": round(rows / seconds)}
+
+
+def latency(spark: "SparkSession", box: Box, folder: Path, client: pulsar.Client, windows: int) -> dict[str, Any]:
+    """From the message that ends a window to having its row, in milliseconds."""
+    ended: dict[int, float] = {}
+    over = threading.Event()
+    producer = client.create_producer("live")
+
+    def publish() -> None:
+        newest = 0
+        while not over.is_set():
+            now = time.time()
+            if int(now * 1000) // WINDOW_MS > newest:
+                newest = int(now * 1000) // WINDOW_MS
+                ended[newest * WINDOW_MS] = now
+            producer.send(b"x", event_timestamp=int(now * 1000))
+            time.sleep(EVERY_SECONDS)
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    reader = client.create_reader("live-rolled", pulsar.MessageId.earliest)
+    query = started(spark, box, folder, "live", live=True)
+    delays = []
+    try:
+        for _ in range(WARM_UP + windows):
+            row = json.loads(reader.read_next(timeout_millis=120_000).data())
+            delays.append(1000 * (time.time() - ended[row["windowEnd"]]))
+    finally:
+        over.set()
+        thread.join()
+        query.stop()
+    counted = sorted(delays[WARM_UP:])
+    return {"p50": round(statistics.median(counted)), "max": round(counted[-1]), "windows": len(counted)}
+
+
+def main() -> None:
+    """Measure, and say it as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=500_000, help="of the throughput")
+    parser.add_argument("--windows", type=int, default=30, help="of the latency, a second each")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        box = Box(folder / "data")
+        box.start()
+        client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+        spark = session(folder)
+        try:
+            keep = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+            admin(box.web_url, "POST", "namespaces/public/default/retention", keep)
+            found: dict[str, Any] = {"load before": os.getloadavg()[0]}
+            found["rollup"] = throughput(spark, box, folder, client, arguments.messages)
+            found["end of a window to its row, ms"] = latency(spark, box, folder, client, arguments.windows)
+        finally:
+            spark.stop()
+            client.close()
+            box.kill()
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

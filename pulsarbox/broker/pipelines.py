@@ -1,0 +1,162 @@
+"""What runners of pipelines tell of themselves: what runs, how far it is, what went wrong last. In memory only.
+
+A pipeline is a process of somebody's, with Spark; the box knows of it what it says every two seconds. Who says nothing
+for ten is gone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Final
+
+from pulsarbox.clock import Now
+from pulsarbox.errors import BadRequest, InvalidTopicName
+from pulsarbox.names import parse_topic
+
+GONE_SECONDS: Final = 10.0
+"""Of a runner that has not said that it ends."""
+KEPT_SECONDS: Final = 3600.0
+"""How long it is told of one that runs no more."""
+PIPELINES_MAX: Final = 500
+QUERIES_MAX: Final = 200
+TEXT_MAX: Final = 1000
+NAME_MAX: Final = 100
+INPUTS_MAX: Final = 100
+
+STARTING: Final = "starting"
+RUNNING: Final = "running"
+STOPPED: Final = "stopped"
+FAILED: Final = "failed"
+GONE: Final = "gone"
+TOLD_STATES: Final = (STARTING, RUNNING, STOPPED, FAILED)
+_ALIVE: Final = (STARTING, RUNNING)
+
+_OF_A_QUERY: Final[dict[str, type | tuple[type, ...]]] = {
+    "query": str,
+    "state": str,
+    "inputs": list,
+    "output": str,
+    "lag": int,
+    "rowsPerSecond": (int, float),
+    "batch": int,
+    "lastBatchMs": int,
+    "deadLetters": int,
+    "lastError": str,
+}
+_OF_A_RUNNER: Final[dict[str, type | tuple[type, ...]]] = {"master": str, "host": str, "pid": int, "startedAt": int}
+_NEEDED: Final = ("query", "state", "inputs", "output")
+REGEX: Final = "regex:"
+
+
+@dataclass(slots=True)
+class Query:
+    """One query of a pipeline, as its runner told of it last."""
+
+    row: dict[str, Any]
+    """As in the API, without ``state``."""
+    state: str
+    at: float
+    """When it was told, on the monotonic clock."""
+
+    def state_at(self, now: Now) -> str:
+        """Its state: one that says nothing any more is gone."""
+        return GONE if self.state in _ALIVE and now.monotonic - self.at > GONE_SECONDS else self.state
+
+    def as_json(self, now: Now) -> dict[str, Any]:
+        """As the API tells of it."""
+        return {**self.row, "state": self.state_at(now)}
+
+    @property
+    def namespaces(self) -> Iterator[str]:
+        """``tenant/namespace`` of each topic and pattern that it reads, and of what it writes where that is a topic."""
+        for each in self.row["inputs"]:
+            yield _namespace(each)
+        if "://" in self.row["output"]:
+            yield _namespace(self.row["output"])
+
+
+def _namespace(text: str) -> str:
+    if text.startswith(REGEX):
+        parts = text.removeprefix(REGEX).split("/")
+        return "/".join(parts[:2]) if len(parts) > 2 else "public/default"
+    try:
+        return parse_topic(text).namespace
+    except InvalidTopicName:
+        return ""
+
+
+class Pipelines:
+    """All that was told of, by the role that told of it and the pipeline's name."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, str], list[Query]] = {}
+        """Who told last stands last."""
+
+    def tell(self, role: str, name: str, body: dict[str, Any], now: Now) -> None:
+        """A runner tells of its pipeline, all queries at once. ``role``: who it has proved to be. Raises BadRequest."""
+        if not name.strip() or len(name) > NAME_MAX:
+            raise BadRequest(f"The name of a pipeline has 1 to {NAME_MAX} characters")
+        queries = body.get("queries")
+        if not isinstance(queries, list) or len(queries) > QUERIES_MAX:
+            raise BadRequest(f"queries is a list of at most {QUERIES_MAX}")
+        runner = _checked(body, _OF_A_RUNNER)
+        told = []
+        for each in queries:
+            if not isinstance(each, dict):
+                raise BadRequest("Each of queries is a JSON object")
+            row = _query(each)
+            state = row.pop("state")
+            told.append(
+                Query({"pipeline": name, **row, **runner, "reportedAt": now.wall, "by": role}, state, now.monotonic)
+            )
+        self._told.pop((role, name), None)
+        self._told[role, name] = told
+        self._forget(now)
+
+    def forget(self, role: str, name: str) -> None:
+        """Tell no more of it."""
+        self._told.pop((role, name), None)
+
+    def all(self, now: Now) -> Iterator[Query]:
+        """Each query that is told of."""
+        self._forget(now)
+        for queries in list(self._told.values()):
+            yield from queries
+
+    def _forget(self, now: Now) -> None:
+        """Those that run no more for long; and of too many those that were told of longest ago."""
+        for key, queries in list(self._told.items()):
+            old = all(now.monotonic - each.at > KEPT_SECONDS for each in queries)
+            if not old and len(self._told) <= PIPELINES_MAX:
+                break
+            del self._told[key]
+
+
+def _query(given: dict[str, Any]) -> dict[str, Any]:
+    lacking = [name for name in _NEEDED if given.get(name) is None]
+    if lacking:
+        raise BadRequest(f"A query lacks {', '.join(lacking)}")
+    row = _checked(given, _OF_A_QUERY)
+    if row["state"] not in TOLD_STATES:
+        raise BadRequest(f"state is one of {', '.join(TOLD_STATES)}, not {row['state'][:40]!r}")
+    inputs = row["inputs"]
+    if len(inputs) > INPUTS_MAX or not all(isinstance(each, str) and len(each) <= TEXT_MAX for each in inputs):
+        raise BadRequest(f"inputs are at most {INPUTS_MAX} texts")
+    row["deadLetters"] = row["deadLetters"] or 0
+    return row
+
+
+def _checked(given: dict[str, Any], fields: dict[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """The fields that there are, null where one is not given; texts cut to what is shown. Raises BadRequest."""
+    found: dict[str, Any] = {}
+    for name, kind in fields.items():
+        value = given.get(name)
+        is_wrong = value is not None and (not isinstance(value, kind) or isinstance(value, bool))
+        if (
+            is_wrong
+            or (isinstance(value, float) and not isfinite(value))
+            or (isinstance(value, int) and value >= 1 << 63)
+        ):
+            raise BadRequest(f"{name} cannot be {str(value)[:40]!r}")
+        found[name] = value[:TEXT_MAX] if isinstance(value, str) else value
+    return found

@@ -1,0 +1,104 @@
+"""``pulsarbox pipeline backfill``: rows of files, tables or any other source of Spark into topics."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.pipeline_options import STATE, pipeline_options
+from pulsarbox.cli.pipeline_words import absolute, checked, pairs_of
+from pulsarbox.cli.progress import messages
+from pulsarbox.cli.text import say
+
+if TYPE_CHECKING:
+    from pulsarbox.spark.pipelines.running import RunOptions
+    from pulsarbox.spark.pipelines.shipped.backfill import Columns, Source
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@click.option("--job", required=True, metavar="NAME", help="Name of the job: run again, it goes on where it was.")
+@click.option("--to", "topic", metavar="TOPIC", default="", help="The topic that rows go to.")
+@click.option("--topic-column", metavar="COL", default="", help="The column that says each row's topic.")
+@click.option("--format", "form", metavar="NAME", default="parquet", show_default=True, help="parquet, json, csv, any.")
+@click.option("--option", "options", metavar="K=V", multiple=True, help="An option of the format; repeatable.")
+@click.option("--schema", metavar="DDL", default="", help="Columns of the source: 'id bigint, at timestamp'.")
+@click.option("--value", metavar="COL", default="", help="The payload as it is. [all other columns, as a record]")
+@click.option(
+    "--value-format", type=click.Choice(["json", "avro"]), default="json", show_default=True, help="Of a record."
+)
+@click.option("--key", metavar="COL", default="", help="The key.")
+@click.option("--ordering-key", metavar="COL", default="", help="The ordering key.")
+@click.option("--event-time", metavar="COL", default="", help="The event time: a time, a text that is one, or ms.")
+@click.option("--property", "properties", metavar="COL", multiple=True, help="Becomes a property; repeatable.")
+@click.option("--order-by", metavar="COL", multiple=True, help="Publish in this order. [as the source has them]")
+@click.option(
+    "--rate", type=click.FloatRange(0), default=0.0, show_default=True, help="Messages a second; 0: no limit."
+)
+@STATE
+@pipeline_options(streams=False)
+def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: str, **given: Any) -> None:
+    """Publish the rows of PATH..., or of a source that needs none: each once, however often the job is killed.
+
+    First the rows are put aside in --state, in their order, then they are published in parts of 50,000 rows, or of one
+    second's --rate; each part is there as a whole, once. Run again with the same --job, what is left is published. Rows
+    that `export` has written into Parquet have the keys, event times and properties that they had.
+
+    \b
+    Exit codes:
+      2  an option cannot be used
+      4  the job is at work, or was begun with other options or another --state
+      6  the broker cannot be reached
+
+    \b
+    Examples:
+      pulsarbox pipeline backfill orders.csv --format csv --to orders --key id --event-time at --job orders-2026-11
+      pulsarbox pipeline backfill history/ --to orders --job history --rate 5000
+      pulsarbox pipeline backfill --format jdbc --option url=jdbc:postgresql://db/shop --option dbtable=orders \\
+        --to orders --key id --event-time created --order-by created --job from-the-shop
+    """
+    from pulsarbox.spark.pipelines.shipped.backfill import Columns, Source
+
+    if bool(topic) == bool(given["topic_column"]):
+        raise Misused("say where to: --to TOPIC, or --topic-column COL")
+    source = Source(form, [absolute(each) for each in paths], pairs_of(given["options"]), given["schema"])
+    some = ("topic_column", "value", "key", "ordering_key", "event_time", "properties", "order_by")
+    columns = Columns(topic, **{name: given[name] for name in some})
+    _publish(source, columns, running, given)
+
+
+def _publish(source: "Source", columns: "Columns", running: "RunOptions", given: dict[str, Any]) -> None:
+    from pulsarbox.names import parse_topic
+    from pulsarbox.spark.pipelines.shipped.backfill import is_payload
+    from pulsarbox.spark.pipelines.shipped.backfill import messages as messages_of
+    from pulsarbox.spark.pipelines.shipped.jobs import NUMBER, Job
+    from pulsarbox.spark.pipelines.shipped.publishing import Publishing, publish, put_aside, remove
+    from pulsarbox.spark.pipelines.shipped.working import job_named, spark_of
+
+    with checked():
+        name = job_named(given["job"])
+        namespace = parse_topic(columns.topic).namespace if columns.topic else "public/default"
+    sink = {"topic": columns.topic} if columns.topic else {}
+    how = Publishing(running.box, namespace, sink, given["rate"], _tell)
+    told = {"PATH": " ".join(source.paths), "--format": source.form, "--value-format": given["value_format"]}
+    noted = told | columns.asked()
+    with Job(running.directory / "backfill" / name, name, noted) as job:
+        if job.progress.ended:
+            say(f"job {name} was done before: nothing is published")
+            return
+        with spark_of(running, "backfill") as spark:
+            job.claim(how.box, how.namespace)
+            put_aside(job, lambda: messages_of(source.read(spark), columns), how.size)
+            say(f"{messages(job.progress.rows)} put aside, {job.progress.rows_published:,} of them published before")
+            if job.progress.rows:
+                there = dict(spark.read.parquet(str(job.rows_at)).dtypes)
+                del there[NUMBER]
+                form = {} if is_payload(there) else {"valueFormat": given["value_format"]}
+                publish(spark, job, list(there), replace(how, sink=sink | form))
+            job.end(remove)
+    say(f"{messages(job.progress.rows)} published")
+
+
+def _tell(done: int, of: int) -> None:
+    say(f"{done:,} of {messages(of)} published")

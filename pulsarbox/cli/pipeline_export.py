@@ -1,0 +1,84 @@
+"""``pulsarbox pipeline export``: what topics have, once, into files of Parquet, JSON or CSV."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pulsarbox.cli import completing
+from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.pipeline_options import pipeline_options
+from pulsarbox.cli.pipeline_words import absolute, checked, pairs_of
+from pulsarbox.cli.progress import messages
+from pulsarbox.cli.text import say
+
+if TYPE_CHECKING:
+    from pulsarbox.spark.pipelines.running import RunOptions
+
+
+@click.command()
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=completing.topics)
+@click.option("--to", "place", required=True, metavar="DIR", help="A directory, or a URL that Spark writes to.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["parquet", "json", "csv"]),
+    default="parquet",
+    show_default=True,
+    help="Of the files.",
+)
+@click.option(
+    "--from", "begin", metavar="WHERE", default="", help="From an id (12:345), or a time: -1h, 2026-11-21T10:00."
+)
+@click.option("--until", "end", metavar="WHERE", default="", help="Up to an id, included, or a time.")
+@click.option("-s", "--subscription", metavar="SUB", default="", help="From where it is. It is not moved.")
+@click.option(
+    "--columns", metavar="NAMES", default="basic", show_default=True, help="basic, all, or names with commas."
+)
+@click.option(
+    "--value-format",
+    type=click.Choice(["auto", "bytes", "string", "json", "avro"]),
+    default="auto",
+    show_default=True,
+    help="auto: columns by the topic's schema.",
+)
+@click.option("--option", "options", metavar="K=V", multiple=True, help="An option of the files; repeatable.")
+@click.option("--append", is_flag=True, help="Add to what is there.")
+@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@pipeline_options(streams=False)
+def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None:
+    """Write what TOPIC..., or one 'regex:PATTERN' of topics, have into files, with columns by their schemas, and those
+    of docs/spark.md for keys, times and properties. Nothing is acknowledged.
+
+    What CSV cannot hold is written as JSON, bytes as text or base64. A directory that is not empty is refused, unless
+    --append or --overwrite says what is meant; an export that was killed is repeated with --overwrite.
+
+    \b
+    Exit codes:
+      2  an option cannot be used
+      4  the directory is not empty
+      6  the broker cannot be reached
+
+    \b
+    Examples:
+      pulsarbox pipeline export orders --to orders.parquet
+      pulsarbox pipeline export orders refunds --to today --format csv --from -1d --columns value,__key,__publishTime
+      pulsarbox pipeline export orders --to tail --format json --from 12:345 --until 14:0 --overwrite
+    """
+    from pulsarbox.spark.pipelines.shipped import export as shipped
+    from pulsarbox.spark.pipelines.shipped.working import selected, spark_of
+
+    if given["append"] and given["overwrite"]:
+        raise Misused("--append or --overwrite, not both")
+    with checked():
+        select = selected(topics)
+        ranged = shipped.ranged(select.get("topics", ""), given["begin"], given["end"], given["subscription"])
+        values = {"valueFormat": given["value_format"]}
+        mode = "append" if given["append"] else "overwrite" if given["overwrite"] else ""
+        form, written = given["form"], pairs_of(given["options"])
+        asked = shipped.Export(
+            running.box, select | ranged | values, form, absolute(given["place"]), given["columns"], mode, written
+        )
+        shipped.check(asked)
+    with spark_of(running, "export") as spark:
+        rows = shipped.export(spark, asked)
+    say(f"{messages(rows)} written to {given['place']}")

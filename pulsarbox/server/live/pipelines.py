@@ -1,0 +1,48 @@
+"""The live view of pipelines on Spark: a row a query, as their runners tell of them."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.pipelines import Query
+from pulsarbox.clock import Now
+from pulsarbox.server.live.view import Column, Row, Scope, View, kept
+
+FIELDS: Final = (
+    "pipeline", "query", "state", "inputs", "output", "lag", "rowsPerSecond", "batch", "lastBatchMs", "deadLetters",
+    "lastError", "master", "host", "pid", "startedAt", "reportedAt", "by",
+)  # fmt: skip
+"""Those of a query in the API."""
+
+
+class Told(NamedTuple):
+    """A query as it stands when somebody looks."""
+
+    row: Row
+
+
+def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Told]:
+    """All queries; of a tenant, or a namespace, those that read and write there alone."""
+    return (Told(each.as_json(now)) for each in broker.pipelines.all(now) if _is_within(each, scope))
+
+
+def _is_within(query: Query, scope: Scope) -> bool:
+    if not scope.prefix:
+        return True
+    namespaces = list(query.namespaces)
+    return bool(namespaces) and all(scope.holds(each) for each in namespaces)
+
+
+def _told(name: str) -> Column:
+    return kept(lambda told: told.row[name])
+
+
+COLUMNS: Final = {name: _told(name) for name in FIELDS}
+
+PIPELINES: Final = View(
+    "pipelines",
+    COLUMNS,
+    things,
+    sort="lag",
+    searched=lambda told: (told.row["pipeline"], told.row["query"], *told.row["inputs"], told.row["output"]),
+)

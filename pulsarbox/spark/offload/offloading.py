@@ -1,0 +1,320 @@
+"""Offloading the ledgers of some topics, round by round; and holding what is not offloaded yet.
+
+What is held: with ``hold`` every topic has a durable subscription of the directory's own, which stands in front of what
+the box has to keep. Retention leaves it alone; time to live and quotas of the backlog do not.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pyspark.sql.types import StructType
+
+from pulsarbox.client.admin import Admin, Refused, path_of, quoted
+from pulsarbox.errors import NotFound, PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.spark import selection
+from pulsarbox.spark.connecting import admin_of
+from pulsarbox.spark.offload import columns, ledgers
+from pulsarbox.spark.offload.layout import ABOUT, TEMPORARY, folder_of, topics_in
+from pulsarbox.spark.offload.manifest import Gap, History, Ledger, Manifest, OffloadError, Writing, sync_folder
+from pulsarbox.spark.offload.writing import Job, Step, Stopped, write
+from pulsarbox.spark.offsets import Mark
+from pulsarbox.spark.options import READ, Options, parse
+from pulsarbox.spark.reaching import in_place, reach
+from pulsarbox.spark.registry import Registry
+from pulsarbox.spark.segments import BEGINNING, Lost, Place, part_of
+from pulsarbox.spark.service import Service
+from pulsarbox.times import moment
+
+SUBSCRIPTION: Final = "pulsarbox-offload-"
+"""What the names of the subscriptions begin with that hold topics; behind it the directory's own id."""
+GRACE_MS: Final = 600_000
+
+
+def _nothing(_: str) -> None:
+    """No step is waited for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is to be offloaded, and how."""
+
+    directory: Path
+    box: Mapping[str, str]
+    """Options of the format pulsarbox that say where the box is."""
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    """Of topics, as the option topicsPattern has it; either this or ``topics``."""
+    before: str = ""
+    """Only ledgers that were closed earlier: a time, or an age as ``-1h``."""
+    hold: bool = True
+    accept_loss: bool = False
+    """Note what is gone or damaged, and go on behind it."""
+    grace_ms: int = GRACE_MS
+    """So long what was offloaded is still held: for who has begun to read the topic before."""
+
+    def options(self) -> Options:
+        """What is read. Raises OptionError."""
+        named = {"topicsPattern": self.pattern} if self.pattern else {"topics": ",".join(self.topics)}
+        return parse({**self.box, **named, "columns": "all"}, READ)
+
+
+class Done(NamedTuple):
+    """What a round has done with one topic, of all its partitions."""
+
+    topic: str
+    ledgers: int
+    rows: int
+    bytes: int
+    """Of the files."""
+    problem: str = ""
+    """Why it did not go on; empty where it came to the end of what can be offloaded."""
+
+
+@dataclass
+class _Count:
+    ledgers: int = 0
+    rows: int = 0
+    bytes: int = 0
+    payload: int = 0
+    begun: float = field(default_factory=time.monotonic)
+
+
+class Offload:
+    """Offloads some topics into a directory."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        tell: Callable[[str], None],
+        stopped: Callable[[], bool] = lambda: False,
+        step: Step = _nothing,
+    ) -> None:
+        """``tell`` is given a line for people now and then. ``step`` is told of steps, for who tests their order.
+
+        Raises OptionError, OSError.
+        """
+        self.asked = asked
+        self._options = asked.options()
+        self.tell = tell
+        self.stopped = stopped
+        self.step = step
+        self.reach = in_place(reach(self._options))
+        self._held: dict[str, Place] = {}
+        """Where the subscriptions stand, as far as this process knows."""
+        self.subscription = SUBSCRIPTION + identity(asked.directory)
+
+    def round(self) -> list[Done]:
+        """Offload what can be offloaded now. Raises OptionError where a topic does not exist, and what the broker tells
+        of all of them; what is told of one is in its Done."""
+        with Service(self.reach) as service:
+            partitions: dict[str, list[str]] = {}
+            for each in selection.topics(service, self._options):
+                partitions.setdefault(str(parse_topic(each).base), []).append(each)
+            done = []
+            for topic, parts in partitions.items():
+                if not self.stopped():
+                    done.append(self._one(service, topic, parts))
+        return done
+
+    def _one(self, service: Service, topic: str, partitions: Sequence[str]) -> Done:
+        count, problem = _Count(), ""
+        try:
+            self._topic(service, topic, partitions, count)
+        except Stopped:
+            pass
+        except (PulsarBoxError, OSError, ValueError) as error:
+            problem = str(error)
+        return Done(topic, count.ledgers, count.rows, count.bytes, problem)
+
+    def _topic(self, service: Service, topic: str, partitions: Sequence[str], count: _Count) -> None:
+        schema = columns.of_topic(topic, dict(self.asked.box))
+        with Writing(folder_of(self.asked.directory, topic)) as writing:
+            for left in writing.manifest.folder.glob(f"partition=*/.*{TEMPORARY}"):
+                left.unlink()
+            name = schema_id(schema)
+            writing.schema(name, schema.jsonValue())
+            registry = Registry(self.reach)
+            registry.newest(topic)
+            registry.close()
+            for partition in partitions:
+                _Partition(self, service, writing, partition, count).offload(schema, name, registry)
+
+    def hold(self, history: History) -> None:
+        """Have the box keep what is not offloaded, or was only just, and let go of the rest."""
+        if not self.asked.hold:
+            return
+        self._hold_at(history.topic, ledgers.held_from(history, round(time.time() * 1000) - self.asked.grace_ms))
+
+    def hold_all(self, topic: str) -> None:
+        """Have the box keep all it has of a topic."""
+        if self.asked.hold:
+            self._hold_at(topic, BEGINNING)
+
+    def _hold_at(self, topic: str, place: Place) -> None:
+        if self._held.get(topic) == place:
+            return
+        with Service(self.reach) as service:
+            try:
+                service.acknowledge(topic, self.subscription, place)
+            except Refused as error:
+                raise OffloadError(
+                    f"{topic}: the subscription {self.subscription}, which holds it, cannot be moved: {error}. "
+                    "--no-hold offloads without one"
+                ) from error
+        self._held[topic] = place
+        self.step("held")
+
+
+class _Partition:
+    """Offloads one topic without partitions, or one partition."""
+
+    def __init__(self, whole: Offload, service: Service, writing: Writing, topic: str, count: _Count) -> None:
+        self._whole = whole
+        self._asked = whole.asked
+        self._service = service
+        self._writing = writing
+        self._topic = topic
+        self._count = count
+
+    def offload(self, schema: StructType, name: str, registry: Registry) -> None:
+        """What can be offloaded now. Raises OffloadError for a gap that nobody has accepted, and as ``write``."""
+        history = self._history()
+        while True:
+            self._whole.hold(history)
+            found = self._due(history)
+            for each in found.stretches:
+                if self._whole.stopped():
+                    raise Stopped
+                job = Job(
+                    each,
+                    self._writing.manifest.folder,
+                    json.dumps(schema.jsonValue()),
+                    name,
+                    registry,
+                    self._whole.reach,
+                    self._asked.accept_loss,
+                )
+                self._add(write(job, self._whole.step, self._whole.stopped), history)
+            if found.gap is None:
+                return
+            self._gap(found.gap)
+
+    def _history(self) -> History:
+        """What is offloaded of it; begun where nothing is yet."""
+        histories = self._writing.manifest.histories
+        if self._topic not in histories:
+            self._whole.hold_all(self._topic)
+            self._whole.step("begun")
+            answer, _ = self._told(BEGINNING)
+            earliest = Mark(part_of(answer["earliest"]), answer["before"])
+            self._writing.begin(self._topic, earliest, answer["instance"])
+        return histories[self._topic]
+
+    def _told(self, start: Place) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        told = self._service.ledgers(self._topic, start)
+        if told is None:
+            raise OffloadError(
+                f"{self._topic}: a box can be offloaded. Apache Pulsar does not tell of aborted transactions in its "
+                "ledgers; it has tiered storage of its own"
+            )
+        return told
+
+    def _due(self, history: History) -> ledgers.Due:
+        answer, rows = self._told(history.next.place)
+        if answer["instance"] != history.instance:
+            raise OffloadError(
+                f"{self._topic}: {self._writing.manifest.folder} has the history of a topic of another box (data "
+                f"directory {history.instance or 'unknown'}, this one is {answer['instance'] or 'unknown'}). Offload "
+                "into another directory"
+            )
+        before = moment(self._asked.before, round(time.time() * 1000)) if self._asked.before else None
+        earliest = Mark(part_of(answer["earliest"]), answer["before"])
+        return ledgers.due(history.next, earliest, ledgers.stretches(self._topic, history.instance, rows), before)
+
+    def _add(self, made: Ledger, history: History) -> None:
+        self._writing.ledger(made)
+        self._whole.step("added")
+        count = self._count
+        count.ledgers += 1
+        count.rows += made.rows
+        count.bytes += made.file_bytes
+        count.payload += made.payload_bytes
+        rate = count.payload / max(time.monotonic() - count.begun, 0.001) / 1e6
+        self._whole.tell(
+            f"{self._topic}: ledger {made.ledger}, {made.rows:,} rows, {made.file_bytes / 1e6:,.1f} MB "
+            f"({rate:,.0f} MB/s of payload)" + "".join(f"; {each}" for each in made.lost)
+        )
+        self._whole.hold(history)
+
+    def _gap(self, gap: Gap) -> None:
+        lost = str(Lost(self._topic, gap.start, gap.end.place, gap.reason))
+        if not self._asked.accept_loss:
+            raise OffloadError(
+                f"{lost}, before they were offloaded. --accept-loss notes that in the manifest and goes on behind them"
+            )
+        self._writing.lost(self._topic, gap)
+        self._whole.tell(f"{lost}: noted")
+
+
+def schema_id(schema: StructType) -> str:
+    """The name of some columns."""
+    whole = json.dumps(schema.jsonValue(), sort_keys=True)
+    return blake2b(whole.encode(), digest_size=8).hexdigest()
+
+
+def identity(directory: Path) -> str:
+    """The directory's own id, by which subscriptions are told apart; it is made where there is none. Raises OSError,
+    OffloadError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / ABOUT
+    if not path.exists():
+        made = directory / f".{ABOUT}.{os.getpid()}{TEMPORARY}"
+        made.write_text(json.dumps({"version": 1, "id": os.urandom(4).hex()}) + "\n")
+        with made.open("rb") as file:
+            os.fsync(file.fileno())
+        try:
+            os.link(made, path)  # whoever comes second takes what the first one has made
+        except FileExistsError:
+            pass
+        finally:
+            made.unlink()
+        sync_folder(directory)
+    try:
+        return str(json.loads(path.read_text())["id"])
+    except (ValueError, KeyError, TypeError):
+        raise OffloadError(f"{path} cannot be read: restore it, or offload into another directory") from None
+
+
+def release(directory: Path, box: Mapping[str, str], wanted: Callable[[str], bool]) -> list[str]:
+    """Delete the subscriptions that hold topics for a directory; gives those whose topics were held.
+
+    Raises OptionError, OffloadError, and what the broker tells.
+    """
+    name = SUBSCRIPTION + identity(directory)
+    found = []
+    for base in topics_in(directory):
+        if not wanted(str(base)):
+            continue
+        with admin_of(reach(parse({**box, "topic": str(base)}, READ))) as admin:
+            topics = Manifest(folder_of(directory, str(base))).histories
+            found += [topic for topic in topics if _released(admin, topic, name)]
+    return found
+
+
+def _released(admin: Admin, topic: str, name: str) -> bool:
+    try:
+        admin.ask("DELETE", f"{path_of(parse_topic(topic))}/subscription/{quoted(quoted(name))}")
+    except NotFound:
+        return False
+    except Refused as error:
+        if error.status != 404:
+            raise
+        return False
+    return True

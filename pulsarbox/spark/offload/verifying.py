@@ -1,0 +1,178 @@
+"""Whether what was offloaded is still what it was: files against the manifest, and against what the box still has."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.spark.messages import messages
+from pulsarbox.spark.offload.columns import raw_names
+from pulsarbox.spark.offload.content import Content
+from pulsarbox.spark.offload.layout import folder_of, topics_in
+from pulsarbox.spark.offload.ledgers import Stretch, stretches
+from pulsarbox.spark.offload.manifest import History, Ledger, Manifest, OffloadError
+from pulsarbox.spark.offload.writing import batch_of, check, checksum_of, tables_for, wanted, with_more
+from pulsarbox.spark.offsets import text
+from pulsarbox.spark.options import READ, parse
+from pulsarbox.spark.reaching import in_place, reach
+from pulsarbox.spark.registry import Registry
+from pulsarbox.spark.segments import Place
+from pulsarbox.spark.service import Service
+
+
+class Verified(NamedTuple):
+    """What was found of one topic."""
+
+    topic: str
+    ledgers: int
+    rows: int
+    bytes: int
+    compared: int
+    """Ledgers that the box still has, and that say the same."""
+    gaps: int
+    """Places where something was gone before it was offloaded, and somebody has said to go on."""
+    problems: tuple[str, ...]
+
+
+def verify(
+    directory: Path,
+    chosen: Callable[[str], bool],
+    box: Mapping[str, str] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Iterator[Verified]:
+    """Look at all files of the topics that are ``chosen``; with ``box`` read again what that still has.
+
+    ``box`` are options of the format pulsarbox. Raises OptionError, OSError, and what the broker tells.
+    """
+    for name in topics_in(directory):
+        if chosen(str(name)):
+            tell(f"{name}: looking")
+            yield _Topic(directory, str(name), box).verified()
+
+
+class _Topic:
+    def __init__(self, directory: Path, topic: str, box: Mapping[str, str] | None) -> None:
+        self._topic = topic
+        self._folder = folder_of(directory, topic)
+        self._box = box
+        self._problems: list[str] = []
+        self._compared = 0
+
+    def verified(self) -> Verified:
+        """All of it."""
+        try:
+            manifest = Manifest(self._folder)
+        except OffloadError as error:
+            return Verified(self._topic, 0, 0, 0, 0, 0, (str(error),))
+        found = [each for history in manifest.histories.values() for each in history.ledgers]
+        for history in manifest.histories.values():
+            self._problems += chain(history)
+        for each in found:
+            self._file(each)
+        if self._box is not None:
+            for history in manifest.histories.values():
+                self._against_box(manifest, history, self._box)
+        return Verified(
+            self._topic,
+            len(found),
+            sum(each.rows for each in found),
+            sum(each.file_bytes for each in found),
+            self._compared,
+            sum(len(history.gaps) for history in manifest.histories.values()),
+            tuple(self._problems),
+        )
+
+    def _file(self, ledger: Ledger) -> None:
+        if not ledger.file:
+            if ledger.rows:
+                self._problems.append(f"{ledger.topic}: ledger {ledger.ledger} has {ledger.rows} rows and no file")
+            return
+        path = self._folder / ledger.file
+        try:
+            if path.stat().st_size != ledger.file_bytes:
+                raise OffloadError(f"{path} has {path.stat().st_size} bytes, not {ledger.file_bytes}")
+            if checksum_of(path) != ledger.file_checksum:
+                raise OffloadError(f"{path}: its bytes do not match its checksum")
+            rows = check(path, ledger.content).rows
+            if rows != ledger.rows:
+                raise OffloadError(f"{path} has {rows} rows, not {ledger.rows}")
+        except FileNotFoundError:
+            self._problems.append(f"{path} is not there any more")
+        except (OffloadError, OSError) as error:
+            self._problems.append(str(error))
+
+    def _against_box(self, manifest: Manifest, history: History, box: Mapping[str, str]) -> None:
+        to = in_place(reach(parse({**box, "topic": history.topic}, READ)))
+        with Service(to) as service:
+            told = service.ledgers(history.topic, Place(-1, -1))
+        if told is None or told[0]["instance"] != history.instance:
+            self._problems.append(f"{history.topic}: the box is not the one that it was offloaded from")
+            return
+        there = {each.segment.ledger: each for each in stretches(history.topic, history.instance, told[1])}
+        for ledger in history.ledgers:
+            stretch = there.get(ledger.ledger)
+            if stretch is None or not stretch.is_whole:
+                continue
+            columns = manifest.schemas[ledger.schema]
+            found = self._read_again(ledger, stretch, columns, Registry(to), to)
+            if found:
+                self._problems.append(found)
+            else:
+                self._compared += 1
+
+    def _read_again(
+        self, ledger: Ledger, stretch: Stretch, columns: dict[str, Any], registry: Registry, to: Any
+    ) -> str:
+        """What is not as the box has it; empty where nothing is."""
+        raw = StructType.fromJson(columns)
+        names = raw_names(raw)
+        kept = StructType([field for field in raw.fields if field.name in names])
+        content = Content()
+        tables = tables_for(json.dumps(kept.jsonValue()), registry)
+        schema = with_more(tables.arrow, json.dumps(kept.jsonValue()))
+        try:
+            for some in messages(stretch.segment, wanted(tables), to):
+                content.feed(pa.Table.from_batches([batch_of(some, tables, schema)]))
+        except PulsarBoxError as error:
+            return f"{ledger.topic}: ledger {ledger.ledger} cannot be compared with the box: {error}"
+        finally:
+            tables.close()
+        made = content.checksums()
+        if content.rows != ledger.rows:
+            return f"{ledger.topic}: ledger {ledger.ledger} has {ledger.rows} rows, in the box {content.rows}"
+        wrong = sorted(name for name in made if made[name] != ledger.content.get(name))
+        if wrong:
+            return f"{ledger.topic}: ledger {ledger.ledger} is not what the box has: column {', '.join(wrong)}"
+        return ""
+
+
+def chain(history: History) -> list[str]:
+    """What does not follow on what is in front of it, of the ledgers of one topic or partition."""
+    problems = []
+    mark = history.begin
+    gaps = {gap.start: gap for gap in history.gaps}
+    for each in history.ledgers:
+        while mark.place in gaps and gaps[mark.place].end.place != mark.place:
+            mark = gaps[mark.place].end
+        if each.before != mark.seen or each.ledger < mark.place.ledger:
+            problems.append(
+                f"{history.topic}: ledger {each.ledger} does not follow on {text(mark.place)}: "
+                f"{each.before - mark.seen} messages are between them"
+            )
+        mark = each.end
+    return problems
+
+
+def choice(topics: tuple[str, ...], pattern: str) -> Callable[[str], bool]:
+    """Whether a topic is one of some, all where none are named; or matches. Raises PatternError."""
+    if pattern:
+        from pulsarbox.spark.selection import matcher
+
+        return matcher(pattern)[1]
+    names = {str(parse_topic(each).base) for each in topics}
+    return lambda topic: not names or topic in names

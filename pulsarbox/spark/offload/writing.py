@@ -1,0 +1,315 @@
+"""One ledger to one file: written beside its name, read back, and only then given it."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.types import StructType
+
+from pulsarbox.spark.lists import Messages
+from pulsarbox.spark.messages import messages
+from pulsarbox.spark.offload.columns import ENCRYPTION, PAYLOAD, typed
+from pulsarbox.spark.offload.content import Content
+from pulsarbox.spark.offload.layout import TEMPORARY, file_of
+from pulsarbox.spark.offload.ledgers import Stretch
+from pulsarbox.spark.offload.manifest import Ledger, OffloadError, sync_folder
+from pulsarbox.spark.offsets import text
+from pulsarbox.spark.registry import Registry
+from pulsarbox.spark.rows import CORRUPT, VALUE
+from pulsarbox.spark.segments import Lost, Place, Reach
+from pulsarbox.spark.tables import Tables
+
+ROW_GROUP_BYTES: Final = 96 << 20
+"""Of rows as Arrow has them; on the disk it is less."""
+READ_BYTES: Final = 8 << 20
+_WITHOUT_STATISTICS: Final = frozenset({VALUE, PAYLOAD, CORRUPT, ENCRYPTION, "__messageId", "__messageProperties"})
+"""Nobody looks for ranges of these, and their bounds would be as large as they are."""
+_SORTED: Final = ("__ledgerId", "__entryId", "__batchIndex")
+Step = Callable[[str], None]
+
+
+class Stopped(Exception):
+    """It was asked to end in the middle of a ledger: nothing of that is left."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One ledger that is to be offloaded; it can be pickled."""
+
+    stretch: Stretch
+    folder: Path
+    """That of the topic."""
+    columns: str
+    """The columns of the file, as Spark's JSON."""
+    schema: str
+    """The id of these columns."""
+    registry: Registry
+    reach: Reach
+    accept_loss: bool = False
+    """Whether what is damaged is passed over and noted."""
+
+
+class Output:
+    """A file that is being written, row group by row group, none where no rows come."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path = path
+        self.schema = schema
+        self._writer: pq.ParquetWriter | None = None
+        self._held: list[pa.RecordBatch] = []
+        self._size = 0
+        self.content = Content()
+        self.summary = Summary()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take some rows."""
+        self._held.append(batch)
+        self._size += batch.nbytes
+        if self._size >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._held, self.schema).combine_chunks()
+        self._held, self._size = [], 0
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, self.schema, **_how(self.schema))
+        self.content.feed(table)
+        self.summary.take(table)
+        self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def close(self) -> bool:
+        """Write what is left; whether there is a file."""
+        if self._held:
+            self._flush()
+        if self._writer is None:
+            return False
+        self._writer.close()
+        with self._path.open("rb") as file:
+            os.fsync(file.fileno())
+        return True
+
+    def give_up(self) -> None:
+        """Leave nothing behind."""
+        with suppress(Exception):
+            if self._writer is not None:
+                self._writer.close()
+        self._path.unlink(missing_ok=True)
+
+
+def _how(schema: pa.Schema) -> dict[str, Any]:
+    """How a file is written."""
+    plain = [
+        field.name for field in schema if field.name not in _WITHOUT_STATISTICS and not pa.types.is_nested(field.type)
+    ]
+    return {
+        "compression": "zstd",
+        "version": "2.6",
+        "write_statistics": plain,
+        "write_page_index": True,
+        "use_dictionary": plain,
+        "sorting_columns": pq.SortingColumn.from_ordering(
+            schema, [(name, "ascending") for name in _SORTED], null_placement="at_start"
+        ),
+    }
+
+
+class Summary:
+    """First and last of what a file has."""
+
+    def __init__(self) -> None:
+        self.first = ""
+        self.last = ""
+        self.publish_time: tuple[int, int] | None = None
+        self.event_time: tuple[int, int] | None = None
+        self.payload_bytes = 0
+
+    def take(self, table: pa.Table) -> None:
+        """Know more rows, which follow the others."""
+        self.first = self.first or _place(table, 0)
+        self.last = _place(table, table.num_rows - 1)
+        self.publish_time = _wider(self.publish_time, table.column("__publishTime"))
+        self.event_time = _wider(self.event_time, table.column("__eventTime"))
+        payload = table.column(PAYLOAD if PAYLOAD in table.column_names else VALUE)
+        self.payload_bytes += pc.sum(pc.binary_length(payload)).as_py() or 0
+
+
+def _place(table: pa.Table, row: int) -> str:
+    found = [table.column(name)[row].as_py() for name in _SORTED]
+    return text(Place(found[0], found[1], found[2] or 0))
+
+
+def _wider(known: tuple[int, int] | None, column: pa.ChunkedArray) -> tuple[int, int] | None:
+    bounds = pc.min_max(column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    if low is None:
+        return known
+    low, high = low // 1000, high // 1000
+    return (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
+
+
+def temporary(path: Path) -> Path:
+    """Where a file is written that is not complete; Spark does not see it."""
+    return path.with_name(f".{path.name}{TEMPORARY}")
+
+
+class Made(NamedTuple):
+    """A file, and what is known of reading for it; without rows there is none."""
+
+    output: Output
+    file_bytes: int
+    file_checksum: str
+    lost: list[Lost]
+    unfinished: list[Place]
+
+
+def write(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = lambda: False) -> Ledger:
+    """Offload one ledger: when this returns, its file is durable, under its name, and was read back.
+
+    Raises DataLost where something of it is gone or damaged and that is not accepted, Stopped, OffloadError where the
+    file is not what was written, OSError, and what the broker tells.
+    """
+    segment = job.stretch.segment
+    name = file_of(segment.topic, segment.ledger)
+    path = job.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = _made(job, temporary(path), step, stopped)
+    output = made.output
+    if output.content.rows:
+        temporary(path).rename(path)
+        step("renamed")
+    for folder in (path.parent, job.folder):
+        sync_folder(folder)
+    return Ledger(
+        topic=segment.topic,
+        ledger=segment.ledger,
+        entries=job.stretch.entries,
+        rows=output.content.rows,
+        messages=segment.messages,
+        payload_bytes=output.summary.payload_bytes,
+        file=name if output.content.rows else "",
+        file_bytes=made.file_bytes,
+        file_checksum=made.file_checksum,
+        content=output.content.checksums(),
+        schema=job.schema,
+        first=output.summary.first,
+        last=output.summary.last,
+        publish_time=output.summary.publish_time,
+        event_time=output.summary.event_time,
+        before=job.stretch.before,
+        after=job.stretch.after,
+        closed=job.stretch.closed,
+        unfinished=tuple(text(place) for place in sorted(made.unfinished)),
+        lost=tuple(str(each) for each in made.lost),
+        at=round(time.time() * 1000),
+    )
+
+
+def _made(job: Job, path: Path, step: Step, stopped: Callable[[], bool]) -> Made:
+    """The rows of a ledger in a file that is durable and was read back."""
+    tables = tables_for(job.columns, job.registry)
+    output = Output(path, with_more(tables.arrow, job.columns))
+    lost: list[Lost] = []
+    unfinished: list[Place] = []
+    tell = lost.append if job.accept_loss else None
+    try:
+        for some in messages(job.stretch.segment, wanted(tables), job.reach, lost=tell, unfinished=unfinished):
+            if stopped():
+                raise Stopped
+            output.add(batch_of(some, tables, output.schema))
+        step("read")
+        checked = Checked(0, "", 0)
+        if output.close():
+            step("written")
+            checked = check(path, output.content.checksums())
+        step("checked")
+    except Exception:
+        output.give_up()
+        raise
+    finally:
+        tables.close()
+    return Made(output, checked.bytes, checked.checksum, lost, unfinished)
+
+
+def tables_for(columns: str, registry: Registry) -> Tables:
+    """What makes rows of messages, without the columns that only files have."""
+    return Tables(typed(StructType.fromJson(json.loads(columns))), registry, "auto", "permissive")
+
+
+def wanted(tables: Tables) -> frozenset[str]:
+    """What is needed of messages."""
+    return tables.wanted | {"payload", "encryption"}
+
+
+def with_more(schema: pa.Schema, columns: str) -> pa.Schema:
+    """The columns of the source and those that only files have."""
+    names = [field["name"] for field in json.loads(columns)["fields"]]
+    own = [pa.field(name, pa.binary()) for name in names if name in (PAYLOAD, ENCRYPTION)]
+    return pa.schema([*schema, *own])
+
+
+def batch_of(some: Messages, tables: Tables, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of a file."""
+    own = {PAYLOAD: some.payload, ENCRYPTION: some.encryption}
+    arrays = [pa.array(own[field.name], field.type) for field in schema if field.name in own]
+    return pa.RecordBatch.from_arrays([*tables.batch(some).columns, *arrays], schema=schema)
+
+
+def tables_of(path: Path) -> Iterator[pa.Table]:
+    """The rows of a file, row group by row group. Raises OSError, pa.ArrowException where it is none."""
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group)
+
+
+class Checked(NamedTuple):
+    """A file as it was read back."""
+
+    bytes: int
+    checksum: str
+    rows: int
+
+
+def check(path: Path, content: dict[str, str]) -> Checked:
+    """Read a file. Raises OffloadError where it does not have this content, in the order of the log."""
+    found = Content()
+    before = (-1, -1, -1)
+    try:
+        for table in tables_of(path):
+            found.feed(table)
+            before = _check_order(table, before, path)
+    except pa.ArrowException as error:
+        raise OffloadError(f"{path} cannot be read: {error}") from None
+    made = found.checksums()
+    wrong = sorted(name for name in made.keys() | content.keys() if made.get(name) != content.get(name))
+    if wrong:
+        raise OffloadError(f"{path} does not have the rows that it was made of: column {', '.join(wrong)}")
+    return Checked(path.stat().st_size, checksum_of(path), found.rows)
+
+
+def checksum_of(path: Path) -> str:
+    """Of the bytes of a file."""
+    whole = blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while piece := file.read(READ_BYTES):
+            whole.update(piece)
+    return whole.hexdigest()
+
+
+def _check_order(table: pa.Table, before: tuple[int, int, int], path: Path) -> tuple[int, int, int]:
+    ledgers, entries, indexes = (table.column(name).combine_chunks() for name in _SORTED)
+    places = pc.add(pc.multiply(entries, 1 << 20), pc.add(pc.fill_null(indexes.cast(pa.int64()), -1), 1))
+    in_order = pc.all(pc.less(places[:-1], places[1:])).as_py() is not False
+    first = (ledgers[0].as_py(), entries[0].as_py(), indexes[0].as_py() or 0)
+    last = (ledgers[-1].as_py(), entries[-1].as_py(), indexes[-1].as_py() or 0)
+    if not in_order or len(pc.unique(ledgers)) != 1 or (before != (-1, -1, -1) and first <= before):
+        raise OffloadError(f"{path}: its rows are not in the order of the log")
+    return last

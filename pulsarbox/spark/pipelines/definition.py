@@ -1,0 +1,139 @@
+"""A pipeline: steps with names, checked, from a file or made in code. Nothing of Spark."""
+
+import importlib.util
+import re
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol.topics_pattern import TopicsPattern
+from pulsarbox.spark.pipelines.declaring import PipelineError, Step, milliseconds, steps_of
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What runs in one runner: one query of Spark a step."""
+
+    name: str
+    steps: Sequence[Step]
+    module: ModuleType | None = None
+    """The user's file: it has to be sent to the workers, who do not have it."""
+
+    def check(self) -> None:
+        """Raises PipelineError for what cannot be run whatever the broker has."""
+        if not _NAME.fullmatch(self.name):
+            raise PipelineError(f"{self.name!r} is no name for a pipeline: letters, digits, - _ and . (at most 100)")
+        if not self.steps:
+            raise PipelineError(f"{self.name} declares nothing: write a function with @frame or @function over it")
+        for step in self.steps:
+            try:
+                step.check()
+                milliseconds(step.trigger)
+            except PipelineError:
+                raise
+            except (PulsarBoxError, ValueError) as error:
+                raise step.wrong(str(error)) from None
+        for name, times in Counter(step.query for step in self.steps).items():
+            if times > 1:
+                raise PipelineError(
+                    f"{times} steps are called {name}: a query has a checkpoint by its name; say name=..."
+                )
+        self._check_outputs()
+        self._check_cycles()
+
+    def _check_outputs(self) -> None:
+        """Two queries may write into a topic; files of two streams in one directory spoil each other."""
+        directories: dict[str, Step] = {}
+        for step in self.steps:
+            written = step.writes()
+            if written.kind not in ("topic", "rows"):
+                there = directories.setdefault(str(Path(written.place).absolute()), step)
+                if there is not step:
+                    raise step.wrong(f"writes {written}, as {there.query} does: give it a directory of its own")
+
+    def _check_cycles(self) -> None:
+        """Raises PipelineError where what a step writes comes back to it: it would never end."""
+        after = {step.query: [each.query for each in self.steps if reads_from(each, step)] for step in self.steps}
+        for query in after:
+            found = _way_back(query, after)
+            if found:
+                raise PipelineError(f"what {' writes, '.join(found)} reads: a message would go round for ever")
+
+
+def _way_back(query: str, after: Mapping[str, Sequence[str]]) -> list[str]:
+    ways, seen = [[query]], set()
+    while ways:
+        way = ways.pop()
+        for following in after[way[-1]]:
+            if following == query:
+                return [*way, query]
+            if following not in seen:
+                seen.add(following)
+                ways.append([*way, following])
+    return []
+
+
+def reads_from(reader: Step, writer: Step) -> bool:
+    """Whether one step reads a topic that another one writes."""
+    written = writer.writes()
+    return written.kind == "topic" and any(_selects(each, written.place) for each in reader.reads().values())
+
+
+def _selects(selection: Mapping[str, str], topic: str) -> bool:
+    if "topics" in selection:
+        return topic in selection["topics"].split(",")
+    pattern = selection["topicsPattern"]
+    return TopicsPattern(pattern if pattern.count("/") > 1 else f"public/default/{pattern}").matches(topic)
+
+
+def load(path: Path, name: str = "") -> Pipeline:
+    """The pipeline that a file declares, checked; its name is that of the file unless given.
+
+    Raises PipelineError: it is not there, cannot be imported (with the line), or declares nothing or something wrong.
+    """
+    path = path.expanduser()
+    if not path.is_file():
+        raise PipelineError(f"{path} is not there: `pulsarbox pipeline new {path}` writes one to begin with")
+    module = _imported(path)
+    pipeline = Pipeline(name or path.stem, list(steps_of(vars(module))), module)
+    pipeline.check()
+    return pipeline
+
+
+def _imported(path: Path) -> ModuleType:
+    # Not the file's own name: it must hide no module of that name, and workers are not to look for it.
+    known_as = f"pulsarbox_pipeline_{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)}"
+    spec = importlib.util.spec_from_file_location(known_as, path.absolute())
+    if spec is None or spec.loader is None:
+        raise PipelineError(f"{path} is no Python file: its name has to end with .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[known_as] = module
+    folder = str(path.absolute().parent)
+    if folder not in sys.path:  # what lies beside the file can be imported, as with `python FILE`
+        sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        sys.modules.pop(known_as, None)
+        raise PipelineError(f"{path}:{error.lineno}: {error.msg}") from error
+    except Exception as error:
+        sys.modules.pop(known_as, None)
+        raise PipelineError(f"{_line_of(error, path)}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _line_of(error: BaseException, path: Path) -> str:
+    """The last line of the user's file that the error came through."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path.absolute()):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{path}:{line}" if line else str(path)

@@ -1,0 +1,250 @@
+"""A session of Spark as pipelines need it: the interpreter, the checkpoints, the shuffles, a JVM that starts fast."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from pulsarbox.spark.pipelines.declaring import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INSTALL: Final = "pip install 'pulsarbox[spark]'"
+FAST: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""A JVM that starts in half the time, and is slower once it is warm: for what runs once."""
+_STATE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_END_SECONDS: Final = 60.0
+
+
+class SparkMissingError(PipelineError):
+    """Spark or Java is not there; says how to install it."""
+
+
+def settings(master: str, cores: int) -> dict[str, str]:
+    """The settings of Spark that pipelines have unless told otherwise; ``cores`` are those of this machine.
+
+    Each is measured or needed: docs/spark.md. The checkpoint manager is for local disks, so for local masters.
+    """
+    found = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.streaming.stateStore.providerClass": _STATE,
+        "spark.sql.streaming.metricsEnabled": "false",
+    }
+    if is_local(master):
+        found |= {
+            "spark.sql.shuffle.partitions": str(cores_of(master, cores)),
+            "spark.sql.streaming.checkpointFileManagerClass": _FILES,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "1g",
+        }
+    return found
+
+
+def is_local(master: str) -> bool:
+    """Whether everything runs on this machine, in one JVM."""
+    return master == "local" or master.startswith("local[")
+
+
+def cores_of(master: str, cores: int) -> int:
+    """How many tasks a local master runs at a time: ``local[2]`` is 2, ``local[*]`` all of ``cores``."""
+    number = master.removeprefix("local[").rstrip("]").split(",")[0] if master.startswith("local[") else "1"
+    return int(number) if number.isdigit() and int(number) else cores
+
+
+def retried(master: str) -> str:
+    """A local master whose tasks are tried again: as Spark has it, ``local[2]`` gives up at the first failure."""
+    if master == "local":
+        return "local[1,3]"
+    return f"{master[:-1]},3]" if master.startswith("local[") and "," not in master else master
+
+
+def session(
+    master: str = "local[*]",
+    name: str = "pulsarbox",
+    conf: Mapping[str, str] | None = None,
+    fast: bool = False,
+    log: Path | None = None,
+) -> "SparkSession":
+    """A new session, or the one that this process has. The format ``pulsarbox`` is known to it.
+
+    ``conf`` goes before what ``settings`` says. ``fast``: a JVM that starts in half the time and computes slower.
+    ``log``: a file for what Spark, and what users' code in workers, writes to stderr. Raises SparkMissingError.
+    """
+    _prepare(master, fast)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # py4j: sockets that it leaves to the collector
+        try:
+            import pyarrow as pa  # noqa: F401  # said now, and not by a worker
+            from pyspark.sql import SparkSession
+        except ImportError as error:
+            raise SparkMissingError(f"Spark is not installed ({error}): {INSTALL}") from None
+        chosen = settings(master, os.cpu_count() or 1) | dict(conf or {})
+        _launch(chosen, log)
+        builder = SparkSession.builder.master(retried(master)).appName(name)
+        for key, value in chosen.items():
+            builder = builder.config(key, value)
+        made: SparkSession = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    from pulsarbox.spark import register
+
+    register(made)
+    return made
+
+
+def _prepare(master: str, fast: bool) -> None:
+    """The environment that Spark reads; what somebody has set stays."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (home and Path(home, "bin", "java").exists()):
+        raise SparkMissingError("Java is not installed: Spark needs Java 17 or newer on PATH, or JAVA_HOME")
+    os.environ.setdefault("PYSPARK_PYTHON", interpreter(cache()) if is_local(master) else sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if fast and not os.environ.get("SPARK_SUBMIT_OPTS"):
+        os.environ["SPARK_SUBMIT_OPTS"] = " ".join((*FAST, *_archived(archive())))
+
+
+def cache(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where is kept what makes Spark start faster; it may be deleted."""
+    return Path(environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".cache", "pulsarbox")
+
+
+_INTERPRETER: Final = """#!/bin/sh
+# Spark has its processes load its Python code out of archives, which are compiled each time: a second of processor time
+# for each process. What is installed is compiled already.
+set -f
+IFS=:
+kept=
+for each in $PYTHONPATH; do
+    case $each in
+    */python/lib/pyspark.zip | */python/lib/py4j-*.zip) ;;
+    *) kept=$kept${kept:+:}$each ;;
+    esac
+done
+PYTHONPATH=$kept
+export PYTHONPATH
+exec %s "$@"
+"""
+
+
+def interpreter(directory: Path) -> str:
+    """What Spark is to start on this machine as Python: this one, without Spark's archives in its path. This one as it
+    is, where no such file can be made."""
+    file = directory / f"python-{blake2b(sys.executable.encode(), digest_size=6).hexdigest()}"
+    text = _INTERPRETER % shlex.quote(sys.executable)
+    try:
+        if not file.exists() or file.read_text() != text:
+            directory.mkdir(parents=True, exist_ok=True)
+            new = file.with_suffix(f".{os.getpid()}")
+            new.write_text(text)
+            new.chmod(0o700)
+            new.replace(file)
+        subprocess.run([file, "-c", ""], check=True, stdin=subprocess.DEVNULL, timeout=_END_SECONDS)
+    except (OSError, subprocess.SubprocessError):  # a disk that starts nothing, or takes nothing
+        return sys.executable
+    return str(file)
+
+
+def archive(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the classes are kept that Spark loads when it starts, as this Java has loaded them before. It is made by
+    the first session that is ``fast``, 150 MB."""
+    home = environ.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else Path(shutil.which("java", path=environ.get("PATH")) or "java")
+    known = blake2b(f"{java.resolve()} {sys.prefix}".encode(), digest_size=6).hexdigest()
+    return Path(cache(environ), f"spark-{version('pyspark')}-{known}.jsa")
+
+
+def _archived(kept: Path) -> tuple[str, ...]:
+    """The flags with which a JVM uses the archive, or makes it when it ends; none where it cannot be kept."""
+    if kept.exists():
+        return (f"-XX:SharedArchiveFile={kept}", "-Xshare:auto")
+    if " " in str(kept):  # Spark's script would take it for two flags
+        return ()
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ()
+    return (f"-XX:ArchiveClassesAtExit={_new(kept)}",)
+
+
+def _new(kept: Path) -> Path:
+    """What is written before it is whole."""
+    return kept.with_suffix(f".{os.getpid()}")
+
+
+def _keep_archive() -> None:
+    """The JVM has ended: what it has made of its classes is whole."""
+    kept = archive()
+    with contextlib.suppress(OSError):
+        _new(kept).replace(kept)
+
+
+def _launch(conf: Mapping[str, str], log: Path | None) -> None:
+    """Start the JVM ourselves where its talk is to go into a file; Spark would give it our stderr."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    if log is None or SparkContext._gateway is not None:
+        return
+    of_the_jvm = SparkConf(loadDefaults=False)
+    for key, value in conf.items():
+        if key.startswith(("spark.driver.", "spark.jars", "spark.submit.")):
+            of_the_jvm.set(key, value)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as stream:
+        try:
+            gateway = launch_gateway(of_the_jvm, _popen(stream))  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError as error:
+            raise SparkMissingError(f"Spark's JVM does not start ({error}): {log} says why") from None
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _popen(stream: IO[bytes]) -> dict[str, Any]:
+    return {"stdout": stream, "stderr": stream}
+
+
+def stop(spark: "SparkSession") -> None:
+    """Stop the session and its JVM, and wait for its end. Nothing of Spark can be used in this process until then."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    with contextlib.suppress(*((Exception,) if jvm_has_ended() else ())):
+        spark.stop()
+    if gateway is None:
+        return
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    if process is not None and process.stdin is not None:
+        process.stdin.close()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return
+        _keep_archive()
+
+
+def jvm_has_ended() -> bool:
+    """Whether the JVM that this process has started is not there any more."""
+    from pyspark import SparkContext
+
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None

@@ -1,0 +1,132 @@
+"""``backfill``: rows of files, tables or any source of Spark as messages, with the times and keys that they had."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsarbox.errors import PreconditionFailed
+from pulsarbox.spark.outgoing import EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES, TOPIC
+from pulsarbox.spark.pipelines.shipped.export import CSV
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+KEPT: Final = (KEY, ORDERING_KEY, PROPERTIES, EVENT_TIME)
+"""Columns that are taken as they are where nothing else is said: rows that `export` has written have them."""
+_OF_A_BROKER: Final = ("__messageId", "__publishTime", "__partition", "__ledgerId", "__entryId", "__batchIndex")
+_MORE: Final = ("__producerName", "__sequenceId", "__schemaVersion", "__redeliveryCount", "_corrupt_record")
+_NUMBERS: Final = ("bigint", "int", "smallint", "tinyint")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is read, as Spark's ``read`` has it."""
+
+    form: str
+    """``parquet``, ``json``, ``csv``, or any other."""
+    paths: Sequence[str] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str = ""
+    """Its columns as Spark's SQL declares them; empty: as the source says."""
+
+    def read(self, spark: "SparkSession") -> "DataFrame":
+        """Its rows. Raises what Spark does."""
+        usual = CSV if self.form == "csv" else {}
+        reader = spark.read.format(self.form).options(**usual, **self.options)
+        if self.schema:
+            reader = reader.schema(self.schema)
+        return reader.load(list(self.paths)) if self.paths else reader.load()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns become what of a message; empty: none."""
+
+    topic: str = ""
+    """The topic of all rows."""
+    topic_column: str = ""
+    value: str = ""
+    """The payload as it is; empty: all columns that are nothing else are the fields of a record."""
+    key: str = ""
+    ordering_key: str = ""
+    event_time: str = ""
+    properties: Sequence[str] = ()
+    """Each gives a property of its name."""
+    order_by: Sequence[str] = ()
+    """Publish in the order of these columns, not in that of the source."""
+
+    def asked(self) -> dict[str, str]:
+        """As a job notes it."""
+        named = {name: getattr(self, name) for name in ("topic", "topic_column", "value", "key", "ordering_key")}
+        named |= {"event_time": self.event_time, "properties": ",".join(self.properties)}
+        return {name: text for name, text in (named | {"order_by": ",".join(self.order_by)}).items() if text}
+
+    def named(self) -> list[str]:
+        """All columns that are named."""
+        some = [self.topic_column, self.value, self.key, self.ordering_key, self.event_time]
+        return [name for name in (*some, *self.properties, *self.order_by) if name]
+
+
+def messages(rows: "DataFrame", given: Columns) -> "DataFrame":
+    """Rows as messages: a frame that the sink takes. Raises PreconditionFailed for columns that there are not."""
+    there = dict(rows.dtypes)
+    for name in given.named():
+        if name not in there:
+            raise PreconditionFailed(f"there is no column {name}: there are {', '.join(there)}")
+    if given.order_by:
+        rows = rows.orderBy(*given.order_by)
+    made = _meaning(rows, there, given)
+    values = _values(there, given)
+    if not values:
+        raise PreconditionFailed("no column is left for the value: name one with --value")
+    fields = [rows[given.value].alias("value")] if given.value else [rows[name] for name in values]
+    return rows.select(*fields, *(column.alias(name) for name, column in made.items()))
+
+
+def is_payload(columns: Mapping[str, str]) -> bool:
+    """Whether what is put aside has payloads as they are; else the fields of records. ``columns``: their types."""
+    values = [(name, kind) for name, kind in columns.items() if not name.startswith("__")]
+    return values in ([("value", "binary")], [("value", "string")])
+
+
+def _meaning(rows: "DataFrame", there: Mapping[str, str], given: Columns) -> "dict[str, Column]":
+    made: dict[str, Column] = {name: rows[name] for name in KEPT if name in there}
+    for name, column in ((KEY, given.key), (ORDERING_KEY, given.ordering_key)):
+        if column:
+            made[name] = _text(rows, column, there[column])
+    if given.event_time:
+        made[EVENT_TIME] = _time(rows, given.event_time, there[given.event_time])
+    if given.properties:
+        made[PROPERTIES] = _properties(rows, given.properties, there)
+    if given.topic_column:
+        made[TOPIC] = _text(rows, given.topic_column, there[given.topic_column])
+    return made
+
+
+def _values(there: Mapping[str, str], given: Columns) -> list[str]:
+    """The columns of the value: those that mean nothing else."""
+    if given.value:
+        return [given.value]
+    used = {given.topic_column, given.key, given.ordering_key, *given.properties, TOPIC, *KEPT, *_OF_A_BROKER, *_MORE}
+    return [name for name in there if name not in used]
+
+
+def _text(rows: "DataFrame", name: str, kind: str) -> "Column":
+    return rows[name] if kind in ("string", "binary") else rows[name].cast("string")
+
+
+def _time(rows: "DataFrame", name: str, kind: str) -> "Column":
+    """Times, dates, texts that say one, and numbers: milliseconds since 1970."""
+    return rows[name].cast("bigint") if kind in _NUMBERS else rows[name].cast("timestamp")
+
+
+def _properties(rows: "DataFrame", names: Sequence[str], there: Mapping[str, str]) -> "Column":
+    """A map of those that are not null."""
+    from pyspark.sql import functions as sql
+
+    pairs: list[Any] = []
+    for name in names:
+        text = rows[name].cast("string")
+        pairs.append(sql.when(text.isNotNull(), sql.struct(sql.lit(name).alias("key"), text.alias("value"))))
+    made = sql.map_from_entries(sql.filter(sql.array(*pairs), lambda pair: pair.isNotNull()))
+    return sql.map_concat(rows[PROPERTIES], made) if PROPERTIES in there else made

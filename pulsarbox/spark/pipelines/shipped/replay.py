@@ -1,0 +1,113 @@
+"""Dead letters put back by a job of Spark's: put aside, published where they come from, acknowledged, each once."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsarbox.client.consumer import Consumer
+from pulsarbox.client.topic_consumer import Subscribing
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
+from pulsarbox.spark.connecting import client_of
+from pulsarbox.spark.pipelines.shipped.jobs import Job
+from pulsarbox.spark.pipelines.shipped.publishing import Publishing, publish, put_aside, remove
+from pulsarbox.spark.pipelines.shipped.triage import OURS, Triage, in_order, looked_at, ways
+from pulsarbox.spark.segments import Reach
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SENT: Final = ("value", "__key", "__orderingKey", "__eventTime", "__messageProperties", "__topic")
+"""The columns that go back."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a job has done."""
+
+    ways: list[dict[str, Any]]
+    """Messages by ``target``, and by ``refused``: why they stay."""
+    acknowledged: int
+    """Messages; 0 without a subscription."""
+
+    @property
+    def put_back(self) -> int:
+        """Messages."""
+        return sum(way["messages"] for way in self.ways if not way["refused"])
+
+    @property
+    def refused(self) -> int:
+        """Messages."""
+        return sum(way["messages"] for way in self.ways if way["refused"])
+
+
+def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, parquet: str = "") -> Replayed:
+    """Do what is left of a job. Raises PulsarBoxError, and what Spark does."""
+    progress = job.progress
+    job.claim(how.box, how.namespace)
+    put_aside(job, lambda: _chosen(spark, job, triage), how.size)
+    publish(spark, job, [*SENT], how)
+    if parquet:
+        _letters(spark, job).drop(*OURS).write.mode("overwrite").parquet(str(Path(parquet, f"job={job.name}")))
+    if triage.subscription and progress.rows:
+        rows = spark.read.parquet(str(job.rows_at)).select("sampleTopic", "messageId")
+        progress.acknowledged = acknowledge(triage.reach, triage.subscription, _ids(rows))
+    job.end(remove)
+    remove(_letters_at(job))
+    return outcome(job)
+
+
+def outcome(job: Job) -> Replayed:
+    """What a job that has ended has done."""
+    return Replayed(job.progress.note, job.progress.acknowledged)
+
+
+def _letters_at(job: Job) -> Path:
+    return job.directory / "letters"
+
+
+def _letters(spark: "SparkSession", job: Job) -> "DataFrame":
+    return spark.read.parquet(str(_letters_at(job)))
+
+
+def _chosen(spark: "SparkSession", job: Job, triage: Triage) -> "DataFrame":
+    """Those that go back, in order; all that are meant are written down first, so that what is counted is what goes."""
+    looked_at(spark, triage).write.mode("overwrite").parquet(str(_letters_at(job)))
+    letters = _letters(spark, job)
+    job.progress.note = [row.asDict() for row in ways(letters).collect()]
+    return in_order(letters.where("whyNot = ''"))
+
+
+def _ids(rows: "DataFrame") -> Iterator[tuple[str, bytes]]:
+    for row in rows.toLocalIterator():
+        yield row["sampleTopic"], bytes(row["messageId"])
+
+
+def acknowledge(to: Reach, subscription: str, ids: Iterable[tuple[str, bytes]]) -> int:
+    """Acknowledge messages of dead letter topics, by topic and id; how many. Once more does no harm.
+
+    Raises PulsarBoxError where somebody else consumes with the subscription.
+    """
+    by_topic: dict[str, list[MessageIdData]] = defaultdict(list)
+    count, seen = 0, set()
+    for topic, told in ids:
+        where = MessageIdData.FromString(told)
+        count += 1
+        if (topic, where.ledgerId, where.entryId) not in seen:
+            seen.add((topic, where.ledgerId, where.entryId))
+            by_topic[topic].append(MessageIdData(ledgerId=where.ledgerId, entryId=where.entryId))
+    client = client_of(to)
+    try:
+        for topic, places in by_topic.items():
+            consumer = Consumer(client, Subscribing(subscription, create=False, queue=1))
+            for part in consumer.add(topic):
+                part.acknowledge_places(places)
+                part.settle()
+            consumer.close()
+    except PulsarBoxError as error:
+        raise PulsarBoxError(f"put back, but not acknowledged on {subscription}: {error}; run it again") from error
+    finally:
+        client.close()
+    return count

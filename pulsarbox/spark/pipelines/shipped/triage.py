@@ -1,0 +1,212 @@
+"""``dlq-triage``: dead letters looked at in Spark, and grouped by why they failed."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
+from pulsarbox.spark.options import READ, parse
+from pulsarbox.spark.pipelines.shipped import letters
+from pulsarbox.spark.pipelines.shipped.acked import Acked, acked_of
+from pulsarbox.spark.pipelines.shipped.letters import Asked
+from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.registry import Registry
+from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.selection import topics as topics_of
+from pulsarbox.spark.service import Service
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame, SparkSession
+
+_KNOWN: Final = {
+    "fingerprint": "string",
+    "reason": "string",
+    "origin": "string",
+    "subscription": "string",
+    "shape": "string",
+    "sample": "string",
+    "sampleTopic": "string",
+    "publishTime": "bigint",
+    "replays": "int",
+    "whyNot": "string",
+    "messageId": "binary",
+    "ledger": "bigint",
+    "entry": "bigint",
+    "index": "int",
+    "batch": "int",
+}
+_KEPT: Final = {
+    "value": "binary",
+    "__key": "binary",
+    "__orderingKey": "binary",
+    "__eventTime": "timestamp",
+    "__messageProperties": "map<string,string>",
+    "__topic": "string",
+}
+OURS: Final = ("messageId", "ledger", "entry", "index", "batch")
+"""The columns that nobody else needs."""
+IN_CHUNKS: Final = "it was sent in chunks, which cannot be acknowledged one by one: leave -s out, or use `dlq replay`"
+IN_PART: Final = "only some messages of its batch were chosen, which is acknowledged whole: choose all, or leave -s out"
+
+
+@dataclass(frozen=True)
+class Triage:
+    """What is looked at."""
+
+    box: Mapping[str, str]
+    """The broker, as options of the format."""
+    select: Mapping[str, str]
+    """Which topics, as options of the format."""
+    asked: Asked
+    subscription: str = ""
+    """Only what it has not acknowledged."""
+
+    @property
+    def reach(self) -> Reach:
+        """The broker. Raises OptionError."""
+        return reach(parse({**self.box, **self.select}, READ))
+
+    def topics(self) -> list[str]:
+        """The dead letter topics, partitions one by one. Raises what the broker tells."""
+        with Service(self.reach) as service:
+            return topics_of(service, parse({**self.box, **self.select}, READ))
+
+
+def looked_at(spark: "SparkSession", triage: Triage) -> "DataFrame":
+    """The letters that the filter means: what is known of each, and what it goes back as. Raises Unprocessable."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    from pulsarbox.spark.arrow import map_in_arrow
+
+    triage.asked.wanted()
+    columns = {"columns": ",".join((*letters.COLUMNS, "__messageId")), "valueFormat": "bytes"}
+    acked: dict[str, Acked] = {}
+    if triage.subscription:
+        columns["startingOffsets"], columns["subscription"] = "subscription", triage.subscription
+        acked = {topic: acked_of(triage.reach, topic, triage.subscription) for topic in triage.topics()}
+    rows = spark.read.format("pulsarbox").options(**triage.box, **triage.select, **columns).load()
+    fields = ", ".join(f"{name} {kind}" for name, kind in (_KNOWN | _KEPT).items())
+    work = partial(_looked_at, triage.asked, Registry(triage.reach), acked)
+    found = map_in_arrow(rows.select(*letters.COLUMNS, "__messageId"), work, fields)
+    if not triage.subscription:
+        return found
+    free = sql.when(sql.col("whyNot") == "", 1)
+    chosen = sql.count(free).over(Window.partitionBy("sampleTopic", "ledger", "entry"))
+    why = sql.when((sql.col("whyNot") == "") & (chosen < sql.col("batch")), IN_PART).otherwise(sql.col("whyNot"))
+    return found.withColumn("whyNot", why)
+
+
+def groups(found: "DataFrame") -> "DataFrame":
+    """Letters by why they failed, those that are most first."""
+    from pyspark.sql import functions as sql
+
+    newest = sql.max_by(sql.struct("sample", "sampleTopic"), "publishTime").alias("newest")
+    grouped = found.groupBy("fingerprint", "reason", "origin", "subscription", "shape").agg(
+        sql.count(sql.lit(1)).alias("count"),
+        sql.min("publishTime").alias("first"),
+        sql.max("publishTime").alias("last"),
+        sql.count(sql.when(sql.col("replays") > 0, 1)).alias("returned"),
+        sql.max("replays").alias("replays"),
+        newest,
+    )
+    return grouped.select("*", "newest.*").drop("newest").orderBy(sql.desc("count"), "fingerprint")
+
+
+def ways(found: "DataFrame") -> "DataFrame":
+    """How many letters would go where, and why others cannot."""
+    from pyspark.sql import functions as sql
+
+    target = sql.when(sql.col("whyNot") == "", sql.col("__topic")).otherwise("").alias("target")
+    counted = found.groupBy(target, sql.col("whyNot").alias("refused")).agg(sql.count(sql.lit(1)).alias("messages"))
+    return counted.orderBy("refused", "target")
+
+
+def in_order(found: "DataFrame") -> "DataFrame":
+    """Letters as their topics have them."""
+    return found.orderBy("sampleTopic", "ledger", "entry", "index")
+
+
+def _looked_at(
+    asked: Asked, registry: Registry, acked: Mapping[str, Acked], batches: "Iterable[RecordBatch]"
+) -> "Iterator[RecordBatch]":
+    """In a task."""
+    import pyarrow as pa
+
+    wanted, schemas = asked.wanted(), _Schemas(registry)
+    schema = _arrow()
+    for batch in batches:
+        rows = []
+        for row in batch.to_pylist():
+            topic = row["__topic"]
+            known = acked.get(topic)
+            if known is not None and known.holds(row["__ledgerId"], row["__entryId"]):
+                continue
+            message = letters.looked(row, schemas.of(topic, row["__schemaVersion"]))
+            found = letters.letter(message, asked, wanted)
+            if found.wanted:
+                rows.append(_row(row, found, is_acknowledged=bool(acked)))
+        yield pa.RecordBatch.from_pylist(rows, schema)
+    registry.close()
+
+
+def _row(row: dict[str, Any], found: letters.Letter, *, is_acknowledged: bool) -> dict[str, Any]:
+    where = MessageIdData.FromString(row["__messageId"])
+    chunked = is_acknowledged and where.HasField("first_chunk_message_id")
+    return {
+        "fingerprint": found.of.digest,
+        "reason": found.of.reason,
+        "origin": found.of.origin,
+        "subscription": found.of.subscription,
+        "shape": found.of.shape,
+        "sample": found.message_id,
+        "sampleTopic": row["__topic"],
+        "publishTime": round(row["__publishTime"].timestamp() * 1000),
+        "replays": found.replays,
+        "whyNot": found.why_not or (IN_CHUNKS if chunked else ""),
+        "messageId": row["__messageId"],
+        "ledger": row["__ledgerId"],
+        "entry": row["__entryId"],
+        "index": row["__batchIndex"],
+        "batch": where.batch_size if where.batch_index >= 0 else 1,
+        "value": row["value"],
+        "__key": row["__key"],
+        "__orderingKey": row["__orderingKey"],
+        "__eventTime": row["__eventTime"],
+        "__messageProperties": list(found.properties.items()),
+        "__topic": found.target,
+    }
+
+
+def _arrow() -> Any:
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "binary": pa.binary(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "map<string,string>": pa.map_(pa.string(), pa.string()),
+    }
+    return pa.schema([(name, types[kind]) for name, kind in (_KNOWN | _KEPT).items()])
+
+
+class _Schemas:
+    """The schemas that letters were written with, asked for once each."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._known: dict[str, dict[int, Any]] = defaultdict(dict)
+
+    def of(self, topic: str, version: bytes | None) -> dict[int, Any]:
+        """Those of a topic that are known, this version's among them."""
+        known = self._known[topic]
+        if version and len(version) == 8 and (number := int.from_bytes(version, "big")) not in known:
+            schema = self._registry.at(topic, version)
+            if schema is not None:
+                known[number] = schema
+        return known

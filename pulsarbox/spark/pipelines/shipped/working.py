@@ -1,0 +1,65 @@
+"""A session of Spark for work that is done once, whose errors are said in a line."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
+from pulsarbox.spark.options import OptionError
+from pulsarbox.spark.pipelines.causes import told
+from pulsarbox.spark.pipelines.declaring import PATTERN, PipelineError
+from pulsarbox.spark.pipelines.running import RunOptions
+from pulsarbox.spark.pipelines.session import session, stop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG: Final = "spark.log"
+JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+
+
+class SparkFailedError(PulsarBoxError):
+    """Spark could not do it; says why."""
+
+
+@contextmanager
+def spark_of(running: RunOptions, name: str, *, fast: bool = False) -> "Iterator[SparkSession]":
+    """A session that ends with its use. Raises SparkFailedError for what Spark raises meanwhile."""
+    spark = session(running.master, f"pulsarbox {name}", running.conf, fast, running.directory / name / LOG)
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield spark
+    except (PySparkException, Py4JError, OptionError) as error:
+        raise SparkFailedError(told(str(error), "")) from error
+    finally:
+        stop(spark)
+
+
+def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:
+    """Topics, or one ``regex:PATTERN``, as options of the format. Raises PipelineError, InvalidTopicName."""
+    if not topics:
+        raise PipelineError("name a topic, or a pattern: 'regex:public/default/orders-.*'")
+    if len(topics) == 1 and topics[0].startswith(PATTERN):
+        return {"topicsPattern": topics[0].removeprefix(PATTERN)}
+    if any(each.startswith(PATTERN) for each in topics):
+        raise PipelineError("one pattern, or topics: not both")
+    return {"topics": ",".join(str(parse_topic(each)) for each in topics)}
+
+
+def namespace_of(select: Mapping[str, str]) -> str:
+    """The namespace of the first topic, or of the pattern."""
+    if "topics" in select:
+        return parse_topic(select["topics"].partition(",")[0]).namespace
+    pattern = select["topicsPattern"].removeprefix("persistent://")
+    return "/".join(pattern.split("/")[:2]) if pattern.count("/") > 1 else "public/default"
+
+
+def job_named(name: str) -> str:
+    """The name of a job. Raises PipelineError."""
+    if not JOB.fullmatch(name):
+        raise PipelineError(f"--job {name!r}: letters, digits, - _ and . (at most 80), such as orders-2026-11-22")
+    return name

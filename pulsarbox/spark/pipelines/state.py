@@ -1,0 +1,133 @@
+"""The state directory: for each query of each pipeline a checkpoint, a lock, and what is known of it.
+
+``DIR/PIPELINE/QUERY/{checkpoint,lock,about.json}``. A lock is a lock of the file system: it goes with its process.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.spark.pipelines.declaring import PipelineError
+
+CHECKPOINT: Final = "checkpoint"
+LOG: Final = "spark.log"
+_LOCK: Final = "lock"
+_ABOUT: Final = "about.json"
+
+
+class LockedError(PipelineError):
+    """Somebody runs it already; says which process."""
+
+
+class Known(NamedTuple):
+    """A query that has run, or runs."""
+
+    pipeline: str
+    query: str
+    place: Path
+    about: dict[str, Any]
+    pid: int | None
+    """The process that runs it; None where none does."""
+
+
+class Held:
+    """The state of one query while it is ours."""
+
+    def __init__(self, directory: Path, pipeline: str, query: str) -> None:
+        """Takes the lock. Raises LockedError; PipelineError where the directory cannot be written."""
+        self.place = directory / pipeline / query
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            self._file = (self.place / _LOCK).open("a+")
+        except OSError as error:
+            raise PipelineError(
+                f"{self.place} cannot be used: {error.strerror}; name another place with --state"
+            ) from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pid = _pid(self._file.fileno())
+            self._file.close()
+            raise LockedError(
+                f"{pipeline}/{query} runs already in {directory}{f' (process {pid})' if pid else ''}: stop it first, "
+                "or give this one a name of its own with --name"
+            ) from None
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(str(os.getpid()))
+        self._file.flush()
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where Spark keeps how far it is."""
+        return self.place / CHECKPOINT
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it has never run, or was reset."""
+        return not (self.checkpoint / "metadata").exists()
+
+    def about(self) -> dict[str, Any]:
+        """What is known of it."""
+        return _about(self.place)
+
+    def note(self, **more: Any) -> None:
+        """Keep what is known of it; the file is replaced as a whole."""
+        new = self.place / f"{_ABOUT}.new"
+        new.write_text(json.dumps(self.about() | more, indent=2) + "\n")
+        new.replace(self.place / _ABOUT)
+
+    def release(self) -> None:
+        """Let it go."""
+        self._file.close()
+
+
+def _about(place: Path) -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads((place / _ABOUT).read_text())
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _pid(file: int) -> int | None:
+    text = os.pread(file, 20, 0).decode(errors="replace").strip()
+    return int(text) if text.isdigit() else None
+
+
+def known(directory: Path, pipeline: str | None = None) -> Iterator[Known]:
+    """All queries of which there is state, by name."""
+    for place in sorted(directory.glob(f"*/*/{_LOCK}")):
+        folder = place.parent
+        if pipeline in (None, folder.parent.name):
+            yield Known(folder.parent.name, folder.name, folder, _about(folder), holder(folder))
+
+
+def holder(place: Path) -> int | None:
+    """The process that has the lock of a query; 0 where it is not known which."""
+    try:
+        with (place / _LOCK).open("r") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return _pid(file.fileno()) or 0
+    except OSError:
+        return None
+    return None
+
+
+def reset(directory: Path, pipeline: str, query: str) -> None:
+    """Forget how far a query is, and what it has kept. Raises LockedError while it runs."""
+    held = Held(directory, pipeline, query)
+    try:
+        shutil.rmtree(held.place)
+    finally:
+        held.release()
+    with contextlib.suppress(OSError):  # others of the pipeline are still there
+        (directory / pipeline / LOG).unlink(missing_ok=True)
+        (directory / pipeline).rmdir()

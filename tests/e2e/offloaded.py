@@ -1,0 +1,94 @@
+"""What is in a directory that topics were offloaded into, and what follows in the box; without Spark."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from pulsarbox import PulsarBox
+from pulsarbox.spark.lists import COLUMNS, Messages
+from pulsarbox.spark.messages import messages
+from pulsarbox.spark.offload.layout import folder_of
+from pulsarbox.spark.offload.manifest import Manifest
+from pulsarbox.spark.offload.offloading import Asked, Offload
+from pulsarbox.spark.segments import Reach, Segment
+from pulsarbox.spark.service import LATEST, Service
+from tests.e2e.histories import Row
+
+
+def box_options(box: PulsarBox) -> dict[str, Any]:
+    return {"service.url": box.service_url, "admin.url": box.admin_url}
+
+
+def asked(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> Asked:
+    known: dict[str, Any] = {"directory": directory, "box": box_options(box), "topics": topics, "grace_ms": 0}
+    return Asked(**(known | more))
+
+
+def offload(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> list[str]:
+    """One round; the problems."""
+    return [each.problem for each in Offload(asked(box, directory, *topics, **more), lambda _: None).round()]
+
+
+def files(directory: Path, topic: str) -> list[Path]:
+    """Those of the manifest, in the order of the log."""
+    manifest = Manifest(folder_of(directory, topic))
+    return [
+        manifest.folder / ledger.file
+        for history in manifest.histories.values()
+        for ledger in history.ledgers
+        if ledger.file
+    ]
+
+
+def file_rows(path: Path) -> list[Row]:
+    found = []
+    for row in pq.read_table(path).to_pylist():
+        payload = row["__payload"] if "__payload" in row else row["value"]
+        event = row["__eventTime"]
+        found.append(
+            (
+                payload or b"",
+                row["__key"],
+                tuple(sorted(row["__messageProperties"])),
+                round(event.timestamp() * 1000) if event else 0,
+                row["__producerName"],
+                round(row["__publishTime"].timestamp() * 1000),
+                (row["__ledgerId"], row["__entryId"]),
+            )
+        )
+    return found
+
+
+def tail_rows(box: PulsarBox, directory: Path, topic: str) -> list[Row]:
+    """What the box has behind what is offloaded."""
+    reach = Reach(box.service_url, box.admin_url, access="wire")
+    found: list[Row] = []
+    manifest = Manifest(folder_of(directory, topic))
+    with Service(reach) as service:
+        segments: list[Segment] = []
+        for name, history in manifest.histories.items():
+            segments += service.segments(name, history.next.place, LATEST, seen=history.next.seen)
+    for some in (each for segment in segments for each in messages(segment, COLUMNS, reach)):
+        found += _rows(some)
+    return found
+
+
+def _rows(some: Messages) -> list[Row]:
+    return [
+        (
+            some.payload[at] or b"",
+            some.key[at],
+            tuple(sorted(properties)),
+            some.event_time[at] or 0,
+            some.producer_name[at],
+            some.publish_time[at],
+            (some.ledger[at], some.entry[at]),
+        )
+        for at, properties in enumerate(some.properties.pairs())
+    ]
+
+
+def all_rows(box: PulsarBox, directory: Path, topic: str) -> list[Row]:
+    """The history, and what follows it."""
+    return [row for path in files(directory, topic) for row in file_rows(path)] + tail_rows(box, directory, topic)

@@ -1,0 +1,207 @@
+"""``pulsarbox pipeline run`` with real Spark, each in a process of its own: restart, dead letters, state, failures.
+
+They are few, and look at much at once: a JVM takes long to start.
+"""
+
+import collections
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pulsar
+import pytest
+
+from pulsarbox.cli.exits import EXIT_OK, EXIT_PARTIAL
+from tests.e2e.conftest import Running
+
+SECONDS = 240.0
+FILE = """
+from helper import doubled
+from pulsarbox.pipelines import frame, function
+
+
+@function(inputs="{raw}", output="{clean}", dead_letter="{dlq}", value="json", options={{"maxEntriesPerTrigger": "40"}})
+def clean(value, ctx):
+    if value["n"] % 10 == 7:
+        raise ValueError(f"seven: {{value['n']}}")
+    return {{"n": doubled(value["n"])}}
+
+
+@function(inputs="{clean}", output="{sums}", value="json", state=True)
+def sums(value, ctx):
+    total = ctx.state.get(default=0) + value["n"]
+    ctx.state.put(total)
+    return str(total)
+
+
+@frame(inputs="{clean}", output="{counts}", mode="update")
+def counts(df):
+    return df.groupBy("__key").count().selectExpr("__key", "CAST(count AS STRING) AS value")
+
+
+@function(inputs="{raw}", output="{clean}-never", name="broken")
+def broken(value, ctx):
+    return value.no_such_thing
+"""
+
+
+class Runner:
+    """``pulsarbox pipeline run`` in a group of its own."""
+
+    def __init__(self, box: Running, file: Path, *more: str) -> None:
+        self.log = file.with_suffix(f".{time.monotonic_ns()}.log")
+        words = ["pipeline", "run", str(file), "--master", "local[2]", "--state", str(file.parent / "state")]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "pulsarbox", *words, "--url", box.url, "--admin-url", box.web_url, *more],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+            )
+
+    def __enter__(self) -> "Runner":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def until(self, what: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not what():
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.1)
+
+    def end(self, number: int | None = None) -> int:
+        if number is not None:
+            self.process.send_signal(number)
+        return self.process.wait(SECONDS)
+
+    def kill(self) -> None:
+        """With all that it has started: the group is its own."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Topics:
+    """Names of one test, and what is in them."""
+
+    def __init__(self, client: pulsar.Client, fresh: Callable[[str], str]) -> None:
+        self.client = client
+        self.names = {word: fresh(word) for word in ("raw", "clean", "dlq", "sums", "counts")}
+        for word in ("sums", "counts"):  # without a subscription what is written goes, and after a while the topic
+            client.subscribe(self.names[word], "kept").close()
+
+    def read(self, word: str) -> list[pulsar.Message]:
+        """All that is there; nothing where the topic is not."""
+        found: list[pulsar.Message] = []
+        try:
+            reader = self.client.create_reader(self.names[word], pulsar.MessageId.earliest)
+        except pulsar.TopicNotFound:
+            return found
+        while reader.has_message_available():
+            found.append(reader.read_next(10_000))
+        reader.close()
+        return found
+
+    def values(self, word: str) -> list[str]:
+        return [each.data().decode() for each in self.read(word)]
+
+
+@pytest.fixture
+def topics(client: pulsar.Client, fresh: Callable[[str], str]) -> Topics:
+    return Topics(client, fresh)
+
+
+def told(box: Running, name: str) -> dict[str, dict[str, Any]]:
+    """What the box knows of a pipeline, by query."""
+    with urllib.request.urlopen(f"{box.web_url}/pulsarbox/v1/top/pipelines", timeout=60) as answer:
+        return {row["query"]: row for row in json.load(answer)["rows"] if row["pipeline"] == name}
+
+
+@pytest.mark.timeout(900)
+def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tmp_path: Path) -> None:
+    name = f"shop{os.getpid()}"
+    file = tmp_path / f"{name}.py"
+    file.write_text(FILE.format(**topics.names))
+    (tmp_path / "helper.py").write_text("def doubled(number):\n    return 2 * number\n")
+    producer = topics.client.create_producer(topics.names["raw"], batching_enabled=False)
+
+    def send(numbers: range) -> None:
+        for number in numbers:
+            producer.send(b'{"n": %d}' % number, partition_key="ab"[number % 2])
+
+    send(range(120))
+    with Runner(box, file, "--restarts", "2") as first:
+        # Some micro-batches of 40 are through, and none of the queries is at its end.
+        first.until(lambda: bool(topics.values("clean")))
+        second = subprocess.run(first.process.args, capture_output=True, check=False, text=True, timeout=250)
+        assert second.returncode != EXIT_OK
+        assert "runs already" in second.stderr
+        first.kill()
+    send(range(120, 200))
+    producer.send(b"nonsense")
+
+    sent = [number for number in range(200) if number % 10 != 7]
+    last = {"a": sum(2 * n for n in sent if n % 2 == 0), "b": sum(2 * n for n in sent if n % 2)}
+    with Runner(box, file, "--restarts", "2") as again:
+        again.until(lambda: {str(each) for each in last.values()} <= set(topics.values("sums")))
+        again.until(lambda: told(box, name).get("clean", {}).get("lag") == 0)
+        again.until(lambda: told(box, name)["broken"]["state"] == "failed")
+        again.until(lambda: collections.Counter(topics.values("counts"))["100"] == 1)
+        rows = told(box, name)
+        assert (rows["sums"]["state"], rows["clean"]["output"]) == ("running", topics.names["clean"])
+        assert again.end(signal.SIGTERM) == EXIT_PARTIAL, again.said()
+    assert "broken has failed" in again.said()
+    assert f"{name}.py:27: AttributeError: 'bytes' object has no attribute 'no_such_thing'" in again.said()
+    assert told(box, name)["clean"]["state"] == "stopped"
+
+    assert sorted(json.loads(each)["n"] for each in topics.values("clean")) == [2 * number for number in sent]
+    letters = {each.data().decode(): each.properties() for each in topics.read("dlq")}
+    assert len(topics.read("dlq")) == len(letters) == 21
+    assert letters["nonsense"]["FAILURE_REASON"].startswith(f"{name}.py:")
+    assert letters['{"n": 17}']["FAILURE_REASON"] == f"{name}.py:9: ValueError: seven: 17"
+    # Each sum was written once, from the state that was kept over the kill.
+    steps: dict[str, list[int]] = collections.defaultdict(list)
+    for each in topics.read("sums"):
+        steps[each.partition_key()].append(int(each.data()))
+    assert {key: (len(found), found == sorted(found), found[-1]) for key, found in steps.items()} == {
+        "a": (100, True, last["a"]),
+        "b": (80, True, last["b"]),
+    }
+
+
+@pytest.mark.timeout(600)
+def test_what_is_scaffolded_runs(
+    box: Running, client: pulsar.Client, fresh: Callable[[str], str], tmp_path: Path
+) -> None:
+    name = fresh("shop").rpartition("/")[2].replace("-", "_")
+    file = tmp_path / f"{name}.py"
+    made = subprocess.run(
+        [sys.executable, "-m", "pulsarbox", "pipeline", "new", str(file)], capture_output=True, check=False, timeout=250
+    )
+    assert made.returncode == EXIT_OK, made.stderr
+    producer = client.create_producer(f"{name}-raw")
+    for price in (3, -1, 4):
+        producer.send(b'{"price": %d}' % price, partition_key="ann")
+    with Runner(box, file, "--once") as runner:
+        assert runner.end() == EXIT_OK, runner.said()
+    reader = client.create_reader(f"{name}-orders", pulsar.MessageId.earliest)
+    assert [json.loads(reader.read_next(10_000).data())["price"] for _ in range(2)] == [3, 4]
+    assert not reader.has_message_available()
+    letters = client.create_reader(f"{name}-DLQ", pulsar.MessageId.earliest)
+    assert "a price of -1" in letters.read_next(10_000).properties()["FAILURE_REASON"]

@@ -1,0 +1,282 @@
+"""The pipelines that come along, over a real box, each with a restart in its middle; commands in the shared session."""
+
+import csv
+import json
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pulsar
+import pytest
+from click.testing import CliRunner, Result
+
+from pulsarbox.cli.main import main
+from pulsarbox.client.ask import ask
+from pulsarbox.spark.pipelines.shipped import jobs, publishing, working
+from tests.e2e.clients import connect
+from tests.e2e.conftest import Running
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    Command = Callable[..., Result]
+    Take = Callable[[str], list[pulsar.Message]]
+
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+def command(spark: "SparkSession", box: Running, monkeypatch: pytest.MonkeyPatch) -> "Command":
+    """Runs a command of the group in this process, with the session that all tests share."""
+    monkeypatch.setattr(working, "session", lambda *_args, **_more: spark)
+    monkeypatch.setattr(working, "stop", lambda _spark: None)
+
+    def run(*words: str, ends_with: int = 0) -> Result:
+        result = CliRunner().invoke(main, ["pipeline", *words, "--url", box.url, "--admin-url", box.web_url])
+        assert result.exit_code == ends_with, (result.output, result.exception)
+        return result
+
+    return run
+
+
+@pytest.fixture
+def take(box: Running) -> "Iterator[Take]":
+    """Everything that a topic holds for consumers."""
+    client = connect(box.url)
+
+    def take(topic: str) -> list[pulsar.Message]:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest)
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next(timeout_millis=5000))
+        reader.close()
+        return found
+
+    yield take
+    client.close()
+
+
+def kept(box: Running, topic: str, subscription: str) -> None:
+    """A topic with a subscription, so that it holds what comes."""
+    client = connect(box.url)
+    client.subscribe(topic, subscription, pulsar.ConsumerType.Shared).close()
+    client.close()
+
+
+def backlog(box: Running, topic: str, subscription: str) -> int:
+    told = json.loads(box.admin("GET", f"{topic.replace('://', '/')}/stats"))
+    return int(told["subscriptions"][subscription]["msgBacklog"])
+
+
+class Killed(Exception):
+    """In place of a kill -9."""
+
+
+def killing_at(part: int) -> Callable[[Any, int], str]:
+    """Names of parts, until one is asked for."""
+
+    def name(job: jobs.Job, number: int) -> str:
+        if number == part:
+            raise Killed
+        return f"{job.name}.{number}"
+
+    return name
+
+
+# Backfill and export
+
+
+def test_rows_of_csv_are_published_once_with_their_times_and_keys_and_exported(
+    command: "Command",
+    box: Running,
+    topic: str,
+    take: "Take",
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept(box, topic, "s")
+    path, job, state = tmp_path / "orders.csv", topic.rpartition("/")[2], ("--state", str(tmp_path / "state"))
+    rows = [{"id": f"k{n % 3}", "at": NOW + n, "n": n, "colour": "red" if n % 2 else None} for n in range(10)]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    asked = ["backfill", str(path), "--format", "csv", "--to", topic, "--key", "id", "--event-time", "at", "--job", job]
+    asked += ["--schema", "id string, at bigint, n int, colour string", "--property", "colour", *state]
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "PART_ROWS", 4)
+        patched.setattr(jobs.Job, "part_name", killing_at(1))
+        assert isinstance(command(*asked, ends_with=1).exception, Killed)
+    assert len(take(topic)) == 4
+    path.unlink()  # what was put aside is enough
+    result = command(*asked)
+    assert "10 messages published" in result.stderr
+    found = take(topic)
+    assert [json.loads(each.data()) for each in found] == [{"at": NOW + n, "n": n} for n in range(10)]
+    assert [(each.partition_key(), each.event_timestamp()) for each in found] == [(r["id"], r["at"]) for r in rows]
+    assert [each.properties() for each in found[:2]] == [{}, {"colour": "red"}]
+    assert "was done before" in command(*asked).stderr
+    assert "was begun with --format 'csv'" in command(*asked[:3], "json", *asked[4:], ends_with=4).stderr
+    anew = [*asked[:-1], str(tmp_path / "other")]
+    rows_again = tmp_path / "orders.csv"
+    rows_again.write_text("id,at,n,colour\nk,1,1,red\n")
+    assert "was begun before, with another --state" in command(*anew, ends_with=4).stderr
+    _export_it(command, topic, tmp_path)
+
+
+def _export_it(command: "Command", topic: str, folder: Path) -> None:
+    place = folder / "out"
+    command("export", topic, "--to", str(place), "--format", "csv", "--columns", "n,__key,__messageProperties")
+    found = [row for each in place.glob("*.csv") for row in csv.DictReader(each.read_text().splitlines())]
+    assert sorted((int(row["n"]), row["__key"], row["__messageProperties"]) for row in found)[:2] == [
+        (0, "k0", "{}"),
+        (1, "k1", '{"colour":"red"}'),
+    ]
+    assert len(found) == 10
+    assert "is not empty: give --append" in command("export", topic, "--to", str(place), ends_with=4).stderr
+    assert "10 messages written" in command("export", topic, "--to", str(place), "--overwrite").stderr
+
+
+# Dead letters
+
+
+def letters(client: Any, home: str, dlq: str, count: int) -> None:
+    """Dead letters of two kinds."""
+    producer = client.create_producer(dlq)
+    for number in range(count):
+        told = {"REAL_TOPIC": home, "REAL_SUBSCRIPTION": "s", "exception": f"no {number}" if number % 3 else "boom"}
+        told |= {"RECONSUMETIMES": "4", "n": str(number)}
+        producer.send(b'{"n": %d}' % number, told, partition_key="k", event_timestamp=NOW + number)
+    producer.send(b"lost", {"exception": "boom"})
+    producer.close()
+
+
+def test_dead_letters_are_grouped_as_by_the_box_and_put_back_once(
+    command: "Command",
+    box: Running,
+    client: Any,
+    topic: str,
+    take: "Take",
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dlq, job = f"{topic}-s-DLQ", topic.rpartition("/")[2]
+    kept(box, topic, "s")
+    kept(box, dlq, "triage")
+    letters(client, topic, dlq, 9)
+    groups = json.loads(command("dlq-triage", dlq, "-o", "json").stdout)
+    path = f"/pulsarbox/v1/dlq/{dlq.removeprefix('persistent://')}/groups"
+    wanted = {each["fingerprint"]: each["count"] for each in ask(box.web_url, "GET", path)["groups"]}
+    assert {each["fingerprint"]: each["count"] for each in groups} == wanted
+    assert sorted(wanted.values()) == [1, 3, 6]
+
+    asked = ["dlq-triage", dlq, "-s", "triage", "--filter", 'reason == "no #" or payload == "lost"', "--replay"]
+    asked += ["--state", str(tmp_path), "-o", "json", "--parquet", str(tmp_path / "parquet")]
+    ways = json.loads(command(*asked, "--dry-run").stdout)
+    assert [(way["messages"], way["refused"][:15]) for way in ways] == [(6, ""), (1, "it does not say")]
+    assert take(topic) == []
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs.Job, "part_name", killing_at(2))
+        assert isinstance(command(*asked, "--job", job, "--rate", "2", ends_with=1).exception, Killed)
+    assert len(take(topic)) == 4
+    letters(client, topic, dlq, 1)  # what comes now is not meant
+    result = command(*asked, "--job", job, "--rate", "2", ends_with=8)
+    assert "6 messages put back; 6 of them acknowledged on triage" in result.stderr
+    again = command(*asked, "--job", job, "--rate", "2", ends_with=8)
+    assert ("was done before" in again.stderr, again.stdout) == (True, result.stdout)
+    found = take(topic)
+    assert Counter(each.data() for each in found) == Counter(b'{"n": %d}' % n for n in range(9) if n % 3)
+    properties = {"exception": "no 1", "n": "1", "REPLAY_JOB": job, "REPLAY_COUNT": "1"}
+    assert (found[0].properties(), found[0].event_timestamp()) == (properties, NOW + 1)
+    assert backlog(box, dlq, "triage") == 10 + 2 - 6
+    left = json.loads(command("dlq-triage", dlq, "-s", "triage", "-o", "json").stdout)
+    assert sum(each["count"] for each in left) == 6
+    _parquet_has(tmp_path / "parquet" / f"job={job}", 7)
+
+
+def _parquet_has(place: Path, rows: int) -> None:
+    import pyarrow.parquet as pq
+
+    assert sum(pq.read_metadata(each).num_rows for each in place.glob("*.parquet")) == rows
+
+
+def test_what_was_put_back_and_failed_again_is_counted(command: "Command", client: Any, topic: str) -> None:
+    producer = client.create_producer(f"{topic}-DLQ")
+    for number in range(3):
+        told = {"REAL_TOPIC": topic, "exception": "boom"}
+        producer.send(b"x", told | ({"REPLAY_JOB": "a", "REPLAY_COUNT": str(number)} if number else {}))
+    (group,) = json.loads(command("dlq-triage", f"{topic}-DLQ", "-o", "json").stdout)
+    assert (group["count"], group["returned"], group["replays"]) == (3, 2, 2)
+
+
+# Rollups
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch, spark: "SparkSession") -> None:
+    """The runner uses the session that all tests share."""
+    from pulsarbox.spark.pipelines import runner
+
+    monkeypatch.setattr(runner, "session", lambda *_args, **_more: spark)
+    monkeypatch.setattr(runner, "stop_spark", lambda _spark: None)
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_rollup_counts_every_message_once_over_a_restart(
+    command: "Command", spark: "SparkSession", box: Running, client: Any, topic: str, tmp_path: Path
+) -> None:
+    """Between its two runs it is as if it had been killed after a commit to the topic, before Spark noted it."""
+    kept(box, topic, "s")
+    asked = ["rollup", topic, "--to", f"{topic}-rolled", "--parquet", str(tmp_path / "parquet"), "--once"]
+    asked += ["--window", "1s", "--delay", "500ms", "--max-entries", "50", "--state", str(tmp_path / "state")]
+    producer = client.create_producer(topic)
+    for number in range(120):
+        producer.send(b"x", partition_key=f"k{number % 2}", event_timestamp=NOW + 100 * number)
+    command(*asked)
+    (commit,) = (tmp_path / "state" / "rollup" / "rollup" / "checkpoint" / "commits").glob("2")
+    commit.unlink()
+    producer.send(b"late", event_timestamp=NOW)
+    producer.send(b"end", event_timestamp=NOW + 100_000)
+    command(*asked)
+    rows = [row.asDict() for row in spark.read.parquet(str(tmp_path / "parquet")).collect()]
+    assert Counter((row["messages"], row["late"]) for row in rows) == {(10, False): 12, (1, True): 1}
+    assert {row["topic"] for row in rows} == {topic}
+    urls = {"service.url": box.url, "admin.url": box.web_url}
+    told = spark.read.format("pulsarbox").options(**urls).option("topic", f"{topic}-rolled").load()
+    assert sorted(tuple(row) for row in told.select("windowStart", "messages").collect()) == sorted(
+        (int(row["windowStart"].timestamp() * 1000), row["messages"]) for row in rows
+    )
+
+
+# The page
+
+PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
+SECTION = PAGE.read_text("utf-8").partition("## Pipelines that come along\n")[2].partition("\n## ")[0]
+SHOWN = re.findall(r"^    pulsarbox pipeline (.*)$", SECTION, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("shared")
+def test_the_commands_of_the_page_run(
+    command: "Command", box: Running, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name, subscription in (("orders", "s"), ("orders-again", "s"), ("orders-billing-DLQ", "triage")):
+        kept(box, f"persistent://public/default/{name}", subscription)
+    producer = client.create_producer("orders")
+    for number in range(10):
+        producer.send(b"%d" % number, partition_key="k", event_timestamp=NOW + number)
+    letters(client, "persistent://public/default/orders", "orders-billing-DLQ", 3)
+    (tmp_path / "old-orders.csv").write_text("id,at,n\nk,2026-11-21T10:00:00Z,1\n")
+    order = ("export", "backfill", "rollup", "dlq-triage")
+    shown = sorted((shlex.split(each) for each in SHOWN), key=lambda words: order.index(words[0]))
+    assert {words[0] for words in shown} == set(order)
+    for words in shown:
+        if words[0] != "rollup" or "--once" in words:
+            command(*words, ends_with=8 if "--job" in words and words[0] == "dlq-triage" else 0)
+    reader = client.create_reader("orders-again", pulsar.MessageId.earliest)
+    first = reader.read_next(5000)
+    assert (first.data(), first.partition_key(), first.event_timestamp()) == (b"0", "k", NOW)

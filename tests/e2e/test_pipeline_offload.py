@@ -1,0 +1,115 @@
+"""``pulsarbox pipeline offload`` as a process: killed, stopped, verified, released."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pulsarbox import PulsarBox
+from pulsarbox.spark.offload.layout import folder_of
+from pulsarbox.spark.offload.manifest import Manifest
+from tests.e2e.clients import connect, until
+from tests.e2e.commands import command, environment, run
+from tests.e2e.histories import truth
+from tests.e2e.offloaded import all_rows, files
+
+TOPIC = "persistent://public/default/t"
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[PulsarBox]:
+    keep: dict[str, Any] = {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
+    with PulsarBox(data_dir=tmp_path / "data", process=True, managedLedgerMaxEntriesPerLedger=10, **keep) as box:
+        yield box
+
+
+def publish(box: PulsarBox, first: int, end: int) -> None:
+    client = connect(box.service_url)
+    producer = client.create_producer(TOPIC, batching_enabled=False)
+    for number in range(first, end):
+        producer.send_async(b"%d" % number, lambda *_: None)
+    producer.flush()
+    client.close()
+
+
+def words(box: PulsarBox, directory: Path, *more: str) -> list[str]:
+    urls = ("--url", box.service_url, "--admin-url", box.admin_url)
+    return ["pipeline", "offload", *more, "--to", str(directory), *urls]
+
+
+def test_it_is_killed_and_goes_on_and_is_verified(box: PulsarBox, tmp_path: Path) -> None:
+    directory = tmp_path / "history"
+    publish(box, 0, 200)
+    process = subprocess.Popen(command(*words(box, directory, "t")), env=environment(), stderr=subprocess.DEVNULL)
+    until(lambda: len(ledgers(directory)) >= 3 or process.poll() is not None)
+    process.kill()
+    process.wait()
+    before = ledgers(directory)
+    done = json.loads(run(*words(box, directory, "t", "-o", "json")).stdout)
+    assert done[0]["ledgers"] == 19 - len(before) and done[0]["problem"] == ""
+    assert len(files(directory, TOPIC)) == 19 and not list(directory.rglob("*.tmp"))
+    assert all_rows(box, directory, TOPIC) == truth(box, "t")
+    _is_as_promised(files(directory, TOPIC)[0])
+    found = json.loads(run(*words(box, directory, "--verify", "--compare", "-o", "json")).stdout)
+    assert (found[0]["ledgers"], found[0]["rows"], found[0]["compared"], found[0]["problems"]) == (19, 190, 19, [])
+    _bend(files(directory, TOPIC)[4])
+    files(directory, TOPIC)[6].unlink()
+    bent = run(*words(box, directory, "--verify"), code=1)
+    assert b"its bytes do not match its checksum" in bent.stderr and b"is not there any more" in bent.stderr
+
+
+def ledgers(directory: Path) -> list[Any]:
+    histories = Manifest(folder_of(directory, TOPIC)).histories
+    return histories[TOPIC].ledgers if histories else []
+
+
+def _is_as_promised(path: Path) -> None:
+    with pq.ParquetFile(path) as file:
+        group = file.metadata.row_group(0)
+        columns = {group.column(at).path_in_schema: group.column(at) for at in range(file.metadata.num_columns)}
+    assert {each.compression for each in columns.values()} == {"ZSTD"}
+    assert columns["value"].statistics is None and columns["__entryId"].statistics.max == 9
+    assert columns["__publishTime"].has_column_index and columns["value"].has_offset_index
+    assert [each.column_index for each in group.sorting_columns]
+
+
+def _bend(path: Path) -> None:
+    stored = bytearray(path.read_bytes())
+    stored[len(stored) // 2] ^= 1
+    path.write_bytes(stored)
+
+
+def test_it_follows_until_it_is_stopped_and_lets_go(box: PulsarBox, tmp_path: Path) -> None:
+    directory = tmp_path / "history"
+    publish(box, 0, 15)
+    line = words(box, directory, "--pattern", "t.*", "--follow", "--every", "100ms")
+    process = subprocess.Popen(command(*line), env=environment(), stderr=subprocess.PIPE)
+    until(lambda: len(ledgers(directory)) == 1)
+    publish(box, 15, 45)
+    until(lambda: len(ledgers(directory)) == 4)
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.wait(timeout=60) == 0
+    assert process.stderr is not None
+    assert b"stopped; all that was offloaded is in the manifest" in process.stderr.read()
+    process.stderr.close()
+    assert held(box)
+    said = run(*words(box, directory, "--release")).stderr
+    assert f"{TOPIC}: not held any more".encode() in said and not held(box)
+
+
+def held(box: PulsarBox) -> list[str]:
+    found = box.admin("GET", "/admin/v2/persistent/public/default/t/subscriptions")
+    return [name for name in found if name.startswith("pulsarbox-offload-")]
+
+
+def test_what_cannot_be_done_is_said(box: PulsarBox, tmp_path: Path) -> None:
+    directory = tmp_path / "history"
+    assert b"there is no topic" in run(*words(box, directory, "nowhere"), code=2).stderr
+    assert b"which topics?" in run(*words(box, directory), code=2).stderr
+    assert b"nothing is offloaded" in run(*words(box, directory, "--verify"), code=1).stderr

@@ -1,0 +1,81 @@
+"""The drivers of shipped pipelines that the campaign kills: a rollup, and a job that puts dead letters back."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.spark.pipelines import runner, session
+from pulsarbox.spark.pipelines.running import RunOptions
+from pulsarbox.spark.pipelines.shipped import working
+from pulsarbox.spark.pipelines.shipped.jobs import Job
+from pulsarbox.spark.pipelines.shipped.letters import Asked
+from pulsarbox.spark.pipelines.shipped.publishing import Publishing
+from pulsarbox.spark.pipelines.shipped.replay import replay
+from pulsarbox.spark.pipelines.shipped.rolling import Rolling
+from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
+from pulsarbox.spark.pipelines.shipped.triage import Triage
+from pulsarbox.spark.pipelines.watching import FAILED
+from tests.spark_faults.faulty import FaultySource
+
+WINDOW_MS: Final = 1000
+FILTER: Final = 'reason == "chosen"'
+_session: Final = session.session
+
+
+def faulty(folder: Path) -> Any:
+    """Makes sessions whose sink is struck, and which say the process of their JVM."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        spark = _session(*args, **kwargs)
+        spark.dataSource.register(FaultySource)
+        gateway = spark.sparkContext._gateway
+        assert gateway is not None
+        pid = folder / "jvm.pid"
+        pid.with_suffix(".new").write_text(str(gateway.proc.pid))
+        pid.with_suffix(".new").replace(pid)
+        return spark
+
+    return made
+
+
+def rollup(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
+    """Roll a topic up into another one and Parquet."""
+    how = Rolling(WINDOW_MS, WINDOW_MS, delay=500, idle=60_000)
+    options = {"maxEntriesPerTrigger": str(plan["epoch"])}
+    asked = Rollup(plan["topic"], plan["topic"] + "-rolled", how, running.directory / "rollup", options=options)
+    asked = Rollup(**{**vars(asked), "parquet": str(folder / "parquet")})
+    return any(each.state == FAILED for each in runner.run(pipeline(asked), running))
+
+
+def triage(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
+    """Put dead letters back, as the command does, at once."""
+    select = {"topics": plan["topic"] + "-DLQ"}
+    looking = Triage(running.box, select, Asked(FILTER, job="again"), "triage")
+    how = Publishing(running.box, "public/default", rate=plan["epoch"], wait=lambda _seconds: None)
+    with (
+        Job(running.directory / "again", plan["topic"].rpartition("/")[2], select) as job,
+        working.spark_of(running, "triage") as spark,
+    ):
+        if not job.progress.ended:
+            replay(spark, job, looking, how, str(folder / "parquet"))
+    return 0
+
+
+def main() -> int:
+    """Run until everything is done."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("plan", type=Path)
+    plan = json.loads(parser.parse_args().plan.read_text())
+    folder = Path(plan["folder"])
+    for room in (runner, working):
+        vars(room)["session"] = faulty(folder)
+    conf = {"spark.sql.shuffle.partitions": str(plan["partitions"]), "spark.driver.memory": "512m"} | plan["conf"]
+    urls = {"service.url": plan["url"], "admin.url": plan["web_url"]}
+    running = RunOptions(plan["master"], once=True, state=folder / "state", conf=conf, box=urls, report=False)
+    return {"rollup": rollup, "triage": triage}[plan["what"]](plan, running, folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""The campaign over shipped pipelines: whatever is killed, the output topic and Parquet have everything once."""
+
+import collections
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Final
+
+import pulsar
+import pyarrow.parquet as pq
+
+from tests.spark_faults.pipeline_job import WINDOW_MS
+from tests.spark_faults.run import POINTS, Case, Count, Driver, FaultsError, Keeper, Outcome, cluster, of_executors, say
+from tests.tools.box import admin
+
+EPOCH: Final = 100
+"""Messages of a micro-batch, or of a part of a job."""
+STEP_MS: Final = 50
+"""From the time of one message to that of the next."""
+START_MS: Final = 1_700_000_000_000
+LATE: Final = 7
+"""One of so many comes when its window has gone out."""
+SOME: Final = ("worker task-during", "box commit-during", "jvm commit-after", "fail task-after", "jvm task-during")
+"""Those of a cluster."""
+SHORT: Final = ("worker task-during", "box commit-during", "jvm commit-after")
+"""Those that CI runs, over one pipeline at a time."""
+
+
+class Files(threading.Thread):
+    """Kills when files appear: where Spark itself writes there is no code of ours to be struck."""
+
+    def __init__(self, case: "PipelineCase", driver: Driver) -> None:
+        super().__init__(daemon=True)
+        self._case = case
+        self._driver = driver
+
+    def run(self) -> None:
+        folder, found = self._case.folder, self._case.files
+        while self._driver.process.poll() is None and found:
+            for pattern, whom in list(found.items()):
+                if any(folder.glob(pattern)):
+                    del found[pattern]
+                    self._case.points.append(f"{whom} at {pattern}")
+                    os.kill(int((folder / f"{whom}.pid").read_text()), signal.SIGKILL)
+            threading.Event().wait(0.002)
+
+
+class PipelineCase(Case):
+    """A folder, a box, and drivers of a shipped pipeline."""
+
+    def __init__(self, name: str, root: Path, keeper: Keeper, what: str, points: tuple[str, ...]) -> None:
+        super().__init__(name, root, keeper, EPOCH * (len(points) + 2), 0)
+        self.more = {"module": "tests.spark_faults.pipeline_job", "what": what, "epoch": EPOCH}
+        self.topic = f"persistent://public/default/{name}"
+        self.parquet = self.folder / "parquet"
+        self.files: dict[str, str] = {}
+        for epoch, point in enumerate(points, 1):
+            self.plan(epoch, point)
+
+    def driver(self, partitions: int, master: str = "", conf: dict[str, str] | None = None) -> Driver:
+        """Start one, and watch its files."""
+        made = super().driver(partitions, master, conf)
+        if self.files:
+            Files(self, made).start()
+        return made
+
+    def run(self) -> None:
+        """Until everything is done, and every point was come by."""
+        self.strikes = len(self.files)
+        self.until_written(cycle([2, 3, 1]))
+        left = [each.read_text() for each in (self.folder / "faults").iterdir() if each.suffix != ".struck"]
+        if left or self.files:
+            raise FaultsError(f"points that were never come by: {', '.join([*left, *self.files])}")
+
+
+def rollup(root: Path, keeper: Keeper, points: tuple[str, ...] = POINTS, files: bool = True) -> Outcome:
+    """Messages are rolled up into a topic and Parquet, some of them late."""
+    return _rollup(PipelineCase("rollup", root, keeper, "rollup", points), files)
+
+
+def rollup_cluster(root: Path, keeper: Keeper) -> Outcome:
+    """The same on a standalone master with two workers."""
+    return _on_a_cluster(PipelineCase("rollup-cluster", root, keeper, "rollup", SOME), _rollup)
+
+
+def triage(root: Path, keeper: Keeper, points: tuple[str, ...] = POINTS, files: bool = True) -> Outcome:
+    """Dead letters are put back by a job, and acknowledged."""
+    return _triage(PipelineCase("dlq-triage", root, keeper, "triage", points), files)
+
+
+def triage_cluster(root: Path, keeper: Keeper) -> Outcome:
+    """The same on a standalone master with two workers."""
+    return _on_a_cluster(PipelineCase("dlq-triage-cluster", root, keeper, "triage", SOME), _triage)
+
+
+def _on_a_cluster(case: PipelineCase, run: Any) -> Outcome:
+    with cluster(case.folder) as master:
+        case.master, case.conf = master, of_executors(case.folder) | {"spark.driver.host": "127.0.0.1"}
+        found: Outcome = run(case, files=False)
+        return found
+
+
+# Rollups
+
+
+def _rollup(case: PipelineCase, files: bool) -> Outcome:
+    if files:
+        history = "state/rollup/rollup-parquet/checkpoint"
+        case.files = {f"{history}/offsets/0": "jvm", "parquet/*.parquet": "jvm", f"{history}/commits/0": "box"}
+    wanted: collections.Counter[int] = collections.Counter()
+    client = _client(case)
+    producer = client.create_producer(case.topic)
+    for number in range(case.rows):
+        time = START_MS + STEP_MS * number
+        if number % LATE == LATE - 1:
+            time = max(START_MS, time - 10 * WINDOW_MS)
+        producer.send(b"%d" % number, event_timestamp=time)
+        wanted[time // WINDOW_MS * WINDOW_MS] += 1
+    producer.send(b"end", event_timestamp=START_MS + 10**9)
+    client.close()
+    case.run()
+    told, kept = _rolled(case), _files_of(case.parquet)
+    found: collections.Counter[int] = collections.Counter()
+    for start, _, messages in told:
+        found[start] += messages
+    doubled = [start for start, messages in found.items() if messages > wanted[start]]
+    missing = [start for start, messages in wanted.items() if messages > found[start]]
+    in_time = collections.Counter(start for start, late, _ in told if not late)
+    strange = [f"window {start} goes out {times} times" for start, times in in_time.items() if times > 1]
+    in_files = collections.Counter(
+        (int(row["windowStart"].timestamp() * 1000), row["late"], row["messages"]) for row in kept
+    )
+    strange += [f"in one of topic and Parquet alone: {row}" for row in _differing(collections.Counter(told), in_files)]
+    late = sum(late for _, late, _ in told)
+    say(f"{case.name}: {len(told)} rows, {late} of them late, {sum(found.values())} messages")
+    return case.ended(Count(missing, doubled, strange))
+
+
+def _rolled(case: PipelineCase) -> list[tuple[int, bool, int]]:
+    rows = [json.loads(value) for value in _values(case, f"{case.topic}-rolled")]
+    return [(row["windowStart"], row["late"], row["messages"]) for row in rows]
+
+
+def _files_of(place: Path) -> list[dict[str, Any]]:
+    """The rows of the files that Spark's log of them has: others were left by who was killed."""
+    names: set[str] = set()
+    for log in (place / "_spark_metadata").iterdir():
+        if log.name.isdigit() or log.suffix == ".compact":
+            names |= {json.loads(line)["path"] for line in log.read_text().splitlines()[1:]}
+    return [row for name in names for row in pq.read_table(name.removeprefix("file://")).to_pylist()]
+
+
+# Dead letters
+
+
+def _triage(case: PipelineCase, files: bool) -> Outcome:
+    if files:
+        state = f"state/again/{case.name}"
+        case.files = {f"{state}/letters": "jvm", f"{state}/rows": "jvm", "parquet/*/_temporary": "jvm"}
+    dlq = f"{case.topic}-DLQ"
+    client = _client(case)
+    client.subscribe(dlq, "triage", pulsar.ConsumerType.Shared).close()
+    producer = client.create_producer(dlq)
+    for number in range(case.rows):
+        producer.send(b"%d" % number, {"REAL_TOPIC": case.topic, "reason": "chosen"})
+    for _ in range(LATE):
+        producer.send(b"other", {"REAL_TOPIC": case.topic, "reason": "other"})
+    client.close()
+    case.run()
+    kept = [
+        row for each in (case.parquet / f"job={case.name}").glob("*.parquet") for row in pq.read_table(each).to_pylist()
+    ]
+    strange = []
+    left = json.loads(admin(case.keeper.box.web_url, "GET", f"{dlq.replace('://', '/')}/stats"))
+    if left["subscriptions"]["triage"]["msgBacklog"] != LATE:
+        strange.append(f"not acknowledged: {left['subscriptions']['triage']['msgBacklog'] - LATE} of those put back")
+    found = collections.Counter(int(value) for value in _values(case, case.topic))
+    in_files = collections.Counter(int(row["value"]) for row in kept)
+    strange += [f"in one of topic and Parquet alone: {row}" for row in _differing(found, in_files)]
+    missing = [row for row in range(case.rows) if not found[row]]
+    doubled = [row for row, times in found.items() if times > 1]
+    return case.ended(Count(missing, doubled, strange))
+
+
+# What both have
+
+
+def _client(case: PipelineCase) -> pulsar.Client:
+    return pulsar.Client(case.keeper.box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+
+
+def _values(case: PipelineCase, topic: str) -> Iterator[bytes]:
+    client = _client(case)
+    try:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest)
+        while reader.has_message_available():
+            yield reader.read_next(timeout_millis=10_000).data()
+    finally:
+        client.close()
+
+
+def _differing(one: "collections.Counter[Any]", other: "collections.Counter[Any]") -> list[Any]:
+    return [*(one - other), *(other - one)]

@@ -1,0 +1,77 @@
+"""How tests are dealt out to processes: those that take long come first, so that none of them is left for the end.
+
+The table is written anew from what a run took: ``make test ARGS=--junitxml=.make/times.xml``, then ``python -m
+tests.tools.dealing .make/times.xml``. A row that is not true costs time only.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+from xml.etree import ElementTree as ET
+
+TABLE: Final = Path(__file__).with_name("dealing.tsv")
+DEAR_SECONDS: Final = 3.0
+SPARK: Final = "tests.e2e.spark"
+
+Item = TypeVar("Item")
+
+
+def group_of(module: str) -> str:
+    """The tests that one process is to have together: those of a file; of Spark's folder all, which share a JVM."""
+    return SPARK if module.startswith(f"{SPARK}.") else module
+
+
+def dealt(
+    items: Sequence[Item], workers: int, group: Callable[[Item], str], seconds: Mapping[str, float]
+) -> list[Item]:
+    """The items in an order of which each worker gets an equal part, as pytest-xdist cuts it (``--dist worksteal``).
+
+    Each part begins with groups that ``seconds`` names, the longest first, and all parts with about as many seconds of
+    them. What follows is cheap, and what a worker that has nothing left to do takes is from the end of another's part.
+    """
+    groups = defaultdict(list)
+    for item in items:
+        groups[group(item)].append(item)
+    parts: list[list[Item]] = [[] for _ in range(workers)]
+    weights = [0.0] * workers
+    for name in sorted(groups.keys() & seconds.keys(), key=lambda name: (-seconds[name], name)):
+        lightest = weights.index(min(weights))
+        parts[lightest] += groups.pop(name)
+        weights[lightest] += seconds[name]
+    cheap = [item for each in groups.values() for item in each]
+    found: list[Item] = []
+    for number, part in enumerate(parts):
+        end = len(items) * (number + 1) // workers
+        more = max(end - len(found) - len(part), 0)
+        found += [*part, *cheap[:more]]
+        del cheap[:more]
+    return found + cheap
+
+
+def read() -> dict[str, float]:
+    """Seconds by group."""
+    rows = (line.split("\t") for line in TABLE.read_text("utf-8").splitlines()[1:])
+    return {name: float(seconds) for name, seconds in rows}
+
+
+def taken(report: Path) -> dict[str, float]:
+    """What groups took that are dear, from a report in JUnit's form."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for case in ET.parse(report).iter("testcase"):
+        words = case.attrib["classname"].split(".")
+        module = ".".join(word for word in words if word.islower())  # without the class
+        found[group_of(module)] += float(case.attrib["time"])
+    longest = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+    return {name: seconds for name, seconds in longest if seconds >= DEAR_SECONDS}
+
+
+def main(report: Path) -> None:
+    """Write the table."""
+    rows = [f"{name}\t{seconds:.0f}\n" for name, seconds in taken(report).items()]
+    TABLE.write_text("tests\tseconds\n" + "".join(rows), "utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,193 @@
+"""Commands of this project as processes that begin where the modules are loaded: forks of one that has loaded them.
+
+A process that loads them itself takes several times the processor time of what most commands do then. A fork has input,
+output, environment, directory and end of its own. What loading does is seen with processes of the usual kind
+(``tests/unit/test_imports.py``, ``tests/e2e/test_process.py``).
+"""
+
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.cli.main import COMMANDS, main
+
+ROOT: Final = Path(__file__).parents[2]
+NAME: Final = "python -m pulsarbox"
+LOADED: Final = ("asyncio", "http.client", "pulsarbox.client.client", "pulsarbox.cli.pulsar_admin.commands")
+"""Beside the modules of the commands."""
+_CHUNK: Final = 1 << 16
+
+
+def run(
+    *words: str,
+    stdin: bytes = b"",
+    seconds: float = 250.0,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """A command that has ended. Raises subprocess.TimeoutExpired, and has killed it then."""
+    if not hasattr(os, "pidfd_open"):  # not Linux
+        command = [sys.executable, *NAME.split()[1:], *words]
+        return subprocess.run(command, input=stdin, capture_output=True, timeout=seconds, check=False, env=env, cwd=cwd)
+    asked = {"words": words, "env": dict(os.environ if env is None else env), "cwd": str(cwd or Path.cwd())}
+    (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = os.pipe(), os.pipe(), os.pipe()
+    with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(3) as pool:
+        connection.settimeout(seconds)
+        try:
+            connection.connect(str(_server().path))
+            text = json.dumps(asked).encode() + b"\n"
+            sent = socket.send_fds(connection, [text[:_CHUNK]], [theirs_in, theirs_out, theirs_err])
+            connection.sendall(text[sent:])
+        finally:
+            for descriptor in (theirs_in, theirs_out, theirs_err):
+                os.close(descriptor)
+            pool.submit(_write, ours_in, stdin)
+            told = [pool.submit(_read, each) for each in (ours_out, ours_err)]
+        try:
+            code = int(connection.recv(_CHUNK))
+        except TimeoutError:
+            connection.close()  # its guardian kills it then, so the pipes end
+            raise subprocess.TimeoutExpired([NAME, *words], seconds) from None
+        return subprocess.CompletedProcess([NAME, *words], code, *(each.result() for each in told))
+
+
+def text(done: "subprocess.CompletedProcess[bytes]") -> "subprocess.CompletedProcess[str]":
+    """The same, decoded."""
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as pipe:
+        pipe.write(data)
+
+
+def _read(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as pipe:
+        return pipe.read()
+
+
+class _Server:
+    """The process that has loaded everything; it ends with this one."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="pulsarbox-forks-"), "socket")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.path))
+            listener.listen(64)
+            command = [sys.executable, "-m", "tests.tools.forks", str(listener.fileno())]
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], start_new_session=True
+            )
+        weakref.finalize(self, _end, self._process)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait()
+
+
+_STARTING: Final = threading.Lock()
+
+
+def _server() -> _Server:
+    with _STARTING:
+        return _started()
+
+
+@functools.cache
+def _started() -> _Server:
+    return _Server()
+
+
+def serve(listener: socket.socket) -> list[str]:
+    """Fork for each connection until stdin ends; returns in the forks, with the words of their command."""
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in ready:
+            shutil.rmtree(Path(listener.getsockname()).parent)
+            sys.exit()
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            return _guard(connection)
+        connection.close()
+        with contextlib.suppress(ChildProcessError):  # guardians that have ended
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _guard(connection: socket.socket) -> list[str]:
+    """Fork the command, tell how it ended, and kill it where nobody is left to be told."""
+    text, descriptors, _, _ = socket.recv_fds(connection, _CHUNK, 3)
+    while not text.endswith(b"\n"):
+        text += connection.recv(_CHUNK)
+    asked = json.loads(text)
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        return _become(asked, descriptors)
+    for each in (*descriptors, 0, 1, 2):
+        os.close(each)
+    process = os.pidfd_open(pid)
+    ready, _, _ = select.select([process, connection.fileno()], [], [])
+    if process not in ready:
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(OSError):
+        connection.sendall(str(code).encode())
+    os._exit(0)
+
+
+def _become(asked: dict[str, Any], descriptors: list[int]) -> list[str]:
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    time.tzset()
+    words: list[str] = asked["words"]
+    sys.argv = ["pulsarbox", *words]
+    return words
+
+
+def _command(words: list[str]) -> int:
+    """Do what a process does that is started with the words; its exit code."""
+    try:
+        main(args=words, prog_name=NAME)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else bool(ended.code)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    for target in (*(command.target for command in COMMANDS.values()), *LOADED):
+        importlib.import_module(target.partition(":")[0])
+    gc.freeze()  # forks share it, as long as nothing is written there
+    code = _command(serve(socket.socket(fileno=int(sys.argv[1]))))
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # what is loaded is not taken down piece by piece

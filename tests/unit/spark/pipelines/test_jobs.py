@@ -1,0 +1,59 @@
+"""Jobs that publish rows part by part: how rows are cut, what is written down, who may go on with one."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.spark.pipelines.shipped.jobs import PARTITION_BITS, Job, JobError, Span, spans
+
+ASKED = {"from": "a.csv"}
+
+
+@given(st.lists(st.integers(0, 30), max_size=6), st.integers(1, 12))
+def test_every_row_is_in_one_part(counts: list[int], size: int) -> None:
+    found = spans(enumerate(counts), size)
+    rows = [(partition << PARTITION_BITS) + row for partition, count in enumerate(counts) for row in range(count)]
+    cut = [[row for row in rows if span.first <= row < span.end] for span in found]
+    assert [row for part in cut for row in part] == rows
+    assert [len(part) for part in cut] == [span.rows for span in found]
+    assert all(span.rows == size for span in found[:-1])
+
+
+def test_a_job_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    with Job(tmp_path / "j", "j", ASKED) as job:
+        job.progress.spans = spans([(0, 5)], 2)
+        job.save()
+        seen = []
+        for number, _ in job.parts():
+            seen.append(number)
+            if number == 1:  # killed while it publishes this one
+                break
+    with Job(tmp_path / "j", "j", ASKED) as job:
+        token = job.progress.token
+        assert (job.progress.published, job.progress.rows_published, job.progress.rows) == (1, 2, 5)
+        assert [(number, span) for number, span in job.parts()] == [(1, Span(2, 4, 2)), (2, Span(4, 5, 1))]
+    with Job(tmp_path / "j", "j", ASKED) as job:
+        assert (job.progress.published, job.progress.token) == (3, token)
+        job.end(lambda path: None)
+        assert list(job.parts()) == []
+
+
+def test_a_job_is_what_it_was_begun_as(tmp_path: Path) -> None:
+    Job(tmp_path, "j", ASKED).close()
+    for asked, before in (({"from": "b.csv"}, "from 'a.csv'"), (ASKED | {"rate": "1"}, "no rate")):
+        with pytest.raises(JobError, match=f"was begun with {before}.*--job"):
+            Job(tmp_path, "j", asked)
+    Job(tmp_path, "j", ASKED).close()
+
+
+def test_nobody_works_on_a_job_that_is_at_work(tmp_path: Path) -> None:
+    with Job(tmp_path, "j", ASKED), pytest.raises(JobError, match="at work already"):
+        Job(tmp_path, "j", ASKED)
+
+
+def test_one_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_text("{")
+    with pytest.raises(JobError, match="cannot be read"):
+        Job(tmp_path, "j", ASKED)

@@ -1,0 +1,112 @@
+"""Dead letters as Spark reads them are judged as the box judges them: same groups, same filter, same way back."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.jobs.fingerprint import fingerprint
+from pulsarbox.broker.jobs.messages import Looked, open_entry
+from pulsarbox.errors import Unprocessable
+from pulsarbox.protocol.metadata import encode_entry
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, Schema
+from pulsarbox.spark.pipelines.shipped.letters import Asked, Letter, letter, looked
+from pulsarbox.storage.record import Entry
+from tests.unit.broker.jobs.playbook import pairs
+
+DLQ = "persistent://public/default/orders-billing-DLQ"
+HOME = "persistent://public/default/orders"
+NOW = 1_700_000_000_000
+TOLD = {"REAL_TOPIC": HOME, "REAL_SUBSCRIPTION": "billing", "exception": "no order 17", "colour": "red"}
+
+
+def row(value: bytes | None = b'{"n": 1}', **fields: Any) -> dict[str, Any]:
+    at = datetime.fromtimestamp(NOW / 1000, UTC)
+    usual = {"__key": b"k", "__orderingKey": None, "__topic": DLQ, "__publishTime": at, "__eventTime": at}
+    place = {"__ledgerId": 3, "__entryId": 4, "__batchIndex": None, "__producerName": "p", "__sequenceId": 7}
+    more = {"__messageProperties": list(TOLD.items()), "__schemaVersion": None}
+    return {"value": value} | usual | place | more | fields
+
+
+def in_the_box(value: bytes | None, schemas: dict[int, Schema], **fields: Any) -> Looked:
+    metadata = MessageMetadata(producer_name="p", sequence_id=7, publish_time=NOW, event_time=NOW, **fields)
+    metadata.partition_key, metadata.null_value = "k", value is None
+    metadata.properties.extend(pairs(TOLD))
+    entry = Entry(3, 4, 0, 1, 1, 1, 0, NOW, NOW, 0, 0, encode_entry(metadata, value or b""))
+    (message,) = open_entry(entry, DLQ, schemas, 1 << 20).messages
+    return message
+
+
+def judged(asked: Asked, **fields: Any) -> Letter:
+    return letter(looked(row(**fields), {}), asked, asked.wanted())
+
+
+@pytest.mark.parametrize("value", [b'{"n": 1}', b"text", b"\xff\x00", b"", None])
+def test_groups_are_those_of_the_box(value: bytes | None) -> None:
+    assert fingerprint(looked(row(value), {})) == fingerprint(in_the_box(value, {}))
+
+
+def test_a_payload_is_read_by_its_schema_as_the_box_does() -> None:
+    definition = b'{"type": "record", "name": "O", "fields": [{"name": "total", "type": "int"}]}'
+    schemas = {1: Schema(name="O", schema_data=definition, type=Schema.Avro)}
+    version = (1).to_bytes(8, "big")
+    mine = looked(row(b"\x06", __schemaVersion=version), schemas)
+    assert fingerprint(mine) == fingerprint(in_the_box(b"\x06", schemas, schema_version=version))
+    assert fingerprint(mine).shape == "{total: number}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "holds"),
+    [
+        ('props.colour == "red" and json.n == 1', True),
+        ('origin == "persistent://public/default/orders" and subscription == "billing"', True),
+        ('key == "k" and id == "3:4:-1:-1" and seq == 7', True),
+        ('publish_time > time("-1h") and event_time == publish_time', True),
+        ("replays > 0", False),
+        ("size > 8 or tombstone", False),
+        ('reason == "no order #"', True),
+        ("", True),
+    ],
+)
+def test_filters_are_those_of_the_box(expression: str, holds: bool) -> None:
+    asked = Asked(expression, NOW + 1000)
+    wanted = asked.wanted()
+    assert wanted(looked(row(), {})) is wanted(in_the_box(b'{"n": 1}', {})) is holds
+
+
+def test_a_filter_that_cannot_be_read_says_so() -> None:
+    with pytest.raises(Unprocessable, match="filter: "):
+        Asked("props.colour ==").wanted()
+
+
+def test_it_goes_back_home_without_what_was_written_into_it() -> None:
+    found = judged(Asked(job="again"))
+    assert (found.target, found.why_not) == (HOME, "")
+    kept = {"exception": "no order 17", "colour": "red"}
+    assert found.properties == kept | {"REPLAY_JOB": "again", "REPLAY_COUNT": "1"}
+
+
+def test_elsewhere_it_keeps_its_origin_and_what_came_back_is_counted() -> None:
+    more = TOLD | {"REPLAY_JOB": "first", "REPLAY_COUNT": "2", "RECONSUMETIMES": "4"}
+    found = judged(Asked(job="again", target="elsewhere"), __messageProperties=list(more.items()))
+    assert found.target == "persistent://public/default/elsewhere"
+    assert found.replays == 2
+    assert found.properties == TOLD | {"REPLAY_JOB": "again", "REPLAY_COUNT": "3"}
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({}, "does not say which topic it comes from"),
+        ({"REAL_TOPIC": DLQ}, "is where it is"),
+        ({"REAL_TOPIC": "non-persistent://a/b/c"}, "keeps nothing"),
+        ({"REAL_TOPIC": "a/b"}, "is no topic"),
+    ],
+)
+def test_one_that_cannot_go_back_says_why(told: dict[str, str], why: str) -> None:
+    found = judged(Asked(), __messageProperties=list(told.items()))
+    assert why in found.why_not
+
+
+def test_a_letter_of_a_batch_is_told_by_its_place_in_it() -> None:
+    assert judged(Asked(), __batchIndex=2, __topic=f"{DLQ}-partition-1").message_id == "3:4:1:2"

@@ -1,0 +1,240 @@
+"""What a runner does when queries fail, end or are to stop; Spark's part is played. Real Spark: tests/e2e/spark."""
+
+import contextlib
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsarbox.client.admin import Refused
+from pulsarbox.pipelines import Frame, Function, Pipeline, PipelineError
+from pulsarbox.spark.pipelines import runner, sources
+from pulsarbox.spark.pipelines.running import RunOptions
+from pulsarbox.spark.pipelines.state import Held, known
+from pulsarbox.spark.pipelines.watching import FAILED, STOPPED, Watched
+
+
+@dataclass
+class Played:
+    """A query of Spark's: it tells of these micro-batches, then it ends, with this error."""
+
+    error: str | None = None
+    batches: list[dict[str, Any]] = field(default_factory=list)
+    stopped: bool = False
+    on_start: Callable[[], None] = lambda: None
+    endless: bool = False
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        return self.endless and not self.stopped
+
+    @property
+    def status(self) -> dict[str, str]:
+        return {"message": "Waiting for data to arrive"}
+
+    def exception(self) -> Exception | None:
+        return None if self.error is None else RuntimeError(self.error)
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    @property
+    def _jsq(self) -> "Played":
+        return self
+
+    def recentProgress(self) -> "list[Any]":  # noqa: N802 - Spark's name
+        return [_Json(each) for each in self.batches]
+
+
+class _Json:
+    def __init__(self, progress: dict[str, Any]) -> None:
+        self._progress = progress
+
+    def json(self) -> str:
+        return json.dumps(self._progress)
+
+
+def batch(number: int, rows: int = 1) -> dict[str, Any]:
+    durations = {"addBatch": 1, "triggerExecution": 2}
+    return {"runId": "r", "batchId": number, "timestamp": str(number), "numInputRows": rows, "durationMs": durations}
+
+
+class Stage:
+    """Runs pipelines whose queries are played: for each its lives, one after the other."""
+
+    def __init__(self, directory: Path) -> None:
+        self.lives: dict[str, list[Played | Exception]] = {}
+        self.started: list[str] = []
+        self.said: list[str] = []
+        self.asked: list[tuple[str, str]] = []
+        self.there: list[str] = []
+        self._directory = directory
+
+    def start(self, spark: object, step: Any, checkpoint: str, given: Any, *, once: bool) -> Played:
+        self.started.append(step.query)
+        life = self.lives[step.query].pop(0)
+        if isinstance(life, Exception):
+            raise life
+        life.on_start()
+        return life
+
+    # The Admin API
+
+    def topics(self, namespace: str, domain: str) -> list[str]:
+        return self.there
+
+    def partitioned_topics(self, namespace: str, domain: str) -> list[str]:
+        return []
+
+    def partitions(self, topic: object) -> int:
+        return 0
+
+    def ask(self, method: str, path: str, body: Any = None) -> None:
+        self.asked.append((method, path.removeprefix("/persistent/public/default/")))
+        if path.endswith("refused"):
+            raise Refused(403, "no", method)
+
+    def run(self, *steps: Any, restarts: int = 2, once: bool = True) -> dict[str, Watched]:
+        options = RunOptions(state=self._directory, once=once, restarts=restarts, report=False)
+        ended = runner.run(Pipeline("p", steps), options, self.said.append)
+        return {each.step.query: each for each in ended}
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    made = Stage(tmp_path)
+    monkeypatch.setattr(runner, "session", lambda *args, **kwargs: object())
+    monkeypatch.setattr(runner, "stop_spark", lambda spark: None)
+    monkeypatch.setattr(runner, "admin_for", lambda box: contextlib.nullcontext(made))
+    monkeypatch.setattr(sources, "started", made.start)
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda: False)
+    monkeypatch.setattr(runner, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "_LOOK_SECONDS", 0.001)
+    return made
+
+
+def same(value: Any, ctx: Any) -> Any:
+    """Of messages."""
+    return value
+
+
+def step(name: str, inputs: str = "raw", output: str = "out", **more: Any) -> Function:
+    return Function(process=same, inputs=inputs, output=output, name=name, **more)
+
+
+def test_a_query_that_fails_is_started_again_and_the_others_go_on(stage: Stage, tmp_path: Path) -> None:
+    stage.lives = {"bad": [Played("x: no"), Played("x: no"), Played("x: no")], "good": [Played(batches=[batch(0, 7)])]}
+    ended = stage.run(step("bad"), step("good"))
+    assert {name: each.state for name, each in ended.items()} == {"bad": FAILED, "good": STOPPED}
+    assert (ended["bad"].starts, ended["bad"].error, ended["good"].rows) == (3, "x: no", 7)
+    assert [each for each in stage.said if "has failed" in each] == [
+        "bad has failed, and is started again in 0.01 s (1 of 2): x: no",
+        "bad has failed, and is started again in 0.02 s (2 of 2): x: no",
+        "bad has failed: x: no",
+    ]
+    kept = {each.query: each for each in known(tmp_path)}
+    assert (kept["bad"].about["state"], kept["bad"].about["lastError"], kept["bad"].pid) == ("failed", "x: no", None)
+
+
+def test_a_micro_batch_between_makes_the_next_failure_the_first(stage: Stage) -> None:
+    failing = [Played("x", [batch(number)]) for number in range(3)]
+    stage.lives = {"q": [Played("x"), *failing, Played()]}
+    ended = stage.run(step("q"), restarts=1)
+    assert (ended["q"].state, ended["q"].starts, ended["q"].rows) == (STOPPED, 5, 3)
+
+
+def test_what_failed_and_was_just_started_again_has_failed_when_all_is_stopped(stage: Stage) -> None:
+    again = Played(endless=True, on_start=lambda: signal.raise_signal(signal.SIGTERM))
+    stage.lives = {"bad": [Played("x: no"), again], "good": [Played(endless=True)]}
+    ended = stage.run(step("bad"), step("good"), once=False)
+    assert {name: each.state for name, each in ended.items()} == {"bad": FAILED, "good": STOPPED}
+    assert again.stopped
+
+
+def wrong() -> None:
+    raise ValueError("no such column")
+
+
+def test_what_stands_wrong_in_the_file_is_not_tried_again_and_what_is_not_ready_is(stage: Stage) -> None:
+    users, not_ready = PipelineError("gives no DataFrame"), OSError("not yet")
+    stage.lives = {"users": [users], "line": [Played(on_start=wrong)], "not_ready": [not_ready, not_ready, Played()]}
+    elsewhere = Function(process=max, inputs="raw", output="out", name="not_ready")  # no line of this file is its own
+    ended = stage.run(step("users"), step("line"), elsewhere)
+    assert {name: (each.state, each.starts) for name, each in ended.items()} == {
+        "users": (FAILED, 1),
+        "line": (FAILED, 1),
+        "not_ready": (STOPPED, 3),
+    }
+    line = wrong.__code__.co_firstlineno + 1
+    assert ended["line"].error == f"test_runner.py:{line}: ValueError: no such column"
+
+
+def test_a_jvm_that_ends_by_itself_fails_what_runs(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda: True)
+    stage.lives = {"q": [OSError("connection refused")]}
+    with pytest.raises(PipelineError, match=r"Spark's JVM has ended by itself: .*spark\.log"):
+        stage.run(step("q"))
+    (kept,) = known(tmp_path)
+    assert (kept.about["state"], kept.pid) == ("failed", None)
+
+
+def test_once_a_step_waits_for_those_that_it_reads_from(stage: Stage) -> None:
+    stage.lives = {name: [Played()] for name in ("third", "second", "first")}
+    stage.run(step("third", "b", "c"), step("second", "a", "b"), step("first", "raw", "a"))
+    assert stage.started == ["first", "second", "third"]
+
+
+def test_once_a_query_with_timers_ends_when_there_is_nothing_more(stage: Stage) -> None:
+    with_timers = Played(batches=[batch(0), batch(1, 0)], endless=True)
+    stage.lives = {"q": [with_timers]}
+    ended = stage.run(step("q", state=True, on_timer=same))
+    assert (ended["q"].state, with_timers.stopped) == (STOPPED, True)
+
+
+def test_topics_that_are_read_are_made_and_subscribed(stage: Stage) -> None:
+    stage.there = ["persistent://public/default/there"]
+    stage.lives = {name: [Played()] for name in ("one", "two", "three")}
+    stage.run(
+        step("one", "there", "a", dead_letter="letters"),
+        step("two", "missing", "a", options={"subscription": "mine"}),
+        step("three", "regex:public/default/x.*", "refused"),
+    )
+    assert stage.asked == [
+        ("PUT", "missing"),
+        ("PUT", "letters"),
+        ("PUT", "letters/subscription/pipeline-p-one"),
+        ("PUT", "there/subscription/pipeline-p-one"),
+    ]
+    assert "persistent://public/default/missing did not exist: made" in stage.said
+
+
+def test_a_pipeline_is_run_by_one_at_a_time(stage: Stage, tmp_path: Path) -> None:
+    held = Held(tmp_path, "p", "q")
+    with pytest.raises(PipelineError, match="p/q runs already"):
+        stage.run(step("a"), step("q"))
+    held.release()
+    stage.lives = {"q": [Played()]}
+    assert stage.run(step("q"))["q"].state == STOPPED
+
+
+def test_files_of_a_checkpoint_that_is_gone_are_not_written_on(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "out" / "_spark_metadata").mkdir(parents=True)
+    made = Frame(build=lambda df: df, inputs="raw", output=f"parquet:{tmp_path / 'out'}", name="files")
+    with pytest.raises(PipelineError, match="output of a checkpoint that is gone"):
+        stage.run(made)
+
+
+def test_the_namespace_of_a_sink_stays_what_it_was(stage: Stage, tmp_path: Path) -> None:
+    stage.lives = {"q": [Played(), Played()]}
+    stage.run(step("q", output="acme/shop/out"))
+    (tmp_path / "p" / "q" / "checkpoint").mkdir()
+    (tmp_path / "p" / "q" / "checkpoint" / "metadata").touch()
+    stage.run(step("q", output="out"))
+    (kept,) = known(tmp_path)
+    assert (kept.about["sinkNamespace"], kept.about["output"]) == ("acme/shop", "persistent://public/default/out")

@@ -1,0 +1,87 @@
+"""Where a pipeline runs, as options of commands say it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.pipeline_options import conf_of, options_of
+from pulsarbox.cli.target import Target
+from pulsarbox.spark.pipelines.running import RunOptions, state_home
+from pulsarbox.spark.pipelines.session import archive, cores_of, interpreter, retried, settings
+
+
+def target(url: str, **more: object) -> Target:
+    return Target(url, "--url", (("localhost", 1),), **more)  # type: ignore[arg-type]
+
+
+def test_the_state_is_the_users() -> None:
+    assert state_home({"XDG_STATE_HOME": "/s"}) == Path("/s/pulsarbox/pipelines")
+    assert state_home({"HOME": "/h"}) == Path("/h/.local/state/pulsarbox/pipelines")
+    assert RunOptions(state=Path("/x")).directory == Path("/x")
+
+
+def test_settings_of_spark() -> None:
+    assert conf_of(("spark.a=b=c",)) == {"spark.a": "b=c"}
+    with pytest.raises(Misused):
+        conf_of(("a=b",))
+
+
+def test_a_broker_as_options_of_the_format(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = str(tmp_path / "token")
+    Path(file).write_text("abc")
+    for name in ("PULSARBOX_TOKEN", "PULSARBOX_AUTH_PLUGIN", "PULSARBOX_AUTH_PARAMS", "PULSARBOX_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    service, admin = target("pulsar://a:1"), target("http://a:2")
+    urls = {"service.url": "pulsar://a:1", "admin.url": "http://a:2"}
+    assert options_of(service, admin) == urls
+    token = target("pulsar://a:1", options={"token_file": file})
+    assert options_of(token, admin) == urls | {"tokenFile": file}
+    tls = target("pulsar://a:1", options={"auth_plugin": "tls", "auth_params": "tlsCertFile:c,tlsKeyFile:k"})
+    assert options_of(tls, admin) == urls | {
+        "pulsar.client.authPluginClassName": "tls",
+        "pulsar.client.authParams": '{"tlsCertFile": "c", "tlsKeyFile": "k"}',
+    }
+    here = target("pulsar://a:1", directory="/data", operator="secret")
+    assert options_of(here, admin) == {"data.dir": "/data"}
+    assert options_of(target("pulsar://a:1", directory="/data", options={"token_file": file}), admin) == urls | {
+        "tokenFile": file
+    }
+
+
+def test_settings_go_by_the_master() -> None:
+    here, cluster = settings("local[3]", 8), settings("spark://h:7077", 8)
+    assert here["spark.sql.shuffle.partitions"] == "3"
+    assert "spark.sql.streaming.checkpointFileManagerClass" in here
+    assert not {"spark.sql.shuffle.partitions", "spark.sql.streaming.checkpointFileManagerClass"} & cluster.keys()
+    assert (cores_of("local", 8), cores_of("local[*]", 8), cores_of("local[2,4]", 8)) == (1, 8, 2)
+    assert [retried(each) for each in ("local", "local[2]", "local[2,4]", "spark://h:1")] == [
+        *("local[1,3]", "local[2,3]", "local[2,4]", "spark://h:1")
+    ]
+
+
+def test_the_classes_of_spark_are_kept_in_the_users_cache(tmp_path: Path) -> None:
+    kept = archive({"XDG_CACHE_HOME": str(tmp_path), "JAVA_HOME": "/java17"})
+    other = archive({"HOME": str(tmp_path), "JAVA_HOME": "/java21"})
+    assert (kept.parent, other.parent) == (tmp_path / "pulsarbox", tmp_path / ".cache" / "pulsarbox")
+    assert kept.name != other.name
+    assert kept.suffix == ".jsa"
+
+
+def test_sparks_processes_do_not_load_it_out_of_archives(tmp_path: Path) -> None:
+    made = interpreter(tmp_path / "cache")
+    assert made != sys.executable
+    assert interpreter(tmp_path / "cache") == made
+    path = f"/spark/python/lib/pyspark.zip:/a b:/spark/python/lib/py4j-0.10-src.zip:{tmp_path}"
+    shown = subprocess.run(
+        [made, "-c", "import os, sys; print(os.environ['PYTHONPATH'], sys.argv[1:])", "one two", "*"],
+        env={"PYTHONPATH": path},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert shown.stdout == f"/a b:{tmp_path} ['one two', '*']\n"
+    (tmp_path / "file").touch()
+    assert interpreter(tmp_path / "file") == sys.executable

@@ -1,0 +1,56 @@
+"""The state directory: locks, what is known of queries, resetting."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pulsarbox.spark.pipelines.declaring import PipelineError
+from pulsarbox.spark.pipelines.state import Held, LockedError, known, reset
+
+
+def test_a_query_is_run_by_one_at_a_time(tmp_path: Path) -> None:
+    held = Held(tmp_path, "shop", "totals")
+    with pytest.raises(LockedError, match=rf"shop/totals runs already in .* \(process {os.getpid()}\)"):
+        Held(tmp_path, "shop", "totals")
+    Held(tmp_path, "shop", "other").release()
+    held.release()
+    Held(tmp_path, "shop", "totals").release()
+
+
+def test_what_is_known_of_it_adds_up(tmp_path: Path) -> None:
+    held = Held(tmp_path, "shop", "totals")
+    assert (held.about(), held.is_new) == ({}, True)
+    held.note(a=1, b=2)
+    held.note(b=3)
+    held.checkpoint.mkdir()
+    (held.checkpoint / "metadata").touch()
+    assert (held.about(), held.is_new) == ({"a": 1, "b": 3}, False)
+    (found,) = known(tmp_path)
+    assert (found.pipeline, found.query, found.about, found.pid) == ("shop", "totals", {"a": 1, "b": 3}, os.getpid())
+    held.release()
+    (found,) = known(tmp_path, "shop")
+    assert found.pid is None
+    assert list(known(tmp_path, "other")) == []
+    (held.place / "about.json").write_text("{")
+    assert held.about() == {}
+
+
+def test_reset_takes_all_of_a_query_and_nothing_of_others(tmp_path: Path) -> None:
+    held = Held(tmp_path, "shop", "totals")
+    held.checkpoint.mkdir()
+    other = Held(tmp_path, "shop", "other")
+    other.release()
+    with pytest.raises(LockedError):
+        reset(tmp_path, "shop", "totals")
+    held.release()
+    reset(tmp_path, "shop", "totals")
+    assert [each.query for each in known(tmp_path)] == ["other"]
+    reset(tmp_path, "shop", "other")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PipelineError, match=r"cannot be used: .*--state"):
+        Held(tmp_path / "file", "shop", "totals")

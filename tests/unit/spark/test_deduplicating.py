@@ -1,0 +1,29 @@
+"""Whether a query that goes on has the partitions that it was begun with."""
+
+from pathlib import Path
+
+import pytest
+
+from pulsarbox.spark.deduplicating import PARTITIONS, check_partitions_stay
+from pulsarbox.spark.epochs import SinkError
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+def test_a_query_keeps_its_partitions(tmp_path: Path, form: str) -> None:
+    checkpoint = tmp_path / "check point"
+    checkpoint.mkdir()
+    where = form.format(str(checkpoint).replace(" ", "%20") if "file" in form else checkpoint)
+    check_partitions_stay(where, 2)
+    check_partitions_stay(where, 2)
+    with pytest.raises(SinkError, match=r"was begun with dedupPartitions=2.*say 2, and repartition to that"):
+        check_partitions_stay(where, 3)
+    assert (checkpoint / PARTITIONS).read_text() == "2\n"
+
+
+def test_what_is_not_here_is_not_looked_at(tmp_path: Path) -> None:
+    for where in ("", str(tmp_path / "not yet"), "s3a://bucket/checkpoint", "hdfs:///checkpoint"):
+        check_partitions_stay(where, 2)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / PARTITIONS).write_text("many")
+    with pytest.raises(SinkError, match="cannot be read"):
+        check_partitions_stay(str(tmp_path), 2)

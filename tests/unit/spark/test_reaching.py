@@ -1,0 +1,71 @@
+"""How options say where a broker is, and with what it is proved who asks."""
+
+from dataclasses import replace
+
+import pytest
+
+from pulsarbox.spark.connecting import admin_of
+from pulsarbox.spark.options import BATCH, OptionError, parse
+from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.segments import Reach
+
+TOKEN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+
+
+def reached(**options: str) -> Reach:
+    """``a_b`` is a.b."""
+    return reach(parse({"topic": "t", **{name.replace("_", "."): value for name, value in options.items()}}, BATCH))
+
+
+def test_the_client_s_credentials_are_those_of_the_admin_api_too() -> None:
+    found = reached(pulsar_client_authPluginClassName=TOKEN, pulsar_client_authParams="token:c")
+    assert (found.credentials.token, found.admin_credentials) == ("c", None)
+    assert reached(token="token:x").credentials.token == "x"
+
+
+def test_the_admin_api_may_have_credentials_of_its_own() -> None:
+    """As the existing connector's page has it: the same option, below pulsar.admin."""
+    found = reached(
+        service_url="pulsar+ssl://localhost:6651",
+        pulsar_admin_authPluginClassName=TOKEN,
+        pulsar_admin_authParams="token:a",
+        pulsar_client_authPluginClassName=TOKEN,
+        pulsar_client_authParams="token:c",
+        pulsar_client_tlsTrustCertsFilePath="/ca.pem",
+        pulsar_client_tlsAllowInsecureConnection="false",
+        pulsar_client_tlsHostnameVerificationenable="true",
+    )
+    assert found.admin_credentials is not None
+    assert [each.token for each in (found.credentials, found.admin_credentials)] == ["c", "a"]
+    assert replace(found.credentials, token="a") == found.admin_credentials
+    assert (found.credentials.trusted, found.credentials.check_host) == ("/ca.pem", True)
+    assert found.admin_url == "https://localhost:8443"
+
+
+def test_what_is_not_said_of_the_admin_api_is_as_for_the_client() -> None:
+    found = reached(
+        token="c", pulsar_admin_tlsTrustCertsFilePath="/web.pem", pulsar_admin_tlsAllowInsecureConnection="true"
+    )
+    assert found.admin_credentials is not None
+    assert (found.admin_credentials.token, found.admin_credentials.trusted) == ("c", "/web.pem")
+    assert (found.admin_credentials.insecure, found.credentials.insecure) == (True, False)
+
+
+def test_the_admin_api_is_asked_with_its_own() -> None:
+    found = reached(token="c", pulsar_admin_authParams="token:a")
+    with admin_of(found) as admin:
+        assert admin._web._credentials.token == "a"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"service_url": "http://h"}, "option service.url = 'http://h' is no URL"),
+        ({"pulsar_client_authPluginClassName": "kerberos"}, "'kerberos' is not known; token, tls and basic are"),
+        ({"pulsar_client_authPluginClassName": "tls", "pulsar_client_authParams": "tlsCertFile:x"}, "lacks tlsKeyFile"),
+        ({"data_dir": "/nowhere"}, "no box runs there. Start it with"),
+    ],
+)
+def test_what_cannot_be_reached_is_said_by_name(options: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        reached(**options)

@@ -1,0 +1,48 @@
+"""Commands that are forked are as those that are started."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.clients import until
+from tests.tools import forks
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["version"],
+        ["config", "init", "-"],
+        ["topic", "list", "--admin-url", "http://127.0.0.1:1"],
+        ["topic", "--help"],
+        ["nonsense"],
+        ["admin", "topics"],
+    ],
+    ids=" ".join,
+)
+def test_it_says_the_same_and_ends_the_same(words: list[str]) -> None:
+    started = subprocess.run([sys.executable, "-m", "pulsarbox", *words], capture_output=True, check=False)
+    forked = forks.run(*words)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (started.returncode, started.stdout, started.stderr)
+
+
+def test_input_environment_and_directory_are_its_own(tmp_path: Path) -> None:
+    (tmp_path / "pulsarbox.toml").write_text("[network]\nbrokerServicePort = 7000\n")
+    shown = forks.run("config", "show", cwd=tmp_path, env=os.environ | {"PULSARBOX_webServicePort": "7001"})
+    assert b"brokerServicePort = 7000\nwebServicePort = 7001\n" in shown.stdout, shown
+    assert b"brokerServicePort = 6650\nwebServicePort = 8080\n" in forks.run("config", "show").stdout
+    assert b"nonsense: no such" in forks.run("config", "check", "/dev/stdin", stdin=b"nonsense = 1\n").stdout
+
+
+def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:
+    lock = tmp_path / "LOCK"
+    for seconds in (1, 10, 60):  # enough for a box to begin, on a machine that is busy
+        with pytest.raises(subprocess.TimeoutExpired):
+            forks.run("start", "--data-dir", str(tmp_path), "--port", "0", "--web-port", "0", seconds=seconds)
+        if lock.exists() and lock.read_text():
+            break
+    until(lambda: not Path("/proc", lock.read_text().split()[0]).exists())
+    assert forks.run("version").returncode == 0

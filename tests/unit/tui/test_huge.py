@@ -1,0 +1,74 @@
+"""What clients send may be huge: it is cut where it is shown, and what is kept of it is bounded."""
+
+import base64
+from typing import Any
+
+from textual.widgets import Static
+
+from pulsarbox.tui.feed import Row
+from pulsarbox.tui.screens.browser import HELD_BYTES, HELD_MAX, surplus
+from tests.unit.tui.driving import SMALL, dashboard, driven
+from tests.unit.tui.fake import FakeBox, dead_letters, message, subscription
+
+HUGE = 1_000_000
+
+
+def huge_messages() -> list[dict[str, Any]]:
+    """Of a box that tells much: a value by its schema, a key, properties of a million characters, and wide ones."""
+    line = "x" * HUGE
+    return [
+        message(300, decoded={"line": line}, size=HUGE),
+        message(301, key="鍵" * HUGE),
+        message(302, properties={"EXCEPTION": "\x1b" * 1000 + "\u202e" + line, "名" * 300: "値" * HUGE}),
+        message(303, payload=base64.b64encode(bytes(range(256)) * 16).decode(), truncated=True, size=40_000_000),
+        message(304, decoded=[{"at": number} for number in range(60_000)], size=HUGE),
+    ]
+
+
+@driven
+async def test_what_is_huge_is_cut_and_says_how_much_of_it_there_is() -> None:
+    box = FakeBox()
+    box.messages += huge_messages()
+    async with dashboard(box, SMALL, place="topics") as driver:
+        await driver.press("b")
+        await driver.at("Browser")
+        told = {}
+        for number in (304, 303, 302, 301, 300):
+            await driver.until(lambda number=number: f"─12:{number} " in driver.text())  # type: ignore[misc]
+            told[number] = str(driver.screen.query_one("#message", Static).content)
+            assert all(len(line) < 5000 for line in driver.lines())
+            await driver.press("k")
+        assert all(len(text) < 100_000 for text in told.values())
+        assert told[300].endswith("... (of 1,000,000 bytes)") and told[304].endswith("... (of 1,000,000 bytes)")
+        assert told[303].endswith("... (of 40,000,000 bytes)") and "00 01 02 03" in told[303]
+        assert "(1,000,000 characters)" in told[301] and "(1,004,006 characters)" in told[302]
+        assert "\x1b" not in told[302]
+        await driver.press("enter")
+        await driver.at("Reading", answered=False)
+
+
+def test_what_is_kept_of_messages_is_bounded_by_what_they_hold() -> None:
+    rows = [Row({"id": str(number), "payload": "x" * 1000}) for number in range(HELD_MAX + 500)]
+    assert surplus(rows) == 500
+    assert surplus(rows[:HELD_MAX]) == 0
+    whole = HELD_BYTES // 4
+    heavy = [Row({"id": str(number), "properties": {"p": "x" * whole}}) for number in range(10)]
+    assert surplus(heavy) == 6
+    assert surplus([Row({"key": "x" * 2 * HELD_BYTES})]) == 0, "one is shown whatever it holds"
+    assert surplus([]) == 0
+
+
+@driven
+async def test_names_that_are_huge_leave_their_place_to_the_rest() -> None:
+    """Where no limit of the box would be in the way: of 8,000 characters, of two cells each."""
+    name = "persistent://public/default/" + "長" * 8000
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(0, topic=name, subscription="s" * 8000)]
+    box.rows["deadletters"] = [dead_letters(0, topic=f"{name}-s-DLQ", origin=name)]
+    async with dashboard(box, SMALL, place="subscriptions") as driver:
+        for keys in (["3"], ["x"], ["escape", "enter"], ["escape", "4"], ["x"], ["escape", "1"]):
+            await driver.press(*keys)
+            await driver.pilot.pause(0.1)
+            lines = driver.lines()
+            assert len(lines) == SMALL[1] and any("長" in line or "sss" in line for line in lines), keys
+        assert "1,000" in driver.text(), "the backlog has its place"

@@ -1,0 +1,77 @@
+"""``P``: pipelines on Spark: what runs where, how far behind it is, and what went wrong last."""
+
+from typing import Any, ClassVar
+
+from rich.text import Text
+
+from pulsarbox.cleaning import clean
+from pulsarbox.tui import figures, views
+from pulsarbox.tui.bars import Part
+from pulsarbox.tui.dialogs import Reading
+from pulsarbox.tui.feed import real
+from pulsarbox.tui.screens.jobs import written
+from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.table import Row
+
+
+class Pipelines(ViewScreen):
+    """A row a query, as their runners tell of them; enter shows one with its last error whole."""
+
+    view: ClassVar[views.View] = views.PIPELINES
+    place: ClassVar[str] = "pipelines"
+    kind: ClassVar[str] = "pipeline"
+
+    def opened(self, row: Row) -> None:
+        """All about it."""
+        text = Text()
+        for name, title in _FACTS:
+            value = row.get(name)
+            if value not in (None, "", []):
+                text.append(f"{title:<16} {_shown(name, value)}\n")
+        lines = _error(row) or ["Nothing has gone wrong."]
+        text.append("\n" + "\n".join(lines) + "\n", style="bold")
+        title = f"Pipeline {row.get('pipeline')}: {row.get('query')}"
+        self.app.push_screen(Reading(title, text, self.command_line()))
+
+    def told(self) -> list[Part]:
+        """What went wrong last, where something did."""
+        row = self.table.pointed
+        if row is not None and row.get("lastError"):
+            return [(f" {_error(row)[0]}", "bad", "")]
+        return super().told()
+
+    def row_meant(self) -> Row | None:
+        """With the topic that it writes, whose messages can be looked at."""
+        row = super().row_meant()
+        if row is None:
+            return None
+        output = real(row, "output")
+        if "://" not in output:
+            self.top.notify("It writes no topic, whose messages could be looked at", severity="warning")
+            return None
+        return {**row, "topic": output}
+
+
+_FACTS = (
+    *(("state", "state"), ("inputs", "reads"), ("output", "writes"), ("lag", "not read yet")),
+    *(("rowsPerSecond", "rows a second"), ("deadLetters", "dead letters"), ("batch", "micro-batch")),
+    *(("lastBatchMs", "the last took"), ("master", "Spark"), ("host", "on"), ("pid", "process")),
+    *(("startedAt", "began"), ("reportedAt", "told of it"), ("by", "as role")),
+)
+
+
+def _error(row: Row) -> list[str]:
+    """What went wrong last, line by line; each is fit for a terminal."""
+    return [clean(line) for line in real(row, "lastError").splitlines()]
+
+
+def _shown(name: str, value: Any) -> str:
+    if name in ("startedAt", "reportedAt"):
+        return figures.instant(value)
+    if name == "lastBatchMs":
+        return figures.milliseconds(value)
+    if name == "rowsPerSecond":
+        return figures.rate(value)
+    if isinstance(value, list):
+        return "\n".ljust(18).join(str(each) for each in value)
+    return str(value) if name == "pid" else written(value)
