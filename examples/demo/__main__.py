@@ -1,11 +1,13 @@
 """The play, and its result.
 
-    make demo                  # some 20 seconds; ends with 1 if the numbers do not agree
+    make demo                  # about a minute; ends with 1 if the numbers do not agree
+    make demo ARGS=--no-spark  # some 20 seconds: without the pipeline, as where Java is missing
 
 Talk on stderr, the result on stdout.
 """
 
 import argparse
+import contextlib
 import signal
 import sys
 import tempfile
@@ -26,8 +28,9 @@ from examples.demo.group import Group
 from examples.demo.publisher import Publisher
 from examples.demo.readings import is_poison
 from examples.demo.shares import Share, shares
+from examples.demo.spark import QUERIES, Outcome, Runner, missing, outcome
+from examples.demo.telemetry import TELEMETRY as TOPIC
 
-TOPIC: Final = "persistent://public/default/telemetry"
 DEAD_LETTERS: Final = "persistent://public/default/telemetry-dead-letters"
 ARCHIVE: Final = "persistent://public/default/telemetry-archive"
 PARTITIONS: Final = 3
@@ -58,23 +61,34 @@ class Cast:
     """What compressing has done to it, if anything."""
     plugins: list[dict[str, Any]] = field(default_factory=list)
     """What the box tells of its plugins: since its second start."""
+    runner: Runner | None = None
+    """Of the pipeline, where there is Spark."""
+    outcome: Outcome | None = None
+    """What the pipeline has made of the readings."""
 
 
-def play(seconds: float, folder: Path) -> Cast:
-    """The whole of it."""
+def play(seconds: float, folder: Path, *, spark: bool) -> Cast:
+    """The whole of it; ``spark``: with the pipeline."""
     box = Box(folder / "data")
     start = box.start()
     talk.print(f"a box listens on {box.url}, {start:.2f} s after its start")
-    client = pulsar.Client(box.url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(folder / "client.log")))
-    groups: list[Group] = []
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(box.end, signal.SIGTERM)
+        client = pulsar.Client(box.url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(folder / "client.log")))
+        stack.callback(client.close)
         box.make_partitions(TOPIC, PARTITIONS)
         workers = Group(box.url, TOPIC, "workers", "Shared", folder / "workers.log", picky=True)
+        stack.callback(workers.end)
         keys = Group(box.url, TOPIC, "keys", "KeyShared", folder / "keys.log")
-        groups += [workers, keys]
+        stack.callback(keys.end)
         archive = Archive(client, ARCHIVE)
         ledger, dead = Consumer(client, TOPIC, "ledger", archive), Consumer(client, DEAD_LETTERS, "undertaker")
         cast = Cast(box, Publisher(client, TOPIC, seconds), ledger, dead, workers, keys, archive, {"start": start})
+        if spark:
+            cast.runner = Runner(box, folder)
+            stack.callback(cast.runner.end, signal.SIGKILL)
+            cast.runner.start()
+            talk.print("a pipeline on Spark is to check the readings, and to roll them up by device")
         employ(cast)
         box.dead_letters(TOPIC, "workers", MAX_REDELIVERIES, DEAD_LETTERS)
         for each in (ledger, dead, cast.publisher):
@@ -82,12 +96,9 @@ def play(seconds: float, folder: Path) -> Cast:
         disturb(cast, seconds)
         cast.publisher.join()
         finish(cast)
+        if cast.runner is not None:
+            cast.outcome = conclude(cast, cast.runner, client)
         return cast
-    finally:
-        for group in groups:
-            group.end()
-        client.close()
-        box.end(signal.SIGTERM)
 
 
 def employ(cast: Cast) -> None:
@@ -100,6 +111,9 @@ def employ(cast: Cast) -> None:
         for worker in group.workers:
             if not worker.ready.wait(PATIENCE_SECONDS):
                 raise SystemExit(f"{worker.name} is not ready after {PATIENCE_SECONDS:g} s:\n{group.log.read_text()}")
+    runner = cast.runner
+    if runner is not None and not runner.wait_until(lambda: runner.shown == set(QUERIES)):
+        raise SystemExit("the pipeline does not run")
     talk.print(f"{PARTITIONS} partitions; two workers share the readings, two more share the devices")
 
 
@@ -147,6 +161,22 @@ def finish(cast: Cast) -> None:
     cast.plugins = cast.box.ask("GET", "/pulsarbox/v1/plugins")
 
 
+def conclude(cast: Cast, runner: Runner, client: Any) -> Outcome:
+    """The pipeline is killed, mended, gets its dead letters back, and works until nothing is left."""
+    published = cast.publisher.books
+    runner.wait_until(lambda: runner.dead_letters() > 0)
+    talk.print(f"the pipeline has {runner.dead_letters()} dead letters so far; kill -9, and again without its mistake")
+    runner.end(signal.SIGKILL)
+    runner.start(mended=True)
+    runner.replay()
+    for reason in sorted({each["reason"] for each in runner.groups}):
+        talk.print(f"why: {reason}")
+    talk.print(f"{runner.put_back} are put back; waiting for the pipeline to have them, too")
+    runner.wait_until(lambda: outcome(client).is_whole(published))
+    runner.end(signal.SIGTERM)
+    return outcome(client)
+
+
 def worked(cast: Cast) -> Books:
     """What the workers did, and what none of them could do: together it should be everything, each reading once."""
     books = cast.workers.books()
@@ -160,7 +190,7 @@ def verdicts(cast: Cast) -> dict[str, bool]:
     published = cast.publisher.books
     poison = {number for number in published.numbers if is_poison(number)}
     keys = cast.keys.books()
-    return {
+    return spark_verdicts(cast) | {
         "every reading has its receipt": cast.publisher.receipts == published.count and not cast.publisher.failed,
         "the ledger has every reading": cast.ledger.books.agrees_with(published),
         "the ledger has each device in order": cast.ledger.books.out_of_order == 0,
@@ -173,6 +203,22 @@ def verdicts(cast: Cast) -> dict[str, bool]:
         "the workers were given readings by their weights": bool(cast.shares) and all(s.is_near for s in cast.shares),
         "the archive has every reading": cast.archived == published.numbers,
         "every plugin was at work and none has failed": is_well(cast),
+    }
+
+
+def spark_verdicts(cast: Cast) -> dict[str, bool]:
+    """The same of the pipeline, where there is one."""
+    runner, found, published = cast.runner, cast.outcome, cast.publisher.books
+    if runner is None or found is None:
+        return {}
+    reasons = {each["reason"] for each in runner.groups}
+    return {
+        "the pipeline has checked every reading": found.checked.agrees_with(published),
+        "and each exactly once": found.checked.again == 0,
+        "its rollup has as many of each device, and the same sum": found.adds_up_to(published),
+        "its dead letters were put back, all of them": 0 < runner.put_back == len(found.unchecked),
+        "they were poison, all for one reason": len(reasons) == 1 and all(map(is_poison, found.unchecked)),
+        "the dashboard has shown both of its queries": runner.shown == set(QUERIES),
     }
 
 
@@ -201,6 +247,10 @@ def show(cast: Cast, held: dict[str, bool]) -> None:
         for worker in group.workers:
             console.print(f"{worker.name:<22} {worker.done:>7,} done {worker.failed:>5,} given back")
     show_plugins(cast, console)
+    if cast.outcome is not None and cast.runner is not None:
+        rolled = f"{cast.outcome.rows:,} rows of the rollup"
+        put_back = f"{cast.runner.put_back:,} dead letters put back"
+        console.print(f"pipeline   {cast.outcome.checked.count:,} readings checked, {rolled}, {put_back}")
     again = {name: books.again for name, books in sides.items()}
     console.print(
         f"dead letters {cast.dead.books.count}; came again and counted once: {again}; "
@@ -233,9 +283,13 @@ def show_plugins(cast: Cast, console: Console) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=14.0, help="how long to publish")
+    parser.add_argument("--no-spark", action="store_true", help="without the pipeline on Spark")
     arguments = parser.parse_args()
+    reason = "--no-spark" if arguments.no_spark else missing()
+    if reason:
+        talk.print(f"without the pipeline on Spark: {reason}")
     with tempfile.TemporaryDirectory(prefix="pulsarbox-demo-") as folder:
-        cast = play(arguments.seconds, Path(folder))
+        cast = play(arguments.seconds, Path(folder), spark=not reason)
     held = verdicts(cast)
     show(cast, held)
     if not all(held.values()):

@@ -42,6 +42,7 @@ class Box:
             other.bind(("127.0.0.1", 0))
             self._port, self._web_port = one.getsockname()[1], other.getsockname()[1]
         self.url = f"pulsar://127.0.0.1:{self._port}"
+        self.web_url = f"http://127.0.0.1:{self._web_port}"
         self._data = data
         self._config = data.with_name("pulsarbox.toml")
         self._config.write_text(CONFIG, "utf-8")
@@ -77,8 +78,7 @@ class Box:
         """One request to the Admin API, whose port waits for whoever comes early."""
         body = None if value is None else json.dumps(value).encode()
         headers = {"Content-Type": "application/json"}
-        url = f"http://127.0.0.1:{self._web_port}{path}"
-        request = urllib.request.Request(url, method=method, data=body, headers=headers)
+        request = urllib.request.Request(f"{self.web_url}{path}", method=method, data=body, headers=headers)
         with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
             answer = response.read()
         return json.loads(answer) if answer else None
@@ -86,6 +86,7 @@ class Box:
     def end(self, how: signal.Signals) -> None:
         """Send a signal, and wait for the end."""
         if self._process is not None:
-            os.kill(self._process.pid, how)
+            if self._process.poll() is None:
+                os.kill(self._process.pid, how)
             self._process.wait()
             self._process = None

@@ -42,7 +42,9 @@ class Publisher(threading.Thread):
             for device, what, value in measure():
                 reading = made(self.books.count, device, what, value)
                 self.books.add(reading)
-                self._producer.send_async(reading.body, self._receipted, partition_key=key_of(device))
+                now = int(time.time() * 1000)
+                key = key_of(device)
+                self._producer.send_async(reading.body, self._receipted, partition_key=key, event_timestamp=now)
             rounds += 1
             time.sleep(max(0.0, begin + rounds / ROUNDS_A_SECOND - time.monotonic()))
         self._producer.flush()

@@ -12,10 +12,11 @@ import pytest
 
 from examples.demo import __main__ as demo
 from examples.demo.archive import PAGE, Archive, compress, packed, wait_until_packed
-from examples.demo.books import Books
+from examples.demo.books import Account, Books
 from examples.demo.box import Box
 from examples.demo.readings import Reading, key_of, made, read
 from examples.demo.shares import Share
+from examples.demo.spark import Outcome, missing
 from tests.e2e.clients import connect
 
 ROOT = Path(__file__).parents[2]
@@ -24,12 +25,15 @@ PAGES = 170
 
 
 def test_the_demo_ends_by_itself_and_its_numbers_agree() -> None:
+    has_spark = not missing()
     command = [sys.executable, "-m", "examples.demo", "--seconds", "4"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("all sides agree\n")
     assert "DIFFER" not in done.stdout and "NO " not in done.stdout
-    assert done.stderr.count("kill -9") == 3
+    assert done.stderr.count("kill -9") == (4 if has_spark else 3)
+    assert ("without the pipeline on Spark" in done.stderr) != has_spark
+    assert ("yes  its dead letters were put back, all of them" in done.stdout) == has_spark
     given = {
         weight: int(readings.replace(",", ""))
         for weight, readings in re.findall(
@@ -140,8 +144,28 @@ def test_books_that_do_not_agree(readings: list[Reading]) -> None:
 
 def test_what_does_not_hold_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["demo"])
-    monkeypatch.setattr(demo, "play", lambda *_: None)
+    monkeypatch.setattr(demo, "play", lambda *_, **__: None)
     monkeypatch.setattr(demo, "show", lambda *_: None)
     for held, code, said in ((False, 1, "the sides DIFFER\n"), (True, 0, "all sides agree\n")):
         monkeypatch.setattr(demo, "verdicts", lambda _, held=held: {"this": True, "that": held})
         assert (demo.main(), capsys.readouterr().out) == (code, said)
+
+
+def test_the_sums_of_a_rollup_are_compared_with_what_was_published() -> None:
+    published = Books()
+    for number, device in enumerate(("cpu0", "cpu1", "cpu0")):
+        published.add(made(number, device, "percent", 0.1 * number))
+    found = Outcome()
+    for number, device in enumerate(("cpu1", "cpu0", "cpu0"), 1):
+        account = found.rollup.setdefault(device, Account())
+        account.count, account.total = account.count + 1, account.total + {1: 0.1, 2: 0.2, 3: 0.0}[number]
+    assert found.adds_up_to(published) and not found.is_whole(published)
+    found.checked = published
+    assert found.is_whole(published)
+    found.rollup["cpu0"].count += 1
+    assert not found.adds_up_to(published)
+    found.rollup["cpu0"].count -= 1
+    found.rollup["cpu0"].total += 0.001
+    assert not found.adds_up_to(published)
+    del found.rollup["cpu0"]
+    assert not found.adds_up_to(published)
