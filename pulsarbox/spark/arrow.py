@@ -1,11 +1,10 @@
-"""Python functions over batches of Arrow's, without pandas: Spark's own ``mapInArrow`` asks for it, and uses none."""
+"""Python functions over rows of Spark without pandas: Spark asks for it where they are made, but uses it nowhere."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.udf import _create_udf
-from pyspark.util import PythonEvalType
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -15,7 +14,22 @@ if TYPE_CHECKING:
 
 def map_in_arrow(frame: DataFrame, work: "Work", fields: str) -> DataFrame:
     """What ``work`` makes of the batches of each partition; ``fields``: its columns as Spark's SQL declares them."""
-    function = _create_udf(work, fields, PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="work")
-    column = function(*(frame[name] for name in frame.columns))
-    made = frame._jdf.mapInArrow(column._jc, False, None)
-    return DataFrame(made, frame.sparkSession)
+    with without_pandas():
+        return frame.mapInArrow(work, fields)
+
+
+@contextlib.contextmanager
+def without_pandas() -> Iterator[None]:
+    """While it lasts, Spark does not ask whether pandas is there."""
+    import pyspark.sql.pandas.functions as home
+
+    asked: Any = home.require_minimum_pandas_version  # type: ignore[attr-defined]
+    home.require_minimum_pandas_version = _nothing  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        home.require_minimum_pandas_version = asked  # type: ignore[attr-defined]
+
+
+def _nothing() -> None:
+    pass

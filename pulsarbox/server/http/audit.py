@@ -23,10 +23,12 @@ _READING: Final = ("GET", "HEAD", "OPTIONS")
 _ORDINARY: Final = (
     ("POST", "/topics/"),
     ("PUT", "/pulsarbox/v1/pipelines/"),
+    ("POST", "/pulsarbox/v1/epochs/"),
     ("POST", "/pulsarbox/v1/places"),
+    ("POST", "/pulsarbox/v1/segments"),
 )
-"""No administrator's action either: messages that come by HTTP, what runners of pipelines tell of themselves every two
-seconds, and a question."""
+"""No administrator's action either: messages that come by HTTP, or are committed by epochs, what runners of pipelines
+tell of themselves every two seconds, and questions."""
 _DENIED: Final = (401, 403)
 _TOKEN: Final = re.compile(r"([?&;]token=)[^&;]*", re.IGNORECASE)
 

@@ -4,7 +4,6 @@ Without state it is one ``mapInArrow``. With state all messages of a key come to
 which puts them in the order of their topics; what is kept for a key is one value of the state store.
 """
 
-import contextlib
 import json
 import sys
 import time
@@ -17,6 +16,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import Row
 
+from pulsarbox.spark.arrow import map_in_arrow, without_pandas
 from pulsarbox.spark.pipelines.declaring import Function
 from pulsarbox.spark.pipelines.processing import Incoming, Outgoing, Processor
 
@@ -66,39 +66,18 @@ _STATE: Final = "pulsarbox"
 
 def output_of(function: Function, df: "DataFrame") -> "DataFrame":
     """What a function makes of a frame that was read with ``OPTIONS``."""
-    with _without_pandas():
-        return _output(function, df)
-
-
-def _output(function: Function, df: "DataFrame") -> "DataFrame":
     columns = (sql.unix_millis(name).alias(name) if name in _TIMES else sql.col(name) for name in _INCOMING)
     rows = df.select(*columns)
     if not function.keyed:
-        return rows.mapInArrow(partial(_mapped, function), SCHEMA)
+        return map_in_arrow(rows, partial(_mapped, function), SCHEMA)
     if callable(function.key):
         schema = ", ".join(f"`{name}` {kind}" for name, kind in _INCOMING.items())
-        keys = rows.mapInArrow(partial(_with_keys, function), f"`{_BY}` binary, {schema}")
+        keys = map_in_arrow(rows, partial(_with_keys, function), f"`{_BY}` binary, {schema}")
     else:
         keys = rows.select(sql.coalesce("__key", sql.lit(b"")).alias(_BY), "*")
     time_mode = "ProcessingTime" if function.on_timer is not None else "None"
-    return keys.groupBy(_BY).transformWithState(Keyed(function), SCHEMA, "append", time_mode)
-
-
-@contextlib.contextmanager
-def _without_pandas() -> Iterator[None]:
-    """Spark asks for pandas where functions over Arrow and over rows with state are made, and needs it nowhere then."""
-    import pyspark.sql.pandas.functions as home
-
-    asked: Any = home.require_minimum_pandas_version  # type: ignore[attr-defined]
-    home.require_minimum_pandas_version = _nothing  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        home.require_minimum_pandas_version = asked  # type: ignore[attr-defined]
-
-
-def _nothing() -> None:
-    pass
+    with without_pandas():
+        return keys.groupBy(_BY).transformWithState(Keyed(function), SCHEMA, "append", time_mode)
 
 
 def now() -> int:

@@ -52,12 +52,17 @@ def test_what_the_box_does_is_told() -> None:
     with_box(scenario)
 
 
-def test_what_runners_tell_every_two_seconds_and_questions_are_no_changes() -> None:
+def test_what_runners_and_sinks_tell_every_few_seconds_and_questions_are_no_changes() -> None:
     async def scenario(box: Box) -> None:
         query = {"query": "q", "state": "running", "inputs": ["t"], "output": "u"}
         told = await box.ask("PUT", "/pulsarbox/v1/pipelines/p", {"queries": [query]})
         asked_for = await box.ask("POST", "/pulsarbox/v1/places", {"topics": ["persistent://public/default/t"]})
         assert (told.status, asked_for.status) == (204, 200), (told.text, asked_for.text)
+        epoch = "/pulsarbox/v1/epochs/public/default/sink/0"
+        staged = await box.ask("POST", f"{epoch}/stages", {"writer": "q", "run": "r"})
+        committed = await box.ask("POST", epoch, {"transactions": []})
+        segments = await box.ask("POST", "/pulsarbox/v1/segments", {"topics": []})
+        assert {staged.status, committed.status} <= {200, 204, 409} and segments.status in (200, 400)
         assert (await asked(box))["events"] == []
         await box.ask("DELETE", "/pulsarbox/v1/pipelines/p")
         assert kinds(await asked(box)) == ["changed"]
