@@ -62,7 +62,7 @@ def test_what_runners_and_sinks_tell_every_few_seconds_and_questions_are_no_chan
         staged = await box.ask("POST", f"{epoch}/stages", {"writer": "q", "run": "r"})
         committed = await box.ask("POST", epoch, {"transactions": []})
         segments = await box.ask("POST", "/pulsarbox/v1/segments", {"topics": []})
-        assert {staged.status, committed.status} <= {200, 204, 409} and segments.status in (200, 400)
+        assert (staged.status, committed.status, segments.status) == (200, 200, 200), segments.text
         assert (await asked(box))["events"] == []
         await box.ask("DELETE", "/pulsarbox/v1/pipelines/p")
         assert kinds(await asked(box)) == ["changed"]
