@@ -36,6 +36,7 @@ import pulsar
 from rich.console import Console
 from rich.table import Table
 
+from pulsarbox.spark.pipelines.session import interpreter
 from tests.spark_faults.faulty import FOLDER
 from tests.tools.box import Box, admin, free_ports
 
@@ -249,7 +250,7 @@ def environment(folder: Path) -> dict[str, str]:
     """Of everything of Spark."""
     return os.environ | {
         FOLDER: str(folder),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": interpreter(folder),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
         "SPARK_LOCAL_IP": "127.0.0.1",

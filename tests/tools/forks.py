@@ -55,7 +55,8 @@ def run(
             connection.connect(str(_server().path))
             text = json.dumps(asked).encode() + b"\n"
             sent = socket.send_fds(connection, [text[:_CHUNK]], [theirs_in, theirs_out, theirs_err])
-            connection.sendall(text[sent:])
+            if sent < len(text):  # where nothing is left it may have ended already
+                connection.sendall(text[sent:])
         finally:
             for descriptor in (theirs_in, theirs_out, theirs_err):
                 os.close(descriptor)
