@@ -159,8 +159,7 @@ def _files_of(place: Path) -> list[dict[str, Any]]:
 
 def _triage(case: PipelineCase, files: bool) -> Outcome:
     if files:
-        state = f"state/again/{case.name}"
-        case.files = {f"{state}/letters": "jvm", f"{state}/rows": "jvm", "parquet/*/_temporary": "jvm"}
+        case.files = {"state/again/letters": "jvm", "state/again/rows": "jvm", "parquet/*/_temporary": "jvm"}
     dlq = f"{case.topic}-DLQ"
     client = _client(case)
     client.subscribe(dlq, "triage", pulsar.ConsumerType.Shared).close()
