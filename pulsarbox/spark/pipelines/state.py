@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,6 +19,8 @@ CHECKPOINT: Final = "checkpoint"
 LOG: Final = "spark.log"
 _LOCK: Final = "lock"
 _ABOUT: Final = "about.json"
+_LOOKS: Final = 500
+_LOOK_SECONDS: Final = 0.01
 
 
 class LockedError(PipelineError):
@@ -48,9 +51,7 @@ class Held:
             raise PipelineError(
                 f"{self.place} cannot be used: {error.strerror}; name another place with --state"
             ) from None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _taken(self._file.fileno()):
             pid = _pid(self._file.fileno())
             self._file.close()
             raise LockedError(
@@ -85,6 +86,26 @@ class Held:
     def release(self) -> None:
         """Let it go."""
         self._file.close()
+
+
+def _taken(file: int) -> bool:
+    """Whether a lock is ours now. Who only looks whether somebody has it (``holder``) is waited for."""
+    for _ in range(_LOOKS):
+        if _locked(file, fcntl.LOCK_EX):
+            return True
+        if not _locked(file, fcntl.LOCK_SH):  # somebody runs it
+            return False
+        fcntl.flock(file, fcntl.LOCK_UN)
+        time.sleep(_LOOK_SECONDS)
+    return False
+
+
+def _locked(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _about(place: Path) -> dict[str, Any]:

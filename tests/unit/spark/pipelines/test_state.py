@@ -1,6 +1,8 @@
 """The state directory: locks, what is known of queries, resetting."""
 
+import fcntl
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,17 @@ def test_a_query_is_run_by_one_at_a_time(tmp_path: Path) -> None:
     Held(tmp_path, "shop", "other").release()
     held.release()
     Held(tmp_path, "shop", "totals").release()
+
+
+def test_who_lists_them_keeps_nobody_from_running_one(tmp_path: Path) -> None:
+    """To see whether it runs, the lock is shared for a moment."""
+    Held(tmp_path, "shop", "totals").release()
+    with (tmp_path / "shop" / "totals" / "lock").open("r") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        gone = threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN))
+        gone.start()
+        Held(tmp_path, "shop", "totals").release()
+        gone.join()
 
 
 def test_what_is_known_of_it_adds_up(tmp_path: Path) -> None:
