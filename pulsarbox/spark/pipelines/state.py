@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TextIO
 
 from pulsarbox.spark.pipelines.declaring import PipelineError
 
@@ -44,24 +44,32 @@ class Held:
     def __init__(self, directory: Path, pipeline: str, query: str) -> None:
         """Takes the lock. Raises LockedError; PipelineError where the directory cannot be written."""
         self.place = directory / pipeline / query
-        try:
-            self.place.mkdir(parents=True, exist_ok=True)
-            self._file = (self.place / _LOCK).open("a+")
-        except OSError as error:
-            raise PipelineError(
-                f"{self.place} cannot be used: {error.strerror}; name another place with --state"
-            ) from None
-        if not _taken(self._file.fileno()):
-            pid = _pid(self._file.fileno())
-            self._file.close()
-            raise LockedError(
-                f"{pipeline}/{query} runs already in {directory}{f' (process {pid})' if pid else ''}: stop it first, "
-                "or give this one a name of its own with --name"
-            ) from None
+        self._file = self._opened()
+        while True:
+            if not _taken(self._file.fileno()):
+                pid = _pid(self._file.fileno())
+                self._file.close()
+                raise LockedError(
+                    f"{pipeline}/{query} runs already in {directory}{f' (process {pid})' if pid else ''}: stop it "
+                    "first, or give this one a name of its own with --name"
+                )
+            if os.fstat(self._file.fileno()).st_nlink:
+                break
+            self._file.close()  # it was reset just now: who comes next would lock another file
+            self._file = self._opened()
         self._file.seek(0)
         self._file.truncate()
         self._file.write(str(os.getpid()))
         self._file.flush()
+
+    def _opened(self) -> TextIO:
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            return (self.place / _LOCK).open("a+")
+        except OSError as error:
+            raise PipelineError(
+                f"{self.place} cannot be used: {error.strerror}; name another place with --state"
+            ) from None
 
     @property
     def checkpoint(self) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pulsarbox.spark.pipelines import state
 from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.state import Held, LockedError, known, reset
 
@@ -29,6 +30,23 @@ def test_who_lists_them_keeps_nobody_from_running_one(tmp_path: Path) -> None:
         gone.start()
         Held(tmp_path, "shop", "totals").release()
         gone.join()
+
+
+def test_a_lock_that_was_reset_while_it_was_asked_for_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes with its directory; whoever comes next makes another one, and both would run."""
+    take = state._taken
+
+    def late(file: int) -> bool:
+        monkeypatch.setattr(state, "_taken", take)
+        reset(tmp_path, "shop", "totals")
+        return take(file)
+
+    Held(tmp_path, "shop", "totals").release()
+    monkeypatch.setattr(state, "_taken", late)
+    held = Held(tmp_path, "shop", "totals")
+    with pytest.raises(LockedError):
+        Held(tmp_path, "shop", "totals")
+    held.release()
 
 
 def test_what_is_known_of_it_adds_up(tmp_path: Path) -> None:
