@@ -22,6 +22,7 @@ from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.reaching import in_place, reach
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.segments import Place
+from pulsarbox.spark.selection import exists
 from pulsarbox.spark.service import Service
 
 
@@ -109,6 +110,8 @@ class _Topic:
     def _against_box(self, manifest: Manifest, history: History, box: Mapping[str, str]) -> None:
         to = in_place(reach(parse({**box, "topic": history.topic}, READ)))
         with Service(to) as service:
+            if not exists(service, history.topic):
+                return
             told = service.ledgers(history.topic, Place(-1, -1))
         if told is None or told[0]["instance"] != history.instance:
             self._problems.append(f"{history.topic}: the box is not the one that it was offloaded from")
