@@ -53,11 +53,12 @@ def verify(
     for name in topics_in(directory):
         if chosen(str(name)):
             tell(f"{name}: looking")
-            yield _Topic(directory, str(name), box).verified()
+            yield _Topic(directory, str(name), box, tell).verified()
 
 
 class _Topic:
-    def __init__(self, directory: Path, topic: str, box: Mapping[str, str] | None) -> None:
+    def __init__(self, directory: Path, topic: str, box: Mapping[str, str] | None, tell: Callable[[str], None]) -> None:
+        self._tell = tell
         self._topic = topic
         self._folder = folder_of(directory, topic)
         self._box = box
@@ -111,6 +112,7 @@ class _Topic:
         to = in_place(reach(parse({**box, "topic": history.topic}, READ)))
         with Service(to) as service:
             if not exists(service, history.topic):
+                self._tell(f"{history.topic} is not in the box: nothing to compare with")
                 return
             told = service.ledgers(history.topic, Place(-1, -1))
         if told is None or told[0]["instance"] != history.instance:
