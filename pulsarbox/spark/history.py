@@ -49,6 +49,8 @@ class Past(NamedTuple):
     schemas: dict[str, StructType]
     marks: dict[str, Mark]
     """Where each topic or partition goes on."""
+    instances: dict[str, str]
+    """Of which data directory each one's ledgers are."""
     newest: str = ""
     """The id of the columns that were written last."""
 
@@ -74,15 +76,15 @@ def table(
                 f"option {name} is not for table(): it has all that was offloaded and all behind; use where"
             )
     root = Path(directory).expanduser().absolute()
-    past = past_of(root, _offloaded(root, asked))
+    past = past_of(root, _offloaded(root, asked), [str(parse_topic(name)) for name in asked.named])
     # Where the files end is known before the box is asked: what is offloaded from now on is still read from the box.
-    found = _live(asked, past) if tail else {}
+    found = _live(asked, past, root) if tail else {}
     if not found and not past.files:
-        if tail or not past.marks:
+        if tail or not past.newest:
             raise OptionError(
                 f"nothing of {', '.join(asked.named) or asked.topics_pattern} is in {root}" + _or_tail(tail)
             )
-    wanted = _wanted(asked, schema, past, tail=tail)
+    wanted = _wanted(asked, schema, past, tail=bool(found))
     frames = [_history(spark, past.schemas[name], paths, wanted) for name, paths in sorted(past.files.items())]
     if found:
         frames.append(_tail(spark, given, found, wanted))
@@ -106,14 +108,17 @@ def _offloaded(root: Path, asked: Options) -> list[str]:
     return sorted({str(parse_topic(name).base) for name in asked.named})
 
 
-def past_of(root: Path, topics: Sequence[str]) -> Past:
-    """What is offloaded of some topics right now. Raises OffloadError."""
-    found = Past({}, {}, {})
+def past_of(root: Path, topics: Sequence[str], named: Sequence[str] = ()) -> Past:
+    """What is offloaded of some topics right now; of these only the ``named`` partitions, or those of a named topic,
+    where any are named. Raises OffloadError."""
+    found = Past({}, {}, {}, {})
     newest, at = "", -1
     for topic in topics:
         manifest = Manifest(folder_of(root, topic))
         for history in manifest.histories.values():
-            found.marks[history.topic] = history.next
+            if named and history.topic not in named and topic not in named:
+                continue
+            found.marks[history.topic], found.instances[history.topic] = history.next, history.instance
             for each in history.ledgers:
                 if each.file:
                     found.files.setdefault(each.schema, []).append(_uri(manifest.folder / each.file))
@@ -129,10 +134,11 @@ def _uri(path: Path) -> str:
     return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
 
 
-def _live(asked: Options, past: Past) -> dict[str, Mark | None]:
+def _live(asked: Options, past: Past, root: Path) -> dict[str, Mark | None]:
     """The topics and partitions that the box has, and where each is read from; None is its beginning.
 
-    Raises OptionError where one is named that is only offloaded, DataLost where it is not the same topic any more.
+    Raises OptionError where one is named that is only offloaded, or from another box; DataLost where it is not the same
+    topic any more.
     """
     to = reach(asked)
     with Service(to) as service:
@@ -141,7 +147,15 @@ def _live(asked: Options, past: Past) -> dict[str, Mark | None]:
         else:
             topics = _named(service, asked, past)
         bounds = service.all_bounds(topics) if past.marks else {}
-    for topic in sorted(set(topics) & past.marks.keys() & bounds.keys()):
+        known = sorted(set(topics) & past.marks.keys() & bounds.keys())
+        instance = service.instance(known[0]) if known else None
+    for topic in known:
+        if instance is not None and past.instances[topic] != instance:
+            raise OptionError(
+                f"{root} has the history of {topic} in another box (data directory "
+                f"{past.instances[topic] or 'unknown'}, this one is {instance or 'unknown'}): read it with tail=False, "
+                "and the topic by itself"
+            )
         _check_same(topic, past.marks[topic], bounds[topic], fail=asked.fail_on_data_loss)
     gone = sorted(past.marks.keys() - set(topics))
     for topic in gone:

@@ -235,6 +235,14 @@ class Service:
         docs/observing.md has them. None of Apache Pulsar, which does not tell."""
         return self._of_box(topic, lambda name: self._all_segments(name, start, LATEST))
 
+    def instance(self, topic: str) -> str | None:
+        """The id of the data directory of the box that has a topic, empty where that is in memory and of Apache Pulsar;
+        None where there is no Admin API to ask."""
+        if self._admin is None:
+            return None
+        told = self._of_box(topic, lambda name: self._get(f"/segments/{_three(name)}", to="-1:-1"))
+        return "" if told is None else str(told["instance"])
+
     def _all_segments(self, name: TopicName, start: Place, end: Place) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         query = {"to": _to(end)}
         begin, rows = _from(start), []

@@ -44,6 +44,10 @@ _OWN: Final[Mapping[str, pa.DataType]] = {
     "__schemaVersion": pa.binary(),
 }
 """What these values are, where it is not what Spark calls the column."""
+_UNSIGNED: Final = frozenset({"__publishTime", "__eventTime", "__sequenceId"})
+"""The protocol has 64 bits for these without a sign, and a producer may say anything."""
+_TIME_MAX: Final = (2**63 - 1) // 1000
+"""Milliseconds: Spark has a timestamp in microseconds."""
 
 
 class MalformedError(ValueError):
@@ -126,8 +130,13 @@ class Tables:
             return pa.repeat(pa.scalar(0, target), messages.rows)
         if name == "__messageProperties":
             return _map(messages.properties, target)
-        values = getattr(messages, _LISTS[name])
-        return _as(pa.array(values, _OWN.get(name, target)), target)
+        values, own = getattr(messages, _LISTS[name]), _OWN.get(name, target)
+        try:
+            return _as(pa.array(values, own), target)
+        except (OverflowError, pa.ArrowInvalid):
+            if name not in _UNSIGNED:
+                raise
+        return _as(pa.array([_signed(value, own) for value in values], own), target)
 
     # Values
 
@@ -281,6 +290,13 @@ def _second(messages: Messages, at: int) -> bytes | None:
 
 def _as(array: pa.Array, target: pa.DataType) -> pa.Array:
     return array if array.type == target else array.cast(target)
+
+
+def _signed(value: int | None, own: pa.DataType) -> int | None:
+    """A number as Java clients have it; None of a time that Spark has no timestamp for."""
+    if value is None or (own == _MILLIS and value > _TIME_MAX):
+        return None
+    return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def _map(properties: Properties, target: pa.DataType) -> pa.Array:

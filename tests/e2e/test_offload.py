@@ -2,14 +2,19 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pulsarbox import PulsarBox
+from pulsarbox.spark import table
+from pulsarbox.spark.history import past_of
 from pulsarbox.spark.offload.offloading import Offload
 from pulsarbox.spark.offload.verifying import verify
+from pulsarbox.spark.options import OptionError
+from tests.e2e.clients import connect
 from tests.e2e.histories import SMALL, History, Row, truth
-from tests.e2e.offloaded import all_rows, asked, box_options, files
+from tests.e2e.offloaded import all_rows, asked, box_options, files, offload
 
 TOPIC = "persistent://public/default/t"
 
@@ -65,3 +70,41 @@ def test_history_and_tail_are_what_readers_got_whenever_it_is_killed(tmp_path: P
         (found,) = verify(directory, lambda _: True, box_options(box))
         assert found.problems == () and found.ledgers
         history.close()
+
+
+def publish(box: PulsarBox, *topics: str) -> None:
+    client = connect(box.service_url)
+    for topic in topics:
+        producer = client.create_producer(topic, batching_enabled=False)
+        for number in range(12):
+            producer.send_async(b"%d" % number, lambda *_: None)
+        producer.flush()
+    client.close()
+
+
+def test_what_a_table_is_not_made_of(tmp_path: Path) -> None:
+    """Other partitions, another box, nothing at all. No session is asked: what is wrong is said before."""
+    directory = tmp_path / "history"
+    none: Any = None
+    parts = [f"{TOPIC}-partition-{number}" for number in range(2)]
+    settings: dict[str, Any] = {"managedLedgerMaxEntriesPerLedger": 10, "process": True}
+    with PulsarBox(data_dir=tmp_path / "data", **settings) as box:
+        box.admin("PUT", "/admin/v2/persistent/public/default/t/partitions", 2)
+        box.admin("PUT", "/admin/v2/persistent/public/default/new")
+        assert offload(box, directory, "t", "new") == ["", ""]
+        with pytest.raises(OptionError, match=r"nothing of .*new is in .*: with tail=True"):
+            table(none, "new", directory, tail=False)
+        publish(box, *parts)
+        assert offload(box, directory, "t") == [""]
+        whole, one = past_of(directory, [TOPIC], [TOPIC]), past_of(directory, [TOPIC], [parts[1]])
+        assert sorted(whole.marks) == parts and [len(paths) for paths in whole.files.values()] == [2]
+        assert sorted(one.marks) == parts[1:]
+        assert [[path.split("/")[-2] for path in paths] for paths in one.files.values()] == [["partition=1"]]
+        box.admin("DELETE", "/admin/v2/persistent/public/default/new?force=true")
+        told: list[str] = []
+        assert [each.problems for each in verify(directory, lambda _: True, box_options(box), told.append)] == [(), ()]
+        assert any("default/new is not in the box: nothing to compare" in line for line in told)
+    with PulsarBox(data_dir=tmp_path / "other", **settings) as box:
+        box.admin("PUT", "/admin/v2/persistent/public/default/t/partitions", 2)
+        with pytest.raises(OptionError, match=r"history of .*t-partition-0 in another box .*tail=False"):
+            table(none, "t", directory, **box_options(box))

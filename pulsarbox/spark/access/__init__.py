@@ -51,7 +51,7 @@ def entries_of(
         with suppress(taking.NotInPlace):  # which is said where it is read one by one
             yield from _swept(segments, left, reach)
     for number, segment in enumerate(left):
-        if segment.first <= segment.last:
+        if segment.visible:
             for found in entries(segment, reach, lost, again):
                 yield number, found
 
@@ -67,9 +67,7 @@ def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> It
     for at, found, end in store.sweep(wants):
         number = wanted[at]
         # Before it is yielded: where who reads it has had enough, nobody asks what is left.
-        left[number] = segments[number]._replace(first=end, hidden=(), from_batch=0)
-        if end > wants[at].last:
-            left[number] = left[number]._replace(first=1, last=0)
+        left[number] = _behind(segments[number], end)
         if found:
             yield number, found
 
@@ -78,6 +76,10 @@ def rest_of(segment: Segment, last: Entry, at: int) -> Segment:
     """What of a segment is behind its entry before ``at``, which was published as ``last``."""
     if segment.end is not None:
         return segment._replace(start=Place(last[0], last[1] + 1))
+    return _behind(segment, at)
+
+
+def _behind(segment: Segment, at: int) -> Segment:
     hidden = tuple((max(low, at), high) for low, high in segment.hidden if high >= at)
     return segment._replace(first=at, hidden=hidden, from_batch=0)
 

@@ -22,6 +22,7 @@ from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.reaching import in_place, reach
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.segments import Place
+from pulsarbox.spark.selection import exists
 from pulsarbox.spark.service import Service
 
 
@@ -52,11 +53,12 @@ def verify(
     for name in topics_in(directory):
         if chosen(str(name)):
             tell(f"{name}: looking")
-            yield _Topic(directory, str(name), box).verified()
+            yield _Topic(directory, str(name), box, tell).verified()
 
 
 class _Topic:
-    def __init__(self, directory: Path, topic: str, box: Mapping[str, str] | None) -> None:
+    def __init__(self, directory: Path, topic: str, box: Mapping[str, str] | None, tell: Callable[[str], None]) -> None:
+        self._tell = tell
         self._topic = topic
         self._folder = folder_of(directory, topic)
         self._box = box
@@ -109,6 +111,9 @@ class _Topic:
     def _against_box(self, manifest: Manifest, history: History, box: Mapping[str, str]) -> None:
         to = in_place(reach(parse({**box, "topic": history.topic}, READ)))
         with Service(to) as service:
+            if not exists(service, history.topic):
+                self._tell(f"{history.topic} is not in the box: nothing to compare with")
+                return
             told = service.ledgers(history.topic, Place(-1, -1))
         if told is None or told[0]["instance"] != history.instance:
             self._problems.append(f"{history.topic}: the box is not the one that it was offloaded from")

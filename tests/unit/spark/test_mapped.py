@@ -12,9 +12,11 @@ import lmdb
 import pytest
 
 from pulsarbox.errors import EntryDamaged
+from pulsarbox.spark import access
 from pulsarbox.spark.access import mapped
 from pulsarbox.spark.access.mapped import Gone, Store, Want
 from pulsarbox.spark.access.taking import Entry, NotInPlace
+from pulsarbox.spark.segments import Lost, Place, Reach, Segment
 from tests.unit.storage.batches import body_of
 
 WRITER = """
@@ -184,6 +186,31 @@ def test_what_is_damaged_ends_an_answer_and_is_told_with_the_next(tmp_path: Path
         assert read(store, 5, 8, 19) == expected(5, 8, 19)
         swept = [entry for number, some, _ in store.sweep([Want(3, 0, 9), Want(5, 0, 19)]) if number for entry in some]
         assert swept == expected(5, 0, len(swept) - 1) and len(swept) <= 7
+
+
+def test_what_is_hidden_stays_hidden_where_a_stretch_is_not_had_in_one_go(tmp_path: Path) -> None:
+    """Entries of aborted transactions are behind what is damaged: what is left is read one by one."""
+    with writing(tmp_path / "data") as writer:
+        end = 0
+        for _ in range(5):
+            end = writer.write(end)
+        instance = writer.instance
+    file = tmp_path / "data" / "volumes" / "00000001" / "data.mdb"
+    file.write_bytes(file.read_bytes().replace(b"5:7 .", b"6:7 ."))
+    segments = [
+        Segment("persistent://public/default/a", 3, 0, 9, 10, 400, instance=instance),
+        Segment("persistent://public/default/b", 5, 0, 19, 17, 680, hidden=((0, 1), (15, 19)), instance=instance),
+    ]
+    lost: list[Lost] = []
+    swept: dict[int, list[Entry]] = {}
+    reach = Reach("pulsar://127.0.0.1:1", data_dir=str(tmp_path / "data"), access="mmap")
+    try:
+        for number, found in access.entries_of(segments, reach, lost.append, lambda part: [part]):
+            swept.setdefault(number, []).extend(found)
+    finally:
+        mapped.close_all()
+    assert swept == {0: expected(3, 0, 9), 1: expected(5, 2, 6) + expected(5, 8, 14)}
+    assert [(each.start, each.end) for each in lost] == [(Place(5, 7), Place(5, 8))]
 
 
 def test_what_is_no_data_directory_of_that_box(tmp_path: Path) -> None:

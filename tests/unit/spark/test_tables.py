@@ -152,6 +152,33 @@ def test_a_column_may_be_asked_for_as_another_type() -> None:
     assert (row["value"], row["__key"]) == ("v", "k")
 
 
+def test_one_message_with_a_number_that_spark_has_not_does_not_end_the_read() -> None:
+    """An event time in nanoseconds, by mistake; a sequence id of -1, which the protocol has unsigned."""
+    columns = StructType([*value_fields(None), *map(of_row, ALL)])
+    wrong = [1_700_000_000_000_000_000, 2**64 - 1, 2**63 // 1000 + 1, None]
+    four: dict[str, Any] = {
+        "key": [None] * 4, "message_id": [b""] * 4, "ledger": [1] * 4, "entry": [0, 1, 2, 3], "batch": [None] * 4,
+        "producer_name": ["p"] * 4, "ordering_key": [None] * 4, "properties": Properties([0] * 4),
+    }  # fmt: skip
+    given = messages(
+        b"a",
+        b"b",
+        b"c",
+        b"d",
+        event_time=wrong,
+        publish_time=[1, 2, 3, 2**63],
+        sequence_id=[0, 1, 2**64 - 1, 3],
+        **four,
+    )
+    batch = tables(columns, None).batch(given)
+    assert batch.column("__eventTime").cast(pa.int64()).to_pylist() == [None] * 4
+    assert batch.column("__publishTime").cast(pa.int64()).to_pylist() == [1000, 2000, 3000, None]
+    assert batch.column("__sequenceId").to_pylist() == [0, 1, -1, 3]
+    narrow = tables(columns_of(value=BINARY, __sequenceId=IntegerType()), None)
+    with pytest.raises(pa.ArrowInvalid):
+        narrow.batch(messages(b"a", sequence_id=[2**40]))
+
+
 def test_a_record_in_avro_becomes_columns() -> None:
     value = {
         "id": 7,

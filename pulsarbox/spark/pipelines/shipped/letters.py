@@ -65,7 +65,7 @@ def looked(row: Row, schemas: Schemas) -> Looked:
     value, batch = row["value"], row["__batchIndex"]
     metadata = MessageMetadata(
         producer_name=row["__producerName"] or "",
-        sequence_id=row["__sequenceId"] or 0,
+        sequence_id=(row["__sequenceId"] or 0) % (1 << 64),  # the protocol has it without a sign
         publish_time=_milliseconds(row["__publishTime"]),
         event_time=_milliseconds(row["__eventTime"]),
         null_value=value is None,

@@ -140,7 +140,7 @@ def _looked_at(
     schema = _arrow()
     for batch in batches:
         rows = []
-        for row in batch.to_pylist():
+        for row in _rows(batch):
             topic = row["__topic"]
             known = acked.get(topic)
             if known is not None and known.holds(row["__ledgerId"], row["__entryId"]):
@@ -151,6 +151,21 @@ def _looked_at(
                 rows.append(_row(row, found, is_acknowledged=bool(acked)))
         yield pa.RecordBatch.from_pylist(rows, schema)
     registry.close()
+
+
+def _rows(batch: "RecordBatch") -> list[dict[str, Any]]:
+    """With times in milliseconds: Python has none behind the year 9999."""
+    import pyarrow as pa
+
+    times = {}
+    for name in ("__publishTime", "__eventTime"):
+        column = batch.column(name)
+        micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
+        times[name] = [None if each is None else each // 1000 for each in micros]
+    rows: list[dict[str, Any]] = batch.select([name for name in batch.schema.names if name not in times]).to_pylist()
+    for at, row in enumerate(rows):
+        row |= {name: found[at] for name, found in times.items()}
+    return rows
 
 
 def _row(row: dict[str, Any], found: letters.Letter, *, is_acknowledged: bool) -> dict[str, Any]:
@@ -164,7 +179,7 @@ def _row(row: dict[str, Any], found: letters.Letter, *, is_acknowledged: bool) -
         "shape": found.of.shape,
         "sample": found.message_id,
         "sampleTopic": row["__topic"],
-        "publishTime": round(row["__publishTime"].timestamp() * 1000),
+        "publishTime": row["__publishTime"],
         "replays": found.replays,
         "whyNot": found.why_not or (IN_CHUNKS if chunked else ""),
         "messageId": row["__messageId"],
@@ -175,7 +190,7 @@ def _row(row: dict[str, Any], found: letters.Letter, *, is_acknowledged: bool) -
         "value": row["value"],
         "__key": row["__key"],
         "__orderingKey": row["__orderingKey"],
-        "__eventTime": row["__eventTime"],
+        "__eventTime": None if row["__eventTime"] is None else row["__eventTime"] * 1000,
         "__messageProperties": list(found.properties.items()),
         "__topic": found.target,
     }

@@ -3,14 +3,18 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pulsarbox.broker.jobs.fingerprint import fingerprint
 from pulsarbox.broker.jobs.messages import Looked, open_entry
 from pulsarbox.errors import Unprocessable
 from pulsarbox.protocol.metadata import encode_entry
-from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, Schema
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, Schema
 from pulsarbox.spark.pipelines.shipped.letters import Asked, Letter, letter, looked
+from pulsarbox.spark.pipelines.shipped.triage import _looked_at
+from pulsarbox.spark.registry import Registry
+from pulsarbox.spark.segments import Reach
 from pulsarbox.storage.record import Entry
 from tests.unit.broker.jobs.playbook import pairs
 
@@ -44,6 +48,19 @@ def judged(asked: Asked, **fields: Any) -> Letter:
 @pytest.mark.parametrize("value", [b'{"n": 1}', b"text", b"\xff\x00", b"", None])
 def test_groups_are_those_of_the_box(value: bytes | None) -> None:
     assert fingerprint(looked(row(value), {})) == fingerprint(in_the_box(value, {}))
+
+
+def test_a_letter_with_numbers_that_python_has_not_is_looked_at() -> None:
+    """An event time in microseconds, by mistake, is of the year 55,841; a sequence id of -1 is one without a sign."""
+    late = NOW * 1000
+    given = row(__eventTime=late * 1000, __publishTime=NOW * 1000, __sequenceId=-1)
+    given |= {"__messageId": MessageIdData(ledgerId=3, entryId=4).SerializeToString()}
+    types = {"__eventTime": pa.timestamp("us", "UTC"), "__publishTime": pa.timestamp("us", "UTC")}
+    types |= {"__messageProperties": pa.map_(pa.string(), pa.string())}
+    batch = pa.RecordBatch.from_arrays([pa.array([given[name]], types.get(name)) for name in given], list(given))
+    (found,) = _looked_at(Asked(filter=f"event_time == {late}"), Registry(Reach("pulsar://127.0.0.1:1")), {}, [batch])
+    assert found.num_rows == 1 and found.column("publishTime").to_pylist() == [NOW]
+    assert found.column("__eventTime").cast(pa.int64()).to_pylist() == [late * 1000]
 
 
 def test_a_payload_is_read_by_its_schema_as_the_box_does() -> None:
