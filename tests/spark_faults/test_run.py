@@ -1,9 +1,7 @@
 """A short run of the campaign: some points, and one restart of the driver. `make spark-faults` is the long one."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from tests.spark_faults import pipelines
 from tests.spark_faults.run import SHORT, Keeper, counted, points
 from tests.tools.java import need_java
+from tests.tools.turns import in_turn
 
 
 @pytest.fixture
@@ -26,18 +25,13 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
         yield keeper
 
 
-TURNS = ("points", "rollup", "dlq-triage")
-TURN = os.environ.get("SPARK_FAULTS_TURN") or TURNS[datetime.now(UTC).toordinal() % len(TURNS)]
-"""They take turns by days, so that a run of all tests takes a minute and not three; ``all`` runs them all."""
-
-
-def taking_turns() -> list[Any]:
-    reason = f"it is the turn of {TURN}: SPARK_FAULTS_TURN=all"
-    return [pytest.param(each, marks=pytest.mark.skipif(TURN not in (each, "all"), reason=reason)) for each in TURNS]
+CASES = [pytest.param(each, marks=in_turn(each)) for each in ("points", "rollup", "dlq-triage")]
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", taking_turns())
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=in_turn(each)) for each in ("points", "rollup", "dlq-triage")]
+)
 def test_rows_are_there_once_whoever_is_killed(java: None, name: str, tmp_path: Path, keeper: Keeper) -> None:
     struck = SHORT if name == "points" else pipelines.SHORT
     if name == "points":

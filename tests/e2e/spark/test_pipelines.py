@@ -21,6 +21,7 @@ import pytest
 
 from pulsarbox.cli.exits import EXIT_OK, EXIT_PARTIAL
 from tests.e2e.conftest import Running
+from tests.tools.turns import in_turn
 
 SECONDS = 240.0
 FILE = """
@@ -133,6 +134,7 @@ def told(box: Running, name: str) -> dict[str, dict[str, Any]]:
         return {row["query"]: row for row in json.load(answer)["rows"] if row["pipeline"] == name}
 
 
+@in_turn("killed")
 @pytest.mark.timeout(900)
 def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tmp_path: Path) -> None:
     name = f"shop{os.getpid()}"
@@ -185,6 +187,7 @@ def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tm
     }
 
 
+@in_turn("scaffolded")
 @pytest.mark.timeout(600)
 def test_what_is_scaffolded_runs(
     box: Running, client: pulsar.Client, fresh: Callable[[str], str], tmp_path: Path
