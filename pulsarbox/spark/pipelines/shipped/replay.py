@@ -1,8 +1,9 @@
 """Dead letters put back by a job of Spark's: put aside, published where they come from, acknowledged, each once."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from pulsarbox.client.topic_consumer import Subscribing
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from pulsarbox.spark.connecting import client_of
-from pulsarbox.spark.pipelines.shipped.jobs import Job
+from pulsarbox.spark.pipelines.shipped.jobs import NUMBER, Job
 from pulsarbox.spark.pipelines.shipped.publishing import Publishing, publish, put_aside, remove
 from pulsarbox.spark.pipelines.shipped.triage import OURS, Triage, in_order, looked_at, ways
 from pulsarbox.spark.segments import Reach
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 SENT: Final = ("value", "__key", "__orderingKey", "__eventTime", "__messageProperties", "__topic")
 """The columns that go back."""
+PORTION: Final = 10_000
+"""Entries that are acknowledged together."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, par
     if parquet:
         _letters(spark, job).drop(*OURS).write.mode("overwrite").parquet(str(Path(parquet, f"job={job.name}")))
     if triage.subscription and progress.rows:
-        rows = spark.read.parquet(str(job.rows_at)).select("sampleTopic", "messageId")
+        rows = spark.read.parquet(str(job.rows_at)).orderBy(NUMBER).select("sampleTopic", "messageId")
         progress.acknowledged = acknowledge(triage.reach, triage.subscription, _ids(rows))
     job.end(remove)
     remove(_letters_at(job))
@@ -86,28 +89,34 @@ def _ids(rows: "DataFrame") -> Iterator[tuple[str, bytes]]:
 
 
 def acknowledge(to: Reach, subscription: str, ids: Iterable[tuple[str, bytes]]) -> int:
-    """Acknowledge messages of dead letter topics, by topic and id; how many. Once more does no harm.
+    """Acknowledge messages of dead letter topics, by topic and id, those of a topic together; how many. Once more does
+    no harm.
 
     Raises PulsarBoxError where somebody else consumes with the subscription.
     """
-    by_topic: dict[str, list[MessageIdData]] = defaultdict(list)
-    count, seen = 0, set()
-    for topic, told in ids:
-        where = MessageIdData.FromString(told)
-        count += 1
-        if (topic, where.ledgerId, where.entryId) not in seen:
-            seen.add((topic, where.ledgerId, where.entryId))
-            by_topic[topic].append(MessageIdData(ledgerId=where.ledgerId, entryId=where.entryId))
+    count = 0
     client = client_of(to)
     try:
-        for topic, places in by_topic.items():
+        for topic, of_topic in groupby(ids, key=itemgetter(0)):
             consumer = Consumer(client, Subscribing(subscription, create=False, queue=1))
-            for part in consumer.add(topic):
-                part.acknowledge_places(places)
-                part.settle()
+            parts = consumer.add(topic)
+            for messages, places in in_portions(told for _, told in of_topic):
+                count += messages
+                for part in parts:
+                    part.acknowledge_places(places)
+                    part.settle()
             consumer.close()
     except PulsarBoxError as error:
         raise PulsarBoxError(f"put back, but not acknowledged on {subscription}: {error}; run it again") from error
     finally:
         client.close()
     return count
+
+
+def in_portions(ids: Iterable[bytes]) -> Iterator[tuple[int, list[MessageIdData]]]:
+    """Messages of a topic in their order, by their entries: how many messages, and at most PORTION entries, each once
+    where its messages follow each other."""
+    entries = groupby(map(MessageIdData.FromString, ids), key=lambda each: (each.ledgerId, each.entryId))
+    while some := list(islice(((place, sum(1 for _ in messages)) for place, messages in entries), PORTION)):
+        places = [MessageIdData(ledgerId=ledger, entryId=entry) for (ledger, entry), _ in some]
+        yield sum(messages for _, messages in some), places

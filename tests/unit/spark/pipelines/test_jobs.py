@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
+from pulsarbox.spark.pipelines.shipped import replay
 from pulsarbox.spark.pipelines.shipped.jobs import PARTITION_BITS, Job, JobError, Span, spans
 
 ASKED = {"from": "a.csv"}
@@ -63,3 +65,19 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JobError, match=r"cannot be used: .*--state"):
         Job(tmp_path / "file" / "j", "j", ASKED)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-1, 3))), st.integers(1, 4))
+def test_entries_are_acknowledged_once_in_portions(ids: list[tuple[int, int, int]], portion: int) -> None:
+    told = (
+        MessageIdData(ledgerId=ledger, entryId=entry, batch_index=index).SerializeToString()
+        for ledger, entry, index in sorted(ids)
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(replay, "PORTION", portion)
+        found = list(replay.in_portions(told))
+    assert [(each.ledgerId, each.entryId) for _, places in found for each in places] == sorted(
+        {(ledger, entry) for ledger, entry, _ in ids}
+    )
+    assert sum(messages for messages, _ in found) == len(ids)
+    assert all(len(places) <= portion for _, places in found)
