@@ -4,6 +4,7 @@ A pipeline is a process of somebody's, with Spark; the box knows of it what it s
 for ten is gone.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
@@ -19,6 +20,8 @@ KEPT_SECONDS: Final = 3600.0
 """How long it is told of one that runs no more."""
 PIPELINES_MAX: Final = 500
 QUERIES_MAX: Final = 200
+TEXTS_MAX: Final = 16 << 20
+"""Characters of all that is told, about: a bound for memory."""
 TEXT_MAX: Final = 1000
 NAME_MAX: Final = 100
 INPUTS_MAX: Final = 100
@@ -91,6 +94,8 @@ class Pipelines:
     def __init__(self) -> None:
         self._told: dict[tuple[str, str], list[Query]] = {}
         """Who told last stands last."""
+        self._sizes: dict[tuple[str, str], int] = {}
+        """Of the same: characters, about."""
 
     def tell(self, role: str, name: str, body: dict[str, Any], now: Now) -> None:
         """A runner tells of its pipeline, all queries at once. ``role``: who it has proved to be. Raises BadRequest."""
@@ -109,13 +114,18 @@ class Pipelines:
             told.append(
                 Query({"pipeline": name, **row, **runner, "reportedAt": now.wall, "by": role}, state, now.monotonic)
             )
-        self._told.pop((role, name), None)
+        self._drop((role, name))
         self._told[role, name] = told
+        self._sizes[role, name] = sum(len(str(each.row)) for each in told)
         self._forget(now)
 
     def forget(self, role: str, name: str) -> None:
         """Tell no more of it."""
-        self._told.pop((role, name), None)
+        self._drop((role, name))
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        self._told.pop(key, None)
+        self._sizes.pop(key, None)
 
     def all(self, now: Now) -> Iterator[Query]:
         """Each query that is told of."""
@@ -124,12 +134,17 @@ class Pipelines:
             yield from queries
 
     def _forget(self, now: Now) -> None:
-        """Those that run no more for long; and of too many those that were told of longest ago."""
+        """Those that run no more for long; and of too much what was told of longest ago, by the role that told most."""
         for key, queries in list(self._told.items()):
-            old = all(now.monotonic - each.at > KEPT_SECONDS for each in queries)
-            if not old and len(self._told) <= PIPELINES_MAX:
+            if not all(now.monotonic - each.at > KEPT_SECONDS for each in queries):
                 break
-            del self._told[key]
+            self._drop(key)
+        while len(self._told) > PIPELINES_MAX or sum(self._sizes.values()) > TEXTS_MAX:
+            by_role: Counter[str] = Counter()
+            for (role, _), size in self._sizes.items():
+                by_role[role] += size
+            most = max(by_role, key=lambda role: by_role[role])
+            self._drop(next(key for key in self._told if key[0] == most))
 
 
 def _query(given: dict[str, Any]) -> dict[str, Any]:

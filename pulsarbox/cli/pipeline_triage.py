@@ -73,6 +73,9 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
         )
     if given["dry_run"] and not given["replay"]:
         raise Misused("--dry-run is for --replay: without it nothing is put back anyway")
+    for option, value in (("--job", given["job"]), ("--to", given["target"])):
+        if value and not given["replay"]:
+            raise Misused(f"{option} is for --replay: without it nothing is put back")
     from pulsarbox.spark.pipelines.shipped.letters import Asked
     from pulsarbox.spark.pipelines.shipped.triage import Triage
     from pulsarbox.spark.pipelines.shipped.working import selected, spark_of

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
@@ -123,24 +123,33 @@ def _rollup(case: PipelineCase, files: bool) -> Outcome:
     producer.send(b"end", event_timestamp=START_MS + 10**9)
     client.close()
     case.run()
-    told, kept = _rolled(case), _files_of(case.parquet)
+    told = _rolled(case)
+    kept = [
+        (int(row["windowStart"].timestamp() * 1000), row["late"], row["messages"]) for row in _files_of(case.parquet)
+    ]
+    late, messages = sum(late for _, late, _ in told), sum(messages for _, _, messages in told)
+    say(f"{case.name}: {len(told)} rows, {late} of them late, {messages} messages")
+    return case.ended(count_of_rollup(wanted, told, kept))
+
+
+Rolled = tuple[int, bool, int]
+"""Of a row of a rollup: start of the window, whether it is late, messages."""
+
+
+def count_of_rollup(wanted: Mapping[int, int], told: Sequence[Rolled], kept: Sequence[Rolled]) -> Count:
+    """``wanted``: messages of each window, by its start; ``told``: the rows of the topic; ``kept``: those of the files.
+    What is doubled and missing are windows."""
     found: collections.Counter[int] = collections.Counter()
     for start, _, messages in told:
         found[start] += messages
-    doubled = [start for start, messages in found.items() if messages > wanted[start]]
+    doubled = [start for start, messages in found.items() if messages > wanted.get(start, 0)]
     missing = [start for start, messages in wanted.items() if messages > found[start]]
     in_time = collections.Counter(start for start, late, _ in told if not late)
     strange = [f"window {start} goes out {times} times" for start, times in in_time.items() if times > 1]
-    in_files = collections.Counter(
-        (int(row["windowStart"].timestamp() * 1000), row["late"], row["messages"]) for row in kept
-    )
-    strange += [f"in one of topic and Parquet alone: {row}" for row in _differing(collections.Counter(told), in_files)]
-    late = sum(late for _, late, _ in told)
-    say(f"{case.name}: {len(told)} rows, {late} of them late, {sum(found.values())} messages")
-    return case.ended(Count(missing, doubled, strange))
+    return Count(missing, doubled, strange + _alone(collections.Counter(told), collections.Counter(kept)))
 
 
-def _rolled(case: PipelineCase) -> list[tuple[int, bool, int]]:
+def _rolled(case: PipelineCase) -> list[Rolled]:
     rows = [json.loads(value) for value in _values(case, f"{case.topic}-rolled")]
     return [(row["windowStart"], row["late"], row["messages"]) for row in rows]
 
@@ -159,8 +168,7 @@ def _files_of(place: Path) -> list[dict[str, Any]]:
 
 def _triage(case: PipelineCase, files: bool) -> Outcome:
     if files:
-        state = f"state/again/{case.name}"
-        case.files = {f"{state}/letters": "jvm", f"{state}/rows": "jvm", "parquet/*/_temporary": "jvm"}
+        case.files = {"state/again/letters": "jvm", "state/again/rows": "jvm", "parquet/*/_temporary": "jvm"}
     dlq = f"{case.topic}-DLQ"
     client = _client(case)
     client.subscribe(dlq, "triage", pulsar.ConsumerType.Shared).close()
@@ -174,16 +182,23 @@ def _triage(case: PipelineCase, files: bool) -> Outcome:
     kept = [
         row for each in (case.parquet / f"job={case.name}").glob("*.parquet") for row in pq.read_table(each).to_pylist()
     ]
-    strange = []
-    left = json.loads(admin(case.keeper.box.web_url, "GET", f"{dlq.replace('://', '/')}/stats"))
-    if left["subscriptions"]["triage"]["msgBacklog"] != LATE:
-        strange.append(f"not acknowledged: {left['subscriptions']['triage']['msgBacklog'] - LATE} of those put back")
-    found = collections.Counter(int(value) for value in _values(case, case.topic))
-    in_files = collections.Counter(int(row["value"]) for row in kept)
-    strange += [f"in one of topic and Parquet alone: {row}" for row in _differing(found, in_files)]
-    missing = [row for row in range(case.rows) if not found[row]]
-    doubled = [row for row, times in found.items() if times > 1]
-    return case.ended(Count(missing, doubled, strange))
+    stats = json.loads(admin(case.keeper.box.web_url, "GET", f"{dlq.replace('://', '/')}/stats"))
+    found = collections.Counter(value.decode() for value in _values(case, case.topic))
+    in_files = collections.Counter(row["value"].decode() for row in kept)
+    return case.ended(count_of_letters(case.rows, found, in_files, stats["subscriptions"]["triage"]["msgBacklog"]))
+
+
+def count_of_letters(
+    rows: int, found: "collections.Counter[str]", kept: "collections.Counter[str]", left: int
+) -> Count:
+    """``found``: what was put back, ``kept``: what the files have of it; ``left``: what is not acknowledged."""
+    wanted = {str(row): row for row in range(rows)}
+    strange = [f"put back, and was not meant: {each}" for each in found if each not in wanted]
+    if left != LATE:
+        strange.append(f"{left} dead letters are left, not {LATE}")
+    missing = [row for value, row in wanted.items() if not found[value]]
+    doubled = [row for value, row in wanted.items() if found[value] > 1]
+    return Count(missing, doubled, strange + _alone(found, kept))
 
 
 # What both have
@@ -203,5 +218,5 @@ def _values(case: PipelineCase, topic: str) -> Iterator[bytes]:
         client.close()
 
 
-def _differing(one: "collections.Counter[Any]", other: "collections.Counter[Any]") -> list[Any]:
-    return [*(one - other), *(other - one)]
+def _alone(one: "collections.Counter[Any]", other: "collections.Counter[Any]") -> list[str]:
+    return [f"in one of topic and Parquet alone: {each}" for each in [*(one - other), *(other - one)]]

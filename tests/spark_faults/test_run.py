@@ -1,6 +1,7 @@
 """A short run of the campaign: some points, and one restart of the driver. `make spark-faults` is the long one."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,3 +62,55 @@ def test_who_counts_sees_what_is_doubled_missing_and_strange(keeper: Keeper) -> 
     count = counted(keeper.box.url, topic, 6)
     assert (count.doubled, count.missing) == ([2], [3, 4, 5])
     assert count.strange == [f"5 in {topic}-a", f"x in {topic}-b"]
+
+
+GOOD = [(0, False, 9), (0, True, 1), (1000, False, 10)]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept", "doubled", "missing", "strange"),
+    [
+        (GOOD, GOOD[::-1], [], [], []),
+        ([*GOOD, GOOD[2]], [*GOOD, GOOD[2]], [1000], [], ["window 1000 goes out 2 times"]),
+        ([*GOOD, GOOD[1]], [*GOOD, GOOD[1]], [0], [], []),
+        ([*GOOD, (2000, False, 1)], [*GOOD, (2000, False, 1)], [2000], [], []),
+        (GOOD[1:], GOOD[1:], [], [0], []),
+        ([(0, False, 9), (0, False, 1), GOOD[2]],) * 2 + ([], [], ["window 0 goes out 2 times"]),
+        (GOOD, GOOD[1:], [], [], ["in one of topic and Parquet alone: (0, False, 9)"]),
+        (GOOD, [*GOOD, GOOD[1]], [], [], ["in one of topic and Parquet alone: (0, True, 1)"]),
+        ([], [], [], [0, 1000], []),
+    ],
+)
+def test_of_a_rollup_what_is_doubled_missing_and_strange_is_counted(
+    told: Any, kept: Any, doubled: Any, missing: Any, strange: Any
+) -> None:
+    count = pipelines.count_of_rollup({0: 10, 1000: 10}, told, kept)
+    assert (count.doubled, count.missing, count.strange) == (doubled, missing, strange)
+
+
+@pytest.mark.parametrize(
+    ("found", "kept", "left", "doubled", "missing", "strange"),
+    [
+        ("012", "012", pipelines.LATE, [], [], []),
+        ("0122", "0122", pipelines.LATE, [2], [], []),
+        ("02", "02", pipelines.LATE, [], [1], []),
+        ("012", "0122", pipelines.LATE, [], [], ["in one of topic and Parquet alone: 2"]),
+        ("012", "01", pipelines.LATE, [], [], ["in one of topic and Parquet alone: 2"]),
+        ("0123", "0123", pipelines.LATE, [], [], ["put back, and was not meant: 3"]),
+        ("012x", "012x", pipelines.LATE, [], [], ["put back, and was not meant: x"]),
+        (
+            "012",
+            "012",
+            pipelines.LATE + 1,
+            [],
+            [],
+            [f"{pipelines.LATE + 1} dead letters are left, not {pipelines.LATE}"],
+        ),
+        ("012", "012", 0, [], [], [f"0 dead letters are left, not {pipelines.LATE}"]),
+    ],
+)
+def test_of_dead_letters_what_is_doubled_missing_and_strange_is_counted(
+    found: str, kept: str, left: int, doubled: Any, missing: Any, strange: Any
+) -> None:
+    count = pipelines.count_of_letters(3, Counter(found), Counter(kept), left)
+    assert (count.doubled, count.missing, count.strange) == (doubled, missing, strange)

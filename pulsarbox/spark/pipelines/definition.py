@@ -12,7 +12,7 @@ from typing import Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.topics_pattern import TopicsPattern
-from pulsarbox.spark.pipelines.declaring import PipelineError, Step, milliseconds, steps_of
+from pulsarbox.spark.pipelines.declaring import Function, PipelineError, Step, milliseconds, steps_of
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
@@ -64,7 +64,9 @@ class Pipeline:
         for query in after:
             found = _way_back(query, after)
             if found:
-                raise PipelineError(f"what {' writes, '.join(found)} reads: a message would go round for ever")
+                raise PipelineError(
+                    f"what {' writes, '.join(found)} reads: a message, or a dead letter, would go round for ever"
+                )
 
 
 def _way_back(query: str, after: Mapping[str, Sequence[str]]) -> list[str]:
@@ -81,9 +83,12 @@ def _way_back(query: str, after: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def reads_from(reader: Step, writer: Step) -> bool:
-    """Whether one step reads a topic that another one writes."""
+    """Whether one step reads a topic that another one writes, results or dead letters."""
     written = writer.writes()
-    return written.kind == "topic" and any(_selects(each, written.place) for each in reader.reads().values())
+    topics = [written.place] if written.kind == "topic" else []
+    if isinstance(writer, Function) and writer.dead_letters is not None:
+        topics.append(writer.dead_letters)
+    return any(_selects(each, topic) for each in reader.reads().values() for topic in topics)
 
 
 def _selects(selection: Mapping[str, str], topic: str) -> bool:

@@ -117,7 +117,7 @@ class State:
         """Have ``on_timer`` called ``after`` a while (``5m``), or ``at`` a time in ms since 1970; one timer a name."""
         if (after is None) == (at is None):
             raise ValueError("a timer takes after= or at=")
-        due = self._now() + duration(after) if after is not None else at
+        due = self._now() + duration(after) if after is not None else _time(at)
         self._changed[_TIMER + name] = str(due).encode()
 
     def cancel(self, name: str = "timer") -> None:
@@ -231,7 +231,7 @@ class Processor:
         def call(ctx: Context) -> Any:
             value = self._value(message)
             if callable(self.function.key):
-                self.function.key(value, ctx)
+                _bytes(self.function.key(value, ctx))
             return self.function.process(value, ctx)
 
         return self._tried(message, store, call)
@@ -300,7 +300,8 @@ class Processor:
         topic = str(parse_topic(message.topic)) if message.topic else self._output
         if not topic:
             raise PipelineError("no topic: the function has no output, and ctx.message(value, topic) was not said")
-        return Outgoing(topic, _bytes(message.value), _bytes(message.key), message.properties, message.event_time)
+        properties, event_time = _properties(message.properties), _time(message.event_time)
+        return Outgoing(topic, _bytes(message.value), _bytes(message.key), properties, event_time)
 
     def _dead_letter(self, message: Incoming, error: Exception, attempts: int) -> Outgoing:
         reason = self._reason(error)
@@ -311,7 +312,8 @@ class Processor:
             raise FunctionError(
                 f"{reason} ({came}, {attempts} times; with dead_letter=TOPIC it would go there)"
             ) from error
-        told = {FAILURE: reason[:_REASON_MAX], ATTEMPTS: str(attempts), QUERY: self.function.query}
+        reason = reason[:_REASON_MAX].encode(errors="backslashreplace").decode()  # JSON has texts that UTF-8 has not
+        told = {FAILURE: reason, ATTEMPTS: str(attempts), QUERY: self.function.query}
         if message.topic:
             told |= {REAL_TOPIC: message.topic, ORIGIN_MESSAGE_ID: message.message_id}
         # Where it was a dead letter before, it stays known where it came from first.
@@ -350,6 +352,22 @@ def _bytes(value: Any) -> bytes | None:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     return value.encode() if isinstance(value, str) else json.dumps(value, ensure_ascii=False).encode()
+
+
+def _properties(given: Mapping[Any, Any]) -> Mapping[str, str]:
+    """As they are. Raises TypeError and ValueError for what cannot be sent: later it would end the query."""
+    for name, text in given.items():
+        if not (isinstance(name, str) and isinstance(text, str)):
+            raise TypeError(f"property {name!r} is {text!r}: both are text")
+        f"{name}{text}".encode()
+    return given
+
+
+def _time(given: Any) -> int | None:
+    """As it is. Raises ValueError for what is no time in milliseconds."""
+    if given is not None and not (isinstance(given, int) and 0 <= given < 1 << 63):
+        raise ValueError(f"{given!r} is no time: whole milliseconds since 1970")
+    return given
 
 
 def _text_or_bytes(key: bytes | None) -> str | bytes | None:

@@ -152,6 +152,9 @@ class _Runner:
         except Exception as error:
             if not jvm_has_ended():
                 raise
+            if self._stop.is_set():  # whoever told us to end has told the JVM, too
+                self._end()
+                return
             text = f"Spark's JVM has ended by itself: {self._log} may say why. The next run goes on where this one was"
             for each in self._queries:
                 if not each.is_done:

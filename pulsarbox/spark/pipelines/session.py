@@ -206,8 +206,13 @@ def _launch(conf: Mapping[str, str], log: Path | None) -> None:
     for key, value in conf.items():
         if key.startswith(("spark.driver.", "spark.jars", "spark.submit.")):
             of_the_jvm.set(key, value)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as stream:
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        opened = log.open("wb")
+    except OSError as error:
+        text = f"{log} cannot be written: {error.strerror}; name another place with --state, or XDG_STATE_HOME"
+        raise PipelineError(text) from None
+    with opened as stream:
         try:
             gateway = launch_gateway(of_the_jvm, _popen(stream))  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
@@ -224,8 +229,11 @@ def stop(spark: "SparkSession") -> None:
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    with contextlib.suppress(*((Exception,) if jvm_has_ended() else ())):
+    try:
         spark.stop()
+    except Exception:  # a JVM that ends by itself answers no more, whether it has ended yet or not
+        if gateway is None:
+            raise
     if gateway is None:
         return
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)

@@ -8,9 +8,10 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TextIO
 
 from pulsarbox.spark.pipelines.declaring import PipelineError
 
@@ -18,6 +19,8 @@ CHECKPOINT: Final = "checkpoint"
 LOG: Final = "spark.log"
 _LOCK: Final = "lock"
 _ABOUT: Final = "about.json"
+_LOOKS: Final = 500
+_LOOK_SECONDS: Final = 0.01
 
 
 class LockedError(PipelineError):
@@ -41,26 +44,32 @@ class Held:
     def __init__(self, directory: Path, pipeline: str, query: str) -> None:
         """Takes the lock. Raises LockedError; PipelineError where the directory cannot be written."""
         self.place = directory / pipeline / query
-        try:
-            self.place.mkdir(parents=True, exist_ok=True)
-            self._file = (self.place / _LOCK).open("a+")
-        except OSError as error:
-            raise PipelineError(
-                f"{self.place} cannot be used: {error.strerror}; name another place with --state"
-            ) from None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            pid = _pid(self._file.fileno())
-            self._file.close()
-            raise LockedError(
-                f"{pipeline}/{query} runs already in {directory}{f' (process {pid})' if pid else ''}: stop it first, "
-                "or give this one a name of its own with --name"
-            ) from None
+        self._file = self._opened()
+        while True:
+            if not _taken(self._file.fileno()):
+                pid = _pid(self._file.fileno())
+                self._file.close()
+                raise LockedError(
+                    f"{pipeline}/{query} runs already in {directory}{f' (process {pid})' if pid else ''}: stop it "
+                    "first, or give this one a name of its own with --name"
+                )
+            if os.fstat(self._file.fileno()).st_nlink:
+                break
+            self._file.close()  # it was reset just now: who comes next would lock another file
+            self._file = self._opened()
         self._file.seek(0)
         self._file.truncate()
         self._file.write(str(os.getpid()))
         self._file.flush()
+
+    def _opened(self) -> TextIO:
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            return (self.place / _LOCK).open("a+")
+        except OSError as error:
+            raise PipelineError(
+                f"{self.place} cannot be used: {error.strerror}; name another place with --state"
+            ) from None
 
     @property
     def checkpoint(self) -> Path:
@@ -85,6 +94,26 @@ class Held:
     def release(self) -> None:
         """Let it go."""
         self._file.close()
+
+
+def _taken(file: int) -> bool:
+    """Whether a lock is ours now. Who only looks whether somebody has it (``holder``) is waited for."""
+    for _ in range(_LOOKS):
+        if _locked(file, fcntl.LOCK_EX):
+            return True
+        if not _locked(file, fcntl.LOCK_SH):  # somebody runs it
+            return False
+        fcntl.flock(file, fcntl.LOCK_UN)
+        time.sleep(_LOOK_SECONDS)
+    return False
+
+
+def _locked(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _about(place: Path) -> dict[str, Any]:

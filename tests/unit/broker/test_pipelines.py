@@ -73,6 +73,30 @@ def test_of_too_many_those_go_that_were_told_of_longest_ago() -> None:
     assert "p0" in found
 
 
+def test_a_role_that_tells_of_too_many_pushes_out_its_own() -> None:
+    pipelines = Pipelines()
+    pipelines.tell("ann", "shop", {"queries": [QUERY]}, at(0))
+    for number in range(PIPELINES_MAX + 3):
+        pipelines.tell("bob", f"p{number}", {"queries": [QUERY]}, at(1))
+    found = told(pipelines, 1)
+    assert len(found) == PIPELINES_MAX
+    assert "shop" in found
+    assert not {"p0", "p1", "p2", "p3"} & found.keys()
+
+
+def test_what_is_told_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipelines = Pipelines()
+    monkeypatch.setattr("pulsarbox.broker.pipelines.TEXTS_MAX", 50_000)
+    pipelines.tell("ann", "shop", {"queries": [QUERY]}, at(0))
+    long = QUERY | {"inputs": ["x" * 1000] * 10}
+    for number in range(10):
+        pipelines.tell("bob", f"p{number}", {"queries": [long]}, at(1))
+    assert told(pipelines, 1).keys() == {"shop", "p6", "p7", "p8", "p9"}
+    pipelines.tell("bob", "p9", {"queries": [QUERY]}, at(2))
+    pipelines.tell("bob", "p6", {"queries": [long]}, at(2))
+    assert told(pipelines, 2).keys() == {"shop", "p6", "p7", "p8", "p9"}
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

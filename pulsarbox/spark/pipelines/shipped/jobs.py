@@ -97,8 +97,11 @@ class Job:
         self.name = name
         self.directory = directory
         self.rows_at = directory / "rows"
-        directory.mkdir(parents=True, exist_ok=True)
-        self._lock = (directory / "job.lock").open("ab")
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._lock = (directory / "job.lock").open("ab")
+        except OSError as error:
+            raise JobError(f"{directory} cannot be used: {error.strerror}; name another place with --state") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

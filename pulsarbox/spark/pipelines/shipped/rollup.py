@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.pipelines.declaring import Frame, Topics
+from pulsarbox.spark.pipelines.declaring import Frame, PipelineError, Topics
 from pulsarbox.spark.pipelines.definition import Pipeline
 from pulsarbox.spark.pipelines.shipped.keeping import Keeping, Kept
 from pulsarbox.spark.pipelines.shipped.rolling import ROW, Part, Rolling, Row, Windows
@@ -28,6 +28,8 @@ HISTORY: Final = "rollup-parquet"
 """The queries."""
 WINDOWS: Final = "windows"
 """The directory of what is open, in that of the query."""
+BEGUN: Final = "begun.json"
+"""There: the length of windows, and their slide, in milliseconds."""
 _OUT: Final = {"__key": "string", "__eventTime": "bigint"} | ROW
 COLUMNS: Final = ("value", "__key", "__topic", "__publishTime", "__eventTime")
 
@@ -56,6 +58,7 @@ def pipeline(asked: Rollup, name: str = ROLLUP) -> Pipeline:
         asked.how.check()
     except ValueError as error:
         raise PulsarBoxError(str(error)) from None
+    _check_same(asked.how, windows_of(asked))
     steps = [writing(asked)]
     if asked.parquet:
         steps.append(keeping(asked))
@@ -68,7 +71,7 @@ def writing(asked: Rollup) -> Frame:
     """The query that writes the topic."""
     source = {"columns": ",".join(COLUMNS), "valueFormat": "bytes"}
     return Frame(
-        build=partial(rolled, how=asked.how, directory=str(asked.state / ROLLUP / WINDOWS)),
+        build=partial(rolled, how=asked.how, directory=str(windows_of(asked))),
         inputs=asked.inputs,
         output=asked.output,
         options=source | dict(asked.options),
@@ -90,8 +93,36 @@ def keeping(asked: Rollup) -> Frame:
     )
 
 
+def windows_of(asked: Rollup) -> Path:
+    """Where the windows are kept that are open."""
+    return asked.state / ROLLUP / WINDOWS
+
+
+def begin(how: Rolling, directory: Path) -> None:
+    """Note how long windows are. Raises PipelineError where those that are open are of another length."""
+    _check_same(how, directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    new = directory / f"{BEGUN}.new"
+    new.write_text(json.dumps([how.length, how.slide]))
+    new.replace(directory / BEGUN)
+
+
+def _check_same(how: Rolling, directory: Path) -> None:
+    try:
+        length, slide = json.loads((directory / BEGUN).read_bytes())
+    except FileNotFoundError:
+        return
+    if (length, slide) != (how.length, how.slide):
+        place = directory.parent.parent
+        raise PipelineError(
+            f"the rollup in {place} was begun with --window {length / 1000:g}s --slide {slide / 1000:g}s: go on with "
+            f"these, give this one a --name of its own, or have it begin anew: `pulsarbox pipeline reset {place.name}`"
+        )
+
+
 def rolled(df: "DataFrame", *, how: Rolling, directory: str) -> "DataFrame":
-    """Messages as rows of a rollup: see ``rolling.ROW``."""
+    """Messages as rows of a rollup: see ``rolling.ROW``. Raises PipelineError: see ``begin``."""
+    begin(how, Path(directory))
     from pulsarbox.spark.arrow import map_in_arrow
 
     parts = map_in_arrow(df.select(*COLUMNS), partial(_counted, how), "part string")

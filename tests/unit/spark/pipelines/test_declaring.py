@@ -108,6 +108,8 @@ def three(value: Any, ctx: Any, more: Any) -> Any:
         (Function(process=same, inputs="a", output="x", dead_letter="x"), "are one topic"),
         (Function(process=same, inputs="a", output="csv:/x"), "a function writes to topics"),
         (Function(process=same, inputs="a", output="a"), "same writes, same reads"),
+        (Function(process=same, inputs=["a", "d"], output="x", dead_letter="d"), "same writes, same reads"),
+        (Function(process=same, inputs="regex:a.*", output="x", dead_letter="a-DLQ"), "same writes, same reads"),
     ],
 )
 def test_what_is_wrong_with_a_step_is_said_with_its_place(step: Any, said: str) -> None:

@@ -57,3 +57,9 @@ def test_one_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text("{")
     with pytest.raises(JobError, match="cannot be read"):
         Job(tmp_path, "j", ASKED)
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(JobError, match=r"cannot be used: .*--state"):
+        Job(tmp_path / "file" / "j", "j", ASKED)

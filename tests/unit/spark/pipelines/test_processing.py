@@ -139,6 +139,31 @@ def test_what_cannot_be_sent_is_a_dead_letter_too() -> None:
     assert "no topic" in made.dead_letters[0].properties["FAILURE_REASON"]
 
 
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"properties": {"n": 1}}, "property 'n' is 1: both are text"),
+        ({"properties": {"n": "\ud800"}}, "surrogates not allowed"),
+        ({"event_time": 1.5}, "1.5 is no time: whole milliseconds since 1970"),
+        ({"event_time": -1}, "-1 is no time"),
+        ({"event_time": 1 << 63}, "is no time"),
+    ],
+)
+def test_what_no_message_can_have_is_a_dead_letter_and_no_end_of_the_query(more: Any, why: str) -> None:
+    made = trial(lambda value, ctx: ctx.message(value, **more), retries=0)
+    assert made.send("x") == []
+    assert why in made.dead_letters[0].properties["FAILURE_REASON"]
+
+
+def test_a_reason_that_is_no_text_can_be_sent() -> None:
+    def refuse(value: Any, ctx: Any) -> None:
+        raise ValueError(value["name"])
+
+    made = trial(refuse, value="json", retries=0)
+    made.send(b'{"name": "a\\ud800"}')
+    assert made.dead_letters[0].properties["FAILURE_REASON"].encode().endswith(b"ValueError: a\\ud800")
+
+
 def count(value: str, ctx: Any) -> Any:
     total = ctx.state.get(default=0) + 1
     ctx.state.put(total)
@@ -164,6 +189,13 @@ def test_state_by_another_key_than_the_messages() -> None:
     made.send({"nobody": 1}, key="k3")  # its key cannot be made
     assert "KeyError: 'user'" in made.dead_letters[0].properties["FAILURE_REASON"]
     assert made.state("k3") == {}
+
+
+def test_a_key_that_nothing_can_be_kept_by_is_a_dead_letter() -> None:
+    made = trial(count, value="text", key=lambda value, ctx: {value}, retries=0)
+    made.send("x", key="k")
+    assert "not JSON serializable" in made.dead_letters[0].properties["FAILURE_REASON"]
+    assert made.state("k") == {}
 
 
 def test_several_values_and_deleting() -> None:
@@ -221,6 +253,18 @@ def test_a_timer_can_be_cancelled_and_takes_one_time() -> None:
     made = trial(process, value="text", state=True, on_timer=told)
     made.send("x")
     assert made.timers() == {}
+
+
+@pytest.mark.parametrize("at", [1_700_000_000_000.5, -1, "soon"])
+def test_a_timer_at_no_time_is_a_dead_letter_and_leaves_nothing_behind(at: Any) -> None:
+    def process(value: str, ctx: Any) -> None:
+        ctx.state.put(value)
+        ctx.state.timer(at=at)
+
+    made = trial(process, value="text", state=True, on_timer=told, retries=0)
+    made.send("x", key="a")
+    assert "is no time: whole milliseconds since 1970" in made.dead_letters[0].properties["FAILURE_REASON"]
+    assert (made.state("a"), made.timers("a"), made.advance("1d")) == ({}, {}, [])
 
 
 def test_a_trial_is_of_functions() -> None:

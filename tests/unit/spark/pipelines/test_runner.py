@@ -184,10 +184,32 @@ def test_a_jvm_that_ends_by_itself_fails_what_runs(
     assert (kept.about["state"], kept.pid) == ("failed", None)
 
 
+def test_a_jvm_that_was_told_to_end_with_its_runner_is_no_failure(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A supervisor's SIGTERM comes to the whole group of processes."""
+
+    def end() -> None:
+        signal.raise_signal(signal.SIGTERM)
+        raise OSError("connection refused")
+
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda: True)
+    stage.lives = {"q": [Played(on_start=end)], "r": [Played(endless=True)]}
+    ended = stage.run(step("r"), step("q"), once=False)
+    assert {name: each.state for name, each in ended.items()} == {"q": STOPPED, "r": STOPPED}
+    assert {each.query: each.about["state"] for each in known(tmp_path)} == {"q": "stopped", "r": "stopped"}
+
+
 def test_once_a_step_waits_for_those_that_it_reads_from(stage: Stage) -> None:
     stage.lives = {name: [Played()] for name in ("third", "second", "first")}
     stage.run(step("third", "b", "c"), step("second", "a", "b"), step("first", "raw", "a"))
     assert stage.started == ["first", "second", "third"]
+
+
+def test_once_a_step_waits_for_the_dead_letters_that_it_reads(stage: Stage) -> None:
+    stage.lives = {name: [Played()] for name in ("letters", "first")}
+    stage.run(step("letters", "a-DLQ", "b"), step("first", "raw", "a", dead_letter="a-DLQ"))
+    assert stage.started == ["first", "letters"]
 
 
 def test_once_a_query_with_timers_ends_when_there_is_nothing_more(stage: Stage) -> None:

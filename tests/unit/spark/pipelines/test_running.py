@@ -9,6 +9,8 @@ import pytest
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.pipeline_options import conf_of, options_of
 from pulsarbox.cli.target import Target
+from pulsarbox.spark.pipelines import session as sessions
+from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.running import RunOptions, state_home
 from pulsarbox.spark.pipelines.session import archive, cores_of, interpreter, retried, settings
 
@@ -85,3 +87,34 @@ def test_sparks_processes_do_not_load_it_out_of_archives(tmp_path: Path) -> None
     assert shown.stdout == f"/a b:{tmp_path} ['one two', '*']\n"
     (tmp_path / "file").touch()
     assert interpreter(tmp_path / "file") == sys.executable
+
+
+def test_a_log_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PipelineError, match=r"cannot be written: .*--state"):
+        sessions._launch({}, tmp_path / "file" / "spark.log")
+
+
+def test_a_jvm_that_does_not_answer_any_more_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark import SparkContext
+
+    class Gateway:
+        """Of a JVM that ends when nobody talks to it, and does not answer: another one has told it to end."""
+
+        proc = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+
+        def shutdown(self) -> None:
+            """There is nothing to be told."""
+
+    class Session:
+        """Of it."""
+
+        def stop(self) -> None:
+            """Fails."""
+            raise ConnectionRefusedError("nobody answers")
+
+    monkeypatch.setattr(SparkContext, "_gateway", Gateway())
+    monkeypatch.setattr(SparkContext, "_jvm", None)
+    monkeypatch.setattr(sessions, "_keep_archive", lambda: None)
+    sessions.stop(Session())  # type: ignore[arg-type]
+    assert Gateway.proc.returncode == 0

@@ -10,11 +10,12 @@ from click.testing import CliRunner
 from pulsarbox.cli.main import main
 from pulsarbox.errors import Conflict, PulsarBoxError
 from pulsarbox.spark.pipelines.declaring import PipelineError
+from pulsarbox.spark.pipelines.shipped import rollup
 from pulsarbox.spark.pipelines.shipped.acked import Acked, read
 from pulsarbox.spark.pipelines.shipped.backfill import is_payload
 from pulsarbox.spark.pipelines.shipped.export import check_empty, ranged
 from pulsarbox.spark.pipelines.shipped.rolling import ROW, Rolling
-from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
+from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline, windows_of
 from pulsarbox.spark.pipelines.shipped.working import namespace_of, selected
 
 HOW = Rolling(1000, 1000, 0, 0)
@@ -99,6 +100,19 @@ def test_a_rollup_is_one_query_or_two(tmp_path: Path) -> None:
             pipeline(Rollup(wrong, "rolled", HOW, tmp_path))
 
 
+def test_windows_that_are_open_stay_as_long_as_they_were(tmp_path: Path) -> None:
+    asked = Rollup("a", "rolled", HOW, tmp_path)
+    rollup.begin(asked.how, windows_of(asked))
+    rollup.begin(HOW._replace(delay=7, idle=7, flush=True), windows_of(asked))
+    pipeline(Rollup("a", "rolled", HOW._replace(delay=7), tmp_path))
+    for other in (HOW._replace(length=5000), HOW._replace(slide=500)):
+        with pytest.raises(PipelineError, match=r"begun with --window 1s --slide 1s: .*--name.*reset"):
+            pipeline(Rollup("a", "rolled", other, tmp_path))
+        with pytest.raises(PipelineError, match="begun with"):
+            rollup.begin(other, windows_of(asked))
+    pipeline(Rollup("a", "rolled", HOW._replace(length=5000), tmp_path / "other"))
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -106,6 +120,8 @@ def test_a_rollup_is_one_query_or_two(tmp_path: Path) -> None:
         ("rollup a --to a", "round for ever"),
         ("dlq-triage a-DLQ --replay", "--job NAME"),
         ("dlq-triage a-DLQ --dry-run", "--dry-run is for --replay"),
+        ("dlq-triage a-DLQ --job j", "--job is for --replay"),
+        ("dlq-triage a-DLQ --to b", "--to is for --replay"),
         ("dlq-triage a-DLQ --filter 'key =='", "filter: "),
         ("dlq-triage a-DLQ --replay --job a/b", "letters, digits"),
         ("backfill x --job j", "--to TOPIC, or --topic-column COL"),

@@ -1,10 +1,13 @@
 """The state directory: locks, what is known of queries, resetting."""
 
+import fcntl
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from pulsarbox.spark.pipelines import state
 from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.state import Held, LockedError, known, reset
 
@@ -16,6 +19,34 @@ def test_a_query_is_run_by_one_at_a_time(tmp_path: Path) -> None:
     Held(tmp_path, "shop", "other").release()
     held.release()
     Held(tmp_path, "shop", "totals").release()
+
+
+def test_who_lists_them_keeps_nobody_from_running_one(tmp_path: Path) -> None:
+    """To see whether it runs, the lock is shared for a moment."""
+    Held(tmp_path, "shop", "totals").release()
+    with (tmp_path / "shop" / "totals" / "lock").open("r") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        gone = threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN))
+        gone.start()
+        Held(tmp_path, "shop", "totals").release()
+        gone.join()
+
+
+def test_a_lock_that_was_reset_while_it_was_asked_for_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes with its directory; whoever comes next makes another one, and both would run."""
+    take = state._taken
+
+    def late(file: int) -> bool:
+        monkeypatch.setattr(state, "_taken", take)
+        reset(tmp_path, "shop", "totals")
+        return take(file)
+
+    Held(tmp_path, "shop", "totals").release()
+    monkeypatch.setattr(state, "_taken", late)
+    held = Held(tmp_path, "shop", "totals")
+    with pytest.raises(LockedError):
+        Held(tmp_path, "shop", "totals")
+    held.release()
 
 
 def test_what_is_known_of_it_adds_up(tmp_path: Path) -> None:
