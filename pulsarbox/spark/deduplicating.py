@@ -27,10 +27,11 @@ def check_partitions_stay(checkpoint: str, partitions: int) -> None:
         return
     file = directory / PARTITIONS
     try:
-        known = int(file.read_text())
-    except FileNotFoundError:
-        file.write_text(f"{partitions}\n")
-        return
+        text = file.read_text() if file.exists() else ""
+        if not text:  # or a driver was killed just then
+            file.write_text(f"{partitions}\n")
+            return
+        known = int(text)
     except (OSError, ValueError) as error:
         raise SinkError(f"delivery=dedup: {file} cannot be read: {error}") from None
     if known != partitions:

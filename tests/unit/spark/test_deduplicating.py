@@ -24,6 +24,11 @@ def test_what_is_not_here_is_not_looked_at(tmp_path: Path) -> None:
     for where in ("", str(tmp_path / "not yet"), "s3a://bucket/checkpoint", "hdfs:///checkpoint"):
         check_partitions_stay(where, 2)
     assert list(tmp_path.iterdir()) == []
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    (checkpoint / PARTITIONS).touch()
+    check_partitions_stay(str(checkpoint), 2)
+    assert (checkpoint / PARTITIONS).read_text() == "2\n", "a driver that was killed had not said it yet"
     (tmp_path / PARTITIONS).write_text("many")
     with pytest.raises(SinkError, match="cannot be read"):
         check_partitions_stay(str(tmp_path), 2)
