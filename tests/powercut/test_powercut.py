@@ -51,7 +51,7 @@ def test_a_disk_that_lies_is_noticed(folder: Path, mutant: str) -> None:
 
 
 def test_a_client_notices_what_is_gone(folder: Path) -> None:
-    run = powercut(folder, IMAGES, seed=7, mutant="meta-sync-lost", levels=[CORE], violations_max=1)
+    run = powercut(folder, IMAGES, seed=8, mutant="meta-sync-lost", levels=[CORE], violations_max=1)
     assert any("was receipted and is gone" in finding.verdict for finding in run.findings)
 
 
