@@ -85,6 +85,7 @@ def _publish(source: "Source", columns: "Columns", running: "RunOptions", given:
     noted = told | columns.asked()
     with Job(running.directory / "backfill" / name, name, noted) as job:
         if job.progress.ended:
+            job.end(remove)
             say(f"job {name} was done before: nothing is published")
             return
         with spark_of(running, "backfill") as spark:

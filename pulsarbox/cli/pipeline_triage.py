@@ -122,7 +122,7 @@ def _ways(rows: list[dict[str, Any]]) -> Found:
 def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dict[str, Any]) -> None:
     from pulsarbox.spark.pipelines.shipped.jobs import Job
     from pulsarbox.spark.pipelines.shipped.publishing import Publishing
-    from pulsarbox.spark.pipelines.shipped.replay import outcome, replay
+    from pulsarbox.spark.pipelines.shipped.replay import ended, replay
     from pulsarbox.spark.pipelines.shipped.working import job_named, namespace_of, spark_of
 
     with checked():
@@ -132,7 +132,7 @@ def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dic
     with Job(running.directory / "dlq-triage" / name, name, noted) as job:
         if job.progress.ended:
             say(f"job {name} was done before: nothing is put back now")
-            done = outcome(job)
+            done = ended(job)
         else:
             with spark_of(running, "dlq-triage", fast=True) as spark:
                 done = replay(spark, job, looking, how, absolute(given["parquet"]))

@@ -20,9 +20,10 @@ from pulsarbox.errors import NotFound, PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark import selection
 from pulsarbox.spark.connecting import admin_of
+from pulsarbox.spark.durable import make_folder, sync
 from pulsarbox.spark.offload import columns, ledgers
 from pulsarbox.spark.offload.layout import ABOUT, TEMPORARY, folder_of, topics_in
-from pulsarbox.spark.offload.manifest import Gap, History, Ledger, Manifest, OffloadError, Writing, sync_folder
+from pulsarbox.spark.offload.manifest import Gap, History, Ledger, Manifest, OffloadError, Writing
 from pulsarbox.spark.offload.writing import Job, Step, Stopped, write
 from pulsarbox.spark.offsets import Mark
 from pulsarbox.spark.options import READ, Options, parse
@@ -272,7 +273,7 @@ def schema_id(schema: StructType) -> str:
 def identity(directory: Path) -> str:
     """The directory's own id, by which subscriptions are told apart; it is made where there is none. Raises OSError,
     OffloadError."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)
     path = directory / ABOUT
     if not path.exists():
         made = directory / f".{ABOUT}.{os.getpid()}{TEMPORARY}"
@@ -285,7 +286,7 @@ def identity(directory: Path) -> str:
             pass
         finally:
             made.unlink()
-        sync_folder(directory)
+        sync(directory)
     try:
         return str(json.loads(path.read_text())["id"])
     except (ValueError, KeyError, TypeError):

@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
+from pulsarbox.spark.durable import make_folder, sync
 from pulsarbox.spark.lists import Messages
 from pulsarbox.spark.messages import messages
 from pulsarbox.spark.offload.columns import ENCRYPTION, PAYLOAD, typed
 from pulsarbox.spark.offload.content import Content
 from pulsarbox.spark.offload.layout import TEMPORARY, file_of
 from pulsarbox.spark.offload.ledgers import Stretch
-from pulsarbox.spark.offload.manifest import Ledger, OffloadError, sync_folder
+from pulsarbox.spark.offload.manifest import Ledger, OffloadError
 from pulsarbox.spark.offsets import text
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.rows import CORRUPT, VALUE
@@ -180,14 +181,14 @@ def write(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = l
     segment = job.stretch.segment
     name = file_of(segment.topic, segment.ledger)
     path = job.folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     made = _made(job, temporary(path), step, stopped)
     output = made.output
     if output.content.rows:
         temporary(path).rename(path)
         step("renamed")
     for folder in (path.parent, job.folder):
-        sync_folder(folder)
+        sync(folder)
     return Ledger(
         topic=segment.topic,
         ledger=segment.ledger,

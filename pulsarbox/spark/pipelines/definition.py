@@ -128,7 +128,7 @@ def _imported(path: Path) -> ModuleType:
     except SyntaxError as error:
         sys.modules.pop(known_as, None)
         raise PipelineError(f"{path}:{error.lineno}: {error.msg}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         sys.modules.pop(known_as, None)
         raise PipelineError(f"{_line_of(error, path)}: {type(error).__name__}: {error}") from error
     return module

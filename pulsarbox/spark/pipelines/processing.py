@@ -328,8 +328,9 @@ class Processor:
         file = code.co_filename if code is not None else ""
         lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == file]
         place = f"{Path(file).name}:{lines[-1]}" if lines else self.function.where
-        name = "" if isinstance(error, _UnreadableError | PipelineError) else f"{type(error).__name__}: "
-        return f"{place}: {name}{error}"
+        if isinstance(error, _UnreadableError | PipelineError):
+            return f"{place}: {error}"
+        return f"{place}: {type(error).__name__}" + (f": {error}" if str(error) else "")
 
 
 class _UnreadableError(ValueError):

@@ -26,7 +26,7 @@ from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.session import jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
-from pulsarbox.spark.pipelines.state import LOG, Held
+from pulsarbox.spark.pipelines.state import LOG, Held, known
 from pulsarbox.spark.pipelines.telling import Telling
 from pulsarbox.spark.pipelines.watching import (
     FAILED,
@@ -316,7 +316,12 @@ def _stopped(each: _Query) -> None:
 
 def subscription_of(pipeline: str, step: Step) -> str:
     """The subscription that holds what a query has not read: without one, retention alone would."""
-    return f"pipeline-{pipeline}-{step.query}"
+    return subscription_named(pipeline, step.query)
+
+
+def subscription_named(pipeline: str, query: str) -> str:
+    """The same, by the name of the query."""
+    return f"pipeline-{pipeline}-{query}"
 
 
 # Before it begins
@@ -346,13 +351,27 @@ def _made_ready(
             state=STARTING,
             lastError=None,
         )
+    _tell_of_others(pipeline, options.directory, say)
     with admin_for(options.box) as admin:
         _make_inputs(pipeline, admin, say)
         for each in queries:
             if each.held.is_new:
-                _hold_letters(admin, pipeline.name, each.step)
+                _hold_letters(admin, pipeline.name, each.step, say)
                 _subscribe(admin, pipeline.name, each.step)
         yield admin
+
+
+def _tell_of_others(pipeline: Pipeline, directory: Path, say: Callable[[str], None]) -> None:
+    """Queries that ran before and are not declared any more: one that was renamed begins anew, and what the old one has
+    not read is held for it."""
+    declared = {step.query for step in pipeline.steps}
+    for each in known(directory, pipeline.name):
+        if each.query not in declared:
+            say(
+                f"{pipeline.name}/{each.query} ran before and is not declared any more. Was it renamed? Then name="
+                f"{each.query!r} goes on. Else delete subscription {subscription_named(pipeline.name, each.query)}, "
+                f"which holds what it has not read, and `pulsarbox pipeline reset {pipeline.name} {each.query}`"
+            )
 
 
 def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None]) -> None:
@@ -369,17 +388,22 @@ def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None])
                 say(f"{topic} did not exist: made")
 
 
-def _hold_letters(admin: "Admin", pipeline: str, step: Step) -> None:
+def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str], None]) -> None:
     """Have dead letters kept until somebody looks: without a subscription they would go, as everything that is sent."""
     letters = dead_letters_of(step)
     if letters is None:
         return
     name = parse_topic(letters)
-    with _refused_before(401, 403, 404, 409):
+    try:
         if not admin.partitions(name):
-            with _refused_before(409):
+            with _refused_before(401, 403, 409):  # who may not make topics may subscribe all the same
                 admin.ask("PUT", path_of(name))
-        admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
+        with _refused_before(409):
+            admin.ask("PUT", path_of(name, "subscription", subscription_of(pipeline, step)), _EARLIEST)
+    except Refused as error:
+        if error.status not in (401, 403, 404):
+            raise
+        say(f"{letters} cannot be given a subscription ({error}): dead letters go, unless retention keeps them")
 
 
 def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
@@ -414,16 +438,18 @@ def _let_travel(module: ModuleType | None) -> None:
 
 
 def travelling(module: ModuleType) -> list[ModuleType]:
-    """A user's file, and the modules that were imported from the folder in which it is."""
+    """A user's file, and the modules that were imported from the folder in which it is; not what is installed, which a
+    home directory may have below it too."""
     folder = Path(module.__file__ or "").parent
     found = [module]
-    for each in list(sys.modules.values()):
+    for name, each in list(sys.modules.items()):
         file = getattr(each, "__file__", None)
-        if file and each is not module and folder in Path(file).parents and "site-packages" not in Path(file).parts:
+        if not file or each is module or name.partition(".")[0] in _ON_WORKERS:
+            continue
+        if folder in Path(file).parents and not _INSTALLED & set(Path(file).parts):
             found.append(each)
     return found
 
 
-def ended_well(watched: "list[Watched]") -> bool:
-    """Whether no query has failed."""
-    return all(each.state != FAILED for each in watched)
+_ON_WORKERS: Final = sys.stdlib_module_names | {"pulsarbox", "__main__"}
+_INSTALLED: Final = {"site-packages", "dist-packages"}

@@ -177,9 +177,22 @@ def _archived(kept: Path) -> tuple[str, ...]:
         return ()
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
+        for left in kept.parent.glob(f"{kept.stem}.*"):
+            if left.suffix[1:].isdigit() and not _is_alive(int(left.suffix[1:])):  # nobody waits for that JVM
+                left.unlink(missing_ok=True)
     except OSError:
         return ()
     return (f"-XX:ArchiveClassesAtExit={_new(kept)}",)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        pass
+    return True
 
 
 def _new(kept: Path) -> Path:
@@ -188,7 +201,7 @@ def _new(kept: Path) -> Path:
 
 
 def _keep_archive() -> None:
-    """The JVM has ended: what it has made of its classes is whole."""
+    """The JVM has ended by itself: what it has made of its classes is whole."""
     kept = archive()
     with contextlib.suppress(OSError):
         _new(kept).replace(kept)
@@ -208,7 +221,9 @@ def _launch(conf: Mapping[str, str], log: Path | None) -> None:
             of_the_jvm.set(key, value)
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        opened = log.open("wb")
+        with contextlib.suppress(FileNotFoundError):
+            log.replace(log.with_name(f"{log.name}.1"))  # what ended the run before is there
+        opened = log.open("ab")  # who cuts it off meanwhile finds it small
     except OSError as error:
         text = f"{log} cannot be written: {error.strerror}; name another place with --state, or XDG_STATE_HOME"
         raise PipelineError(text) from None
@@ -246,8 +261,8 @@ def stop(spark: "SparkSession") -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            return
-        _keep_archive()
+        if process.returncode == 0:
+            _keep_archive()
 
 
 def jvm_has_ended() -> bool:

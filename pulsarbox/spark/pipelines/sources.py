@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
+from pulsarbox.spark.durable import settle
 from pulsarbox.spark.pipelines import functions
 from pulsarbox.spark.pipelines.declaring import Frame, Function, Output, PipelineError, Step, milliseconds
 from pulsarbox.spark.pipelines.reporting import admin_for
@@ -59,11 +60,12 @@ class _Jobs:
             raise step.wrong("sink: sinkId and sinkEpoch are for mode append")
         self._options = options
         self._box = box
-        self._metadata = Path(checkpoint, "metadata")
+        self._checkpoint = checkpoint
         self._keeps_jobs = options.get("delivery", EXACTLY_ONCE).lower() == EXACTLY_ONCE
 
     def __call__(self, rows: "DataFrame", epoch: int) -> None:
-        query = json.loads(self._metadata.read_text())["id"]
+        settle(self._checkpoint, epoch)
+        query = json.loads(Path(self._checkpoint, "metadata").read_text())["id"]
         options = dict(self._options)
         if self._keeps_jobs:
             options["jobId"] = f"{query}-{epoch}"

@@ -170,6 +170,33 @@ def test_what_is_aborted_is_what_was_staged(told: Told) -> None:
     assert told.aborted == ["0:1"]
 
 
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "dedup"])
+def test_what_an_epoch_is_is_durable_before_it_is_published(
+    told: Told, delivery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut Spark would make another one of that number, of which the broker would take nothing."""
+    settled: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(adapters, "settle", lambda where, epoch: settled.append((where, epoch, len(told.committed))))
+    more: dict[str, Any] = {"dedupPartitions": "1", "router": "single"} if delivery == "dedup" else {}
+    writer = adapters.StreamWriter(write(delivery=delivery, **more), "/c")
+    monkeypatch.setattr(writer, "_named", lambda _: (SINK, 7))
+    monkeypatch.setattr(adapters, "_context", Task)
+    monkeypatch.setattr(Sinking, "_sender", lambda *_: Sent())
+    writer.write(iter([BATCH]))
+    before = {"exactly-once": [], "at-least-once": [], "dedup": [("/c", 7, 0)]}[delivery]
+    assert settled == before
+    writer.commit([adapters.Written(part("0:1"))], 7)
+    assert settled == ([("/c", 7, 0)] if delivery == "exactly-once" else before)
+    assert adapters.checkpoint_of({"checkpointLocation": "/c", "topic": "t"}) == "/c"
+
+
+class Task:
+    """One of Spark's."""
+
+    def partitionId(self) -> int:  # noqa: N802 - Spark's name
+        return 0
+
+
 def test_rows_have_the_same_sequence_ids_whenever_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     dedup = write(delivery="dedup", dedupPartitions="2", router="single")
     sender, _ = sent(dedup, monkeypatch, Attempt(SINK, 7, 1))

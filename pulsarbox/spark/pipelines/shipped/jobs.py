@@ -7,7 +7,6 @@ cannot be begun anew from another directory.
 
 import fcntl
 import json
-import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from pulsarbox.errors import Conflict, PulsarBoxError
 from pulsarbox.spark.connecting import admin_of
+from pulsarbox.spark.durable import put
 from pulsarbox.spark.epochs import Epochs, Sink, SinkError
 from pulsarbox.spark.options import WRITE, parse
 from pulsarbox.spark.reaching import reach
@@ -148,12 +148,7 @@ class Job:
 
     def save(self) -> None:
         """Write down how far it is, durably."""
-        new = self._path.with_suffix(".new")
-        with new.open("w") as file:
-            json.dump(asdict(self.progress), file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._path)
+        put(self._path, json.dumps(asdict(self.progress)))
 
     def claim(self, box: Mapping[str, str], namespace: str) -> None:
         """Have the box keep the name for this directory. Raises JobError, PulsarBoxError."""
@@ -185,7 +180,8 @@ class Job:
             self.save()
 
     def end(self, clean: Callable[[Path], None]) -> None:
-        """All is done: the rows are not needed any more."""
-        self.progress.ended = True
-        self.save()
+        """All is done: the rows are not needed any more. Once more does no harm."""
+        if not self.progress.ended:
+            self.progress.ended = True
+            self.save()
         clean(self.rows_at)

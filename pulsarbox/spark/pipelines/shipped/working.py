@@ -12,11 +12,11 @@ from pulsarbox.spark.pipelines.causes import told
 from pulsarbox.spark.pipelines.declaring import PATTERN, PipelineError
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.session import session, stop
+from pulsarbox.spark.pipelines.state import LOG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOG: Final = "spark.log"
 JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 

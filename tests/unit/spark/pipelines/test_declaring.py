@@ -136,6 +136,7 @@ def test_what_is_wrong_between_steps() -> None:
     [
         ("def f(:\n", "bad.py:1: "),
         ("import json\n\njson.loads('{')\n", "bad.py:3: JSONDecodeError: "),
+        ("import sys\n\nsys.exit('no')\n", "bad.py:3: SystemExit: no"),
         ("x = 1\n", "bad declares nothing"),
     ],
 )

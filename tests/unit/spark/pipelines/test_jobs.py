@@ -67,6 +67,21 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         Job(tmp_path / "file" / "j", "j", ASKED)
 
 
+def test_what_somebody_was_killed_over_goes_when_the_job_is_asked_for_again(tmp_path: Path) -> None:
+    def killed(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    with Job(tmp_path, "j", ASKED) as job:
+        job.rows_at.mkdir()
+        (tmp_path / "letters").mkdir()
+        with pytest.raises(KeyboardInterrupt):
+            job.end(killed)
+    with Job(tmp_path, "j", ASKED) as job:
+        assert job.progress.ended
+        replay.ended(job)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["job.json", "job.lock"]
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-1, 3))), st.integers(1, 4))
 def test_entries_are_acknowledged_once_in_portions(ids: list[tuple[int, int, int]], portion: int) -> None:
     told = (

@@ -117,6 +117,16 @@ def test_a_dead_letter_that_fails_again_is_still_known_where_it_came_from_first(
     assert (letter.properties["REAL_TOPIC"], letter.properties["ORIGIN_MESSAGE_ID"]) == ("first", "9:9:-1")
 
 
+def test_an_exception_that_says_nothing_is_told_by_its_name() -> None:
+    def silent(value: Any, ctx: Any) -> None:
+        raise LookupError
+
+    made = trial(silent)
+    made.send("x")
+    place, _, name = made.dead_letters[0].properties["FAILURE_REASON"].partition(": ")
+    assert (place[:19], name) == ("test_processing.py:", "LookupError")
+
+
 def test_a_value_that_cannot_be_read_is_not_tried_again() -> None:
     made = trial(flaky(0), value="json")
     made.send("{")

@@ -3,9 +3,11 @@
 import contextlib
 import json
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -72,6 +74,8 @@ class Stage:
         self.said: list[str] = []
         self.asked: list[tuple[str, str]] = []
         self.there: list[str] = []
+        self.refuses = "refused"
+        """How paths end that nobody may use."""
         self._directory = directory
 
     def start(self, spark: object, step: Any, checkpoint: str, given: Any, *, once: bool) -> Played:
@@ -95,7 +99,7 @@ class Stage:
 
     def ask(self, method: str, path: str, body: Any = None) -> None:
         self.asked.append((method, path.removeprefix("/persistent/public/default/")))
-        if path.endswith("refused"):
+        if path.endswith(self.refuses):
             raise Refused(403, "no", method)
 
     def run(self, *steps: Any, restarts: int = 2, once: bool = True) -> dict[str, Watched]:
@@ -236,6 +240,31 @@ def test_topics_that_are_read_are_made_and_subscribed(stage: Stage) -> None:
     assert "persistent://public/default/missing did not exist: made" in stage.said
 
 
+def test_dead_letters_are_held_by_who_may_not_make_topics_and_what_cannot_be_held_is_said(stage: Stage) -> None:
+    stage.there = ["persistent://public/default/raw"]
+    stage.lives = {"one": [Played()], "two": [Played()]}
+    stage.run(step("one", dead_letter="refused"))
+    assert ("PUT", "refused/subscription/pipeline-p-one") in stage.asked
+    assert stage.said[-1].startswith("one: stopped")
+    assert not [each for each in stage.said if "dead letters go" in each]
+    stage.refuses = "letters/subscription/pipeline-p-two"
+    stage.run(step("two", dead_letter="letters"))
+    (told,) = [each for each in stage.said if "dead letters go" in each]
+    assert told.startswith("persistent://public/default/letters cannot be given a subscription (")
+
+
+def test_a_query_that_is_not_declared_any_more_is_told_of(stage: Stage) -> None:
+    stage.lives = {"old": [Played()], "new": [Played()]}
+    stage.run(step("old"))
+    assert not [each for each in stage.said if "not declared" in each]
+    stage.run(step("new"))
+    (told,) = [each for each in stage.said if "not declared any more" in each]
+    assert told.startswith("p/old ran before and is not declared any more.")
+    assert "name='old'" in told
+    assert "subscription pipeline-p-old" in told
+    assert "`pulsarbox pipeline reset p old`" in told
+
+
 def test_a_pipeline_is_run_by_one_at_a_time(stage: Stage, tmp_path: Path) -> None:
     held = Held(tmp_path, "p", "q")
     with pytest.raises(PipelineError, match="p/q runs already"):
@@ -260,3 +289,23 @@ def test_the_namespace_of_a_sink_stays_what_it_was(stage: Stage, tmp_path: Path)
     stage.run(step("q", output="out"))
     (kept,) = known(tmp_path)
     assert (kept.about["sinkNamespace"], kept.about["output"]) == ("acme/shop", "persistent://public/default/out")
+
+
+def test_what_lies_beside_a_file_travels_and_what_is_installed_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file may be in a home directory that has Python below it, or in a clone of pulsarbox."""
+
+    def module(name: str, *place: str) -> ModuleType:
+        made = ModuleType(name)
+        made.__file__ = str(tmp_path.joinpath(*place))
+        monkeypatch.setitem(sys.modules, name, made)
+        return made
+
+    own = module("pulsarbox_pipeline_shop", "shop.py")
+    beside, below = module("prices", "prices.py"), module("shared.rates", "shared", "rates.py")
+    module("json.decoder", ".pyenv", "lib", "python3.11", "json", "decoder.py")
+    module("pulsarbox.names", "pulsarbox", "names.py")
+    module("attr", ".venv", "lib", "python3.11", "site-packages", "attr", "__init__.py")
+    module("yaml", "usr", "lib", "python3", "dist-packages", "yaml.py")
+    assert runner.travelling(own) == [own, beside, below]

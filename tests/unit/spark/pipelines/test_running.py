@@ -1,5 +1,6 @@
 """Where a pipeline runs, as options of commands say it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -118,3 +119,65 @@ def test_a_jvm_that_does_not_answer_any_more_is_waited_for(monkeypatch: pytest.M
     monkeypatch.setattr(sessions, "_keep_archive", lambda: None)
     sessions.stop(Session())  # type: ignore[arg-type]
     assert Gateway.proc.returncode == 0
+
+
+def test_the_log_of_the_run_before_is_kept_and_a_full_one_can_be_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JVM is played: what it would be given writes."""
+    from pyspark import SparkContext
+
+    given: list[int] = []
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda **_: None)
+    monkeypatch.setattr(
+        "pyspark.java_gateway.launch_gateway", lambda _, told: given.append(os.dup(told["stderr"].fileno()))
+    )
+    log = tmp_path / "p" / "spark.log"
+    sessions._launch({}, log)
+    os.write(given[0], b"one")
+    os.truncate(log, 0)
+    os.write(given[0], b"two")
+    assert log.read_bytes() == b"two"
+    sessions._launch({}, log)
+    assert (log.read_bytes(), (tmp_path / "p" / "spark.log.1").read_bytes()) == (b"", b"two")
+    for each in given:
+        os.close(each)
+
+
+def test_what_a_jvm_that_was_killed_has_left_does_not_fill_the_cache(tmp_path: Path) -> None:
+    kept = tmp_path / "pulsarbox" / "spark-4-ab.jsa"
+    kept.parent.mkdir()
+    left, own, other = (kept.with_suffix(f".{each}") for each in (1 << 31, os.getpid(), "txt"))
+    for each in (left, own, other):
+        each.touch()
+    assert sessions._archived(kept) == (f"-XX:ArchiveClassesAtExit={own}",)
+    assert sorted(kept.parent.iterdir()) == sorted([own, other])
+    kept.touch()
+    assert sessions._archived(kept)[0] == f"-XX:SharedArchiveFile={kept}"
+
+
+@pytest.mark.parametrize(("ended", "is_kept"), [("exec cat", True), ("cat; exit 143", False)])
+def test_classes_are_kept_of_a_jvm_that_has_ended_well(
+    ended: str, is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was killed has written half of them."""
+    from pyspark import SparkContext
+
+    class Gateway:
+        proc = subprocess.Popen(["/bin/sh", "-c", ended], stdin=subprocess.PIPE)
+
+        def shutdown(self) -> None:
+            """There is nothing to be told."""
+
+    class Session:
+        def stop(self) -> None:
+            """Nor here."""
+
+    kept = tmp_path / "spark.jsa"
+    sessions._new(kept).touch()
+    monkeypatch.setattr(SparkContext, "_gateway", Gateway())
+    monkeypatch.setattr(SparkContext, "_jvm", None)
+    monkeypatch.setattr(sessions, "archive", lambda: kept)
+    sessions.stop(Session())  # type: ignore[arg-type]
+    assert kept.exists() == is_kept
