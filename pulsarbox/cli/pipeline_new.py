@@ -102,4 +102,4 @@ def _new(place: Path) -> None:
     for each, text in ((file, _PIPELINE), (test, _TEST)):
         each.write_text(Template(text).substitute(name=file.stem, file=file), encoding="utf-8")
         click.echo(str(each))
-    say(f"next: pytest {test}, and pulsarbox pipeline run {file}")
+    say(f"next: pytest {test} (pip install pytest), and pulsarbox pipeline run {file}")

@@ -24,7 +24,7 @@ from pulsarbox.spark.pipelines.declaring import PATTERN, Function, PipelineError
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
 from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
 from pulsarbox.spark.pipelines.running import RunOptions
-from pulsarbox.spark.pipelines.session import jvm_has_ended, session
+from pulsarbox.spark.pipelines.session import check_installed, jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
 from pulsarbox.spark.pipelines.state import LOG, Held, known
 from pulsarbox.spark.pipelines.telling import Telling
@@ -59,6 +59,7 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
     """
     pipeline = replace(pipeline, name=options.name or pipeline.name)
     pipeline.check()
+    check_installed()
     with contextlib.ExitStack() as stack:
         held: dict[str, Held] = {}
         for name in sorted(step.query for step in pipeline.steps):

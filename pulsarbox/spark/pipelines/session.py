@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Mapping
 from hashlib import blake2b
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -88,11 +89,8 @@ def session(
     _prepare(master, fast)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # py4j: sockets that it leaves to the collector
-        try:
-            import pyarrow as pa  # noqa: F401  # said now, and not by a worker
-            from pyspark.sql import SparkSession
-        except ImportError as error:
-            raise SparkMissingError(f"Spark is not installed ({error}): {INSTALL}") from None
+        from pyspark.sql import SparkSession
+
         chosen = settings(master, os.cpu_count() or 1) | dict(conf or {})
         _launch(chosen, log)
         builder = SparkSession.builder.master(retried(master)).appName(name)
@@ -106,11 +104,19 @@ def session(
     return made
 
 
-def _prepare(master: str, fast: bool) -> None:
-    """The environment that Spark reads; what somebody has set stays."""
+def check_installed() -> None:
+    """Raises SparkMissingError where what Spark needs is not there: before anything is made for what cannot run."""
+    missing = [name for name in ("pyspark", "pyarrow", "fastavro") if find_spec(name) is None]
+    if missing:
+        raise SparkMissingError(f"Spark is not installed ({', '.join(missing)}): {INSTALL}")
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and Path(home, "bin", "java").exists()):
         raise SparkMissingError("Java is not installed: Spark needs Java 17 or newer on PATH, or JAVA_HOME")
+
+
+def _prepare(master: str, fast: bool) -> None:
+    """The environment that Spark reads; what somebody has set stays."""
+    check_installed()
     os.environ.setdefault("PYSPARK_PYTHON", interpreter(cache()) if is_local(master) else sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_local(master):

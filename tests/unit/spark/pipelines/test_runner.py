@@ -15,6 +15,7 @@ import pytest
 from pulsarbox.client.admin import Refused
 from pulsarbox.pipelines import Frame, Function, Pipeline, PipelineError
 from pulsarbox.spark.pipelines import runner, sources
+from pulsarbox.spark.pipelines import session as sessions
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.state import Held, known
 from pulsarbox.spark.pipelines.watching import FAILED, STOPPED, Watched
@@ -111,6 +112,7 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     made = Stage(tmp_path)
+    monkeypatch.setattr(runner, "check_installed", lambda: None)
     monkeypatch.setattr(runner, "session", lambda *args, **kwargs: object())
     monkeypatch.setattr(runner, "stop_spark", lambda spark: None)
     monkeypatch.setattr(runner, "admin_for", lambda box: contextlib.nullcontext(made))
@@ -263,6 +265,19 @@ def test_a_query_that_is_not_declared_any_more_is_told_of(stage: Stage) -> None:
     assert "name='old'" in told
     assert "subscription pipeline-p-old" in told
     assert "`pulsarbox pipeline reset p old`" in told
+
+
+def test_without_spark_or_java_nothing_is_made(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "check_installed", sessions.check_installed)
+    monkeypatch.setattr(sessions, "find_spec", lambda name: None if name == "pyspark" else object())
+    with pytest.raises(PipelineError, match=r"Spark is not installed \(pyspark\): pip install 'pulsarbox\[spark\]'"):
+        stage.run(step("q"))
+    monkeypatch.setattr(sessions, "find_spec", lambda name: object())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(PipelineError, match="Java is not installed: Spark needs Java 17"):
+        stage.run(step("q"))
+    assert (stage.asked, list(tmp_path.iterdir())) == ([], [])
 
 
 def test_a_pipeline_is_run_by_one_at_a_time(stage: Stage, tmp_path: Path) -> None:
