@@ -79,6 +79,6 @@ def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
             running.box, select | ranged | values, form, absolute(given["place"]), given["columns"], mode, written
         )
         shipped.check(asked)
-    with spark_of(running, "export") as spark:
+    with spark_of(running, "export", say) as spark:
         rows = shipped.export(spark, asked)
     say(f"{messages(rows)} written to {given['place']}")

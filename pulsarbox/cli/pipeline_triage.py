@@ -88,7 +88,7 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
     if given["replay"] and not given["dry_run"]:
         _replay(looking, running, output, given)
         return
-    with spark_of(running, "dlq-triage", fast=True) as spark:
+    with spark_of(running, "dlq-triage", say, fast=True) as spark:
         found = _dry_run(spark, looking) if given["dry_run"] else _groups(spark, looking, absolute(given["parquet"]))
     show(output, lambda: found)
 
@@ -134,7 +134,7 @@ def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dic
             say(f"job {name} was done before: nothing is put back now")
             done = ended(job)
         else:
-            with spark_of(running, "dlq-triage", fast=True) as spark:
+            with spark_of(running, "dlq-triage", say, fast=True) as spark:
                 done = replay(spark, job, looking, how, absolute(given["parquet"]))
     show(output, lambda: _ways(done.ways))
     say(f"{messages(done.put_back)} put back; {_said_of_the_rest(done, looking.subscription)}")

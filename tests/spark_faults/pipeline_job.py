@@ -60,7 +60,7 @@ def triage(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
     how = Publishing(running.box, "public/default", rate=plan["epoch"], wait=lambda _seconds: None)
     with (
         Job(running.directory / "again", plan["topic"].rpartition("/")[2], select) as job,
-        working.spark_of(running, "triage") as spark,
+        working.spark_of(running, "triage", print) as spark,
     ):
         if not job.progress.ended:
             replay(spark, job, looking, how, str(folder / "parquet"))

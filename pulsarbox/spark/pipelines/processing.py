@@ -18,8 +18,8 @@ REAL_TOPIC: Final = "REAL_TOPIC"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 FAILURE: Final = "FAILURE_REASON"
 """Why a function gave up: exception, text, and the user's line. ``pulsarbox dlq groups`` goes by it."""
-ATTEMPTS: Final = "FAILURE_ATTEMPTS"
-QUERY: Final = "FAILURE_QUERY"
+ATTEMPTS: Final = "PIPELINE_ATTEMPTS"
+QUERY: Final = "PIPELINE_QUERY"
 _REASON_MAX: Final = 1000
 
 

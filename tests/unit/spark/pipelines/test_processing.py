@@ -102,8 +102,8 @@ def test_what_fails_is_tried_again_and_then_a_dead_letter_with_the_reason() -> N
     assert {**letter.properties, "FAILURE_REASON": ""} == {
         "a": "b",
         "FAILURE_REASON": "",
-        "FAILURE_ATTEMPTS": "3",
-        "FAILURE_QUERY": "cleaning",
+        "PIPELINE_ATTEMPTS": "3",
+        "PIPELINE_QUERY": "cleaning",
         "REAL_TOPIC": "persistent://public/default/raw",
         "ORIGIN_MESSAGE_ID": "1:1:-1:-1",
     }
@@ -131,7 +131,7 @@ def test_a_value_that_cannot_be_read_is_not_tried_again() -> None:
     made = trial(flaky(0), value="json")
     made.send("{")
     (letter,) = made.dead_letters
-    assert (letter.value, letter.properties["FAILURE_ATTEMPTS"]) == (b"{", "1")
+    assert (letter.value, letter.properties["PIPELINE_ATTEMPTS"]) == (b"{", "1")
     assert "the value is not json" in letter.properties["FAILURE_REASON"]
 
 
