@@ -13,6 +13,7 @@ from pulsarbox.spark.epochs import Sink, SinkError
 from pulsarbox.spark.options import WRITE, OptionError, parse
 from pulsarbox.spark.outgoing import shape_of
 from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.settling import settle
 from pulsarbox.spark.sinking import Attempt, Part, Sinking
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
 
         folded = {name.lower(): value for name, value in given.items()}
         check_partitions_stay(folded.get("checkpointlocation", ""), options.dedup_partitions)
+    settle()
     return sinking
 
 

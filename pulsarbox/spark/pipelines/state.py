@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
 from pulsarbox.spark.pipelines.declaring import PipelineError
+from pulsarbox.spark.pipelines.log import LOG, forget
 
 CHECKPOINT: Final = "checkpoint"
-LOG: Final = "spark.log"
 _LOCK: Final = "lock"
 _ABOUT: Final = "about.json"
 _LOOKS: Final = 500
@@ -157,6 +157,9 @@ def reset(directory: Path, pipeline: str, query: str) -> None:
         shutil.rmtree(held.place)
     finally:
         held.release()
-    with contextlib.suppress(OSError):  # others of the pipeline are still there
-        (directory / pipeline / LOG).unlink(missing_ok=True)
-        (directory / pipeline).rmdir()
+    whole = directory / pipeline
+    if any(each.is_dir() for each in whole.iterdir()):  # others of the pipeline: one may run, and write the log
+        return
+    with contextlib.suppress(OSError):
+        forget(whole / LOG)
+        whole.rmdir()

@@ -10,13 +10,13 @@ from pulsarbox.names import parse_topic
 from pulsarbox.spark.options import OptionError
 from pulsarbox.spark.pipelines.causes import told
 from pulsarbox.spark.pipelines.declaring import PATTERN, PipelineError
+from pulsarbox.spark.pipelines.log import LOG
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.session import session, stop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOG: Final = "spark.log"
 JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 

@@ -1,5 +1,7 @@
 """Where a pipeline runs, as options of commands say it."""
 
+import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from pulsarbox.cli.exits import Misused
 from pulsarbox.cli.pipeline_options import conf_of, options_of
 from pulsarbox.cli.target import Target
+from pulsarbox.spark.forking import LOADED
 from pulsarbox.spark.pipelines import session as sessions
 from pulsarbox.spark.pipelines.declaring import PipelineError
 from pulsarbox.spark.pipelines.running import RunOptions, state_home
@@ -87,6 +90,25 @@ def test_sparks_processes_do_not_load_it_out_of_archives(tmp_path: Path) -> None
     assert shown.stdout == f"/a b:{tmp_path} ['one two', '*']\n"
     (tmp_path / "file").touch()
     assert interpreter(tmp_path / "file") == sys.executable
+
+
+@pytest.mark.parametrize("work", sorted(LOADED))
+def test_what_processes_of_sparks_need_is_loaded_before_they_are_forked(tmp_path: Path, work: str) -> None:
+    """As Spark starts it: it answers with the port to ask at, forks for each connection, and ends with its stdin."""
+    command = [interpreter(tmp_path), "-m", "pyspark.daemon", work]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        (port,) = struct.unpack("!i", process.stdout.read(4))
+        with socket.create_connection(("127.0.0.1", port), 60) as asked:
+            (forked,) = struct.unpack("!i", asked.recv(4, socket.MSG_WAITALL))
+            assert "pulsarbox.spark.forking" in Path(f"/proc/{forked}/cmdline").read_text()
+        mapped = Path(f"/proc/{process.pid}/maps").read_text()
+        tasks = Path(f"/proc/{process.pid}/task").iterdir()
+        threads = sorted((each / "comm").read_text().strip() for each in tasks if each.name != str(process.pid))
+        process.stdin.close()
+        process.wait(60)
+    assert "libarrow" in mapped, "what a sink needs is loaded"
+    assert threads in ([], ["jemalloc_bg_thd"]), "a fork has none of them; that one knows of forks"
 
 
 def test_a_log_that_cannot_be_written_is_said(tmp_path: Path) -> None:
