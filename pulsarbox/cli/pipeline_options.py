@@ -10,6 +10,7 @@ import click
 
 from pulsarbox.cli.exits import Misused, run
 from pulsarbox.cli.target import Target, service_and_admin_options
+from pulsarbox.client.errors import NotConnected
 from pulsarbox.spark.pipelines.running import RunOptions
 
 if TYPE_CHECKING:
@@ -68,7 +69,14 @@ def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], 
             **kwargs: Any,
         ) -> Any:
             running = RunOptions(master, once, state, name, conf_of(conf), options_of(service, admin), restarts)
-            return run(command, *args, running=running, **kwargs)
+
+            def work() -> Any:
+                try:
+                    return command(*args, running=running, **kwargs)
+                except NotConnected as error:
+                    raise admin.unreachable(str(error)) from error
+
+            return run(work)
 
         made = service_and_admin_options(called)
         for option in (_CONF, *((_RESTARTS, _NAME, STATE, _ONCE) if streams else ()), _MASTER):

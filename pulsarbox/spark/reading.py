@@ -15,6 +15,7 @@ from pulsarbox.spark.lists import Messages
 from pulsarbox.spark.messages import messages
 from pulsarbox.spark.plan import Partition
 from pulsarbox.spark.segments import Reach
+from pulsarbox.spark.settling import settle
 from pulsarbox.spark.tables import Tables
 
 _PAUSE_SECONDS: Final = 0.5
@@ -44,6 +45,7 @@ class Reading:
                     yield self._tables.batch(some)
         finally:
             self._tables.close()
+            settle()
 
 
 @contextmanager
