@@ -18,6 +18,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.client.admin import Refused, path_of
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import causes
 from pulsarbox.spark.pipelines.declaring import PATTERN, Function, PipelineError, Step
@@ -354,11 +355,16 @@ def _made_ready(
         )
     _tell_of_others(pipeline, options.directory, say)
     with admin_for(options.box) as admin:
-        _make_inputs(pipeline, admin, say)
-        for each in queries:
-            if each.held.is_new:
-                _hold_letters(admin, pipeline.name, each.step, say)
-                _subscribe(admin, pipeline.name, each.step)
+        try:
+            _make_inputs(pipeline, admin, say)
+            for each in queries:
+                if each.held.is_new:
+                    _hold_letters(admin, pipeline.name, each.step, say)
+                    _subscribe(admin, pipeline.name, each.step)
+        except PulsarBoxError as error:
+            for each in queries:
+                each.held.note(state=FAILED, lastError=str(error))
+            raise
         yield admin
 
 
