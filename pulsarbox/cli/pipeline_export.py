@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--from", "begin", metavar="WHERE", default="", help="From an id (12:345), or a time: -1h, 2026-11-21T10:00."
 )
 @click.option("--until", "end", metavar="WHERE", default="", help="Up to an id, included, or a time.")
-@click.option("-s", "--subscription", metavar="SUB", default="", help="From where it is. It is not moved.")
+@click.option("-s", "--subscription", metavar="SUB", default="", help="What it has not acknowledged. It is not moved.")
 @click.option(
     "--columns", metavar="NAMES", default="basic", show_default=True, help="basic, all, or names with commas."
 )

@@ -50,13 +50,15 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
         """Send or stage a partition, in a worker."""
-        attempt = Attempt(self._sinking.sink_of_batch(), 0, _context().partitionId())
+        attempt = Attempt(self._sinking.sink_of_batch(), self._sinking.batch_epoch, _context().partitionId())
         return Written(self._sinking.write(attempt, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish what all tasks have staged, on the driver's machine."""
         if not self._sinking.commit(_parts(messages)):
-            _said(f"job {self._sinking.options.job_id} was written before: nothing is published")
+            options = self._sinking.options
+            part = f"part {options.job_part} of " if options.job_part else ""
+            _said(f"{part}job {options.job_id} was written before: nothing is published")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Give it up."""

@@ -1,7 +1,7 @@
 """What a write does: how its tasks send, how what they staged is published or given up. Nothing of pyspark.
 
 A stream's epochs are numbered by Spark, a batch write is epoch 0 of a sink of its own: that of its job, or one that is
-forgotten as soon as it is published.
+forgotten as soon as it is published. Parts of a job are epochs of one sink, by their numbers.
 """
 
 import time
@@ -24,7 +24,7 @@ from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.outgoing import Outgoing
 from pulsarbox.spark import staging
 from pulsarbox.spark.connecting import admin_of, client_of
-from pulsarbox.spark.epochs import Epochs, Sink, SinkError
+from pulsarbox.spark.epochs import JOB, Epochs, Sink, SinkError
 from pulsarbox.spark.options import OptionError, Options
 from pulsarbox.spark.outgoing import RAW, Encoding, Shape, Taker
 from pulsarbox.spark.segments import Reach
@@ -92,7 +92,12 @@ class Sinking:
     def sink_of_batch(self) -> Sink:
         """The sink of a batch write."""
         name = self.options.job_id or self.token
-        return Sink(f"{self.namespace}/job-{name}", name, self.token)
+        return Sink(f"{self.namespace}/{JOB}{name}", name, self.token)
+
+    @property
+    def batch_epoch(self) -> int:
+        """The epoch that a batch write is."""
+        return self.options.job_part
 
     # In a task -------------------------------------------------------------------------------------------------------
 
@@ -204,7 +209,7 @@ class Sinking:
             return False
         if not staged and not self.options.job_id:
             return True
-        first = parts[0] if parts else Part(self.sink_of_batch(), 0, 0)
+        first = parts[0] if parts else Part(self.sink_of_batch(), self.batch_epoch, 0)
         epochs = Epochs(partial(admin_of, self.reach), first.sink, self.reach.seconds)
         try:
             published = epochs.commit(first.epoch, staged)

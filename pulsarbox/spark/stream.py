@@ -130,7 +130,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._discover()
         ends = self._target or self._ends()
         self._check_gone(begin, ends)
-        found = {topic: _latest(begin.get(topic, FIRST), end) for topic, end in ends.items()}
+        found = {topic: self._latest(topic, begin.get(topic, FIRST), end) for topic, end in ends.items()}
         limited = (
             not isinstance(limit, ReadAllAvailable) or self._options.max_entries is None is self._options.max_bytes
         )
@@ -144,6 +144,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return begin
         self._turn += 1
         return self._moving(begin, admitted(available, options.max_entries, options.max_bytes, self._turn))
+
+    def _latest(self, topic: str, begin: Mark, end: Mark) -> Mark:
+        """The end, unless it only moved because a ledger was closed and another one opened."""
+        if end.place <= begin.place:
+            return begin
+        is_same = end.seen == max(begin.seen, 0)
+        return begin if is_same and not _is_another(begin, self._bounds[topic]) else end
 
     def _moving(self, begin: Marks, found: Marks) -> Marks:
         if found != begin:
@@ -222,10 +229,3 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _is_another(mark: Mark, bounds: Bounds) -> bool:
     """Whether this is no longer the topic in which a place was: its ledger is gone, and more than went before is."""
     return 0 <= bounds.before < mark.seen and mark.place.ledger < bounds.earliest.ledger
-
-
-def _latest(begin: Mark, end: Mark) -> Mark:
-    """The end, unless it only moved because a ledger was closed and another one opened."""
-    if end.place <= begin.place or end.seen == max(begin.seen, 0):
-        return begin
-    return end

@@ -119,6 +119,20 @@ def test_many_topics_and_one_of_them_gone(box: PulsarBox) -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
+def test_a_topic_that_was_made_anew_with_as_many_messages_is_noticed(box: PulsarBox, fails: bool) -> None:
+    publish(box, "a", "b")
+    with Steps(box, failOnDataLoss=str(fails).lower()) as steps:
+        assert steps.next() == ["a", "b"]
+        box.admin("DELETE", f"/admin/v2/{admin_path(TOPIC)}?force=true")
+        publish(box, "c", "d")
+        if fails:
+            with pytest.raises(DataLost, match="the topic was made anew"):
+                steps.next()
+        else:
+            assert (steps.next(), steps.next()) == (["c", "d"], [])
+
+
+@pytest.mark.parametrize("fails", [True, False])
 def test_what_was_trimmed_ends_a_stream_or_is_passed_over(box: PulsarBox, fails: bool) -> None:
     publish(box, "a")
     with Steps(box, failOnDataLoss=str(fails).lower()) as steps:

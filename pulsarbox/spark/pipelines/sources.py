@@ -1,17 +1,14 @@
 """A step as a query of Spark: what it reads, what is made of it, and where it goes."""
 
-import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.durable import settle
 from pulsarbox.spark.pipelines import functions
 from pulsarbox.spark.pipelines.declaring import Frame, Function, Output, PipelineError, Step, milliseconds
-from pulsarbox.spark.pipelines.reporting import admin_for
 from pulsarbox.spark.pipelines.watching import DEAD, OBSERVED
 
 if TYPE_CHECKING:
@@ -45,7 +42,7 @@ def started(
     elif mode == "append":
         writer = writer.format(FORMAT).options(**sink_options(step, written, given))
     else:
-        writer = writer.foreachBatch(_Jobs(step, sink_options(step, written, given), given["box"], checkpoint))
+        writer = writer.foreachBatch(_Jobs(step, sink_options(step, written, given), checkpoint))
     if once:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{milliseconds(step.trigger)} milliseconds").start()
@@ -53,30 +50,24 @@ def started(
 
 class _Jobs:
     """Micro-batches of an aggregation that puts out what has changed, or all: Spark takes sinks in Python for appending
-    only, so each is a batch write, published once for its ``jobId``."""
+    only, so each is a batch write, a part of a job that has the query's id."""
 
-    def __init__(self, step: Step, options: Mapping[str, str], box: Mapping[str, str], checkpoint: str) -> None:
+    def __init__(self, step: Step, options: Mapping[str, str], checkpoint: str) -> None:
         if {name.lower() for name in step.sink} & {"sinkid", "sinkepoch"}:
             raise step.wrong("sink: sinkId and sinkEpoch are for mode append")
         self._options = options
-        self._box = box
         self._checkpoint = checkpoint
         self._keeps_jobs = options.get("delivery", EXACTLY_ONCE).lower() == EXACTLY_ONCE
 
     def __call__(self, rows: "DataFrame", epoch: int) -> None:
         settle(self._checkpoint, epoch)
-        query = json.loads(Path(self._checkpoint, "metadata").read_text())["id"]
-        options = dict(self._options)
+        part = {}
         if self._keeps_jobs:
-            options["jobId"] = f"{query}-{epoch}"
-        rows.write.format(FORMAT).mode("append").options(**options).save()
-        if self._keeps_jobs and epoch:
-            self._forget(f"{query}-{epoch - 1}")
-
-    def _forget(self, job: str) -> None:
-        """Spark does not run again what is before the last micro-batch, so the box need not know of it."""
-        with contextlib.suppress(PulsarBoxError), admin_for(self._box) as admin:
-            admin.forget_sink(f"{self._options['sinkNamespace']}/job-{job}")
+            part = {
+                "jobId": json.loads(Path(self._checkpoint, "metadata").read_text())["id"],
+                "jobPart": str(epoch + 1),
+            }
+        rows.write.format(FORMAT).mode("append").options(**self._options, **part).save()
 
 
 def sink_options(step: Step, written: Output, given: Mapping[str, Any]) -> dict[str, str]:

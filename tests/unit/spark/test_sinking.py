@@ -162,6 +162,10 @@ def test_a_batch_is_forgotten_unless_it_has_a_name(told: Told, capsys: pytest.Ca
     assert "job nightly was written before: nothing is published" in capsys.readouterr().err
     adapters.BatchWriter(named).commit([])
     assert told.committed[-1] == ("public/default/job-nightly", 0, [])
+    third = adapters.BatchWriter(write(is_stream=False, jobId="nightly", jobPart="3"))
+    third.commit([])
+    assert told.committed[-1] == ("public/default/job-nightly", 3, [])
+    assert "part 3 of job nightly was written before" in capsys.readouterr().err
 
 
 def test_what_is_aborted_is_what_was_staged(told: Told) -> None:

@@ -207,6 +207,14 @@ def test_a_record_in_json_becomes_columns() -> None:
     assert not any(row["_corrupt_record"] for row in rows)
 
 
+def test_numbers_that_json_has_not_are_read_as_python_and_as_java_clients_write_them() -> None:
+    columns = columns_of(x=DoubleType(), n=LongType())
+    given = (b'{"x": NaN, "n": 1}', b'{"x": "NaN", "n": 1}', b'{"x": -Infinity, "n": 1}', b'{"x": "-Infinity", "n": 1}')
+    found = read(tables(columns, None, form="json"), messages(*given, b'{"x": 1.5, "n": NaN}', b'{"x": "n", "n": 1}'))
+    assert [str(row["x"]) for row in found] == ["nan", "nan", "-inf", "-inf", "None", "None"]
+    assert [row["n"] for row in found] == [1, 1, 1, 1, None, None], "what cannot be read is null as a whole"
+
+
 HOSTILE = [b"", b" ", b"{", b"{}{}", b'{"id":"x"}', b"5", b"null", b'{"id":\n3}', b'{"id":1}\n{"id":2}', b"\xff", b"[]"]
 GOOD = [b'{"id":1}', b'{"id": 2, "name": "b"}', b' {"id":3}', b"{}", b'{"id":4,"name":null,"z":[1,{}]}']
 

@@ -149,12 +149,12 @@ def _looked_at(
         for row in _rows(batch):
             topic = row["__topic"]
             known = acked.get(topic)
-            if known is not None and known.holds(row["__ledgerId"], row["__entryId"]):
+            if known is not None and known.holds(row["__ledgerId"], row["__entryId"], row["__batchIndex"]):
                 continue
             message = letters.looked(row, schemas.of(topic, row["__schemaVersion"]))
             found = letters.letter(message, asked, wanted)
             if found.wanted:
-                rows.append(_row(row, found, is_acknowledged=bool(acked)))
+                rows.append(_row(row, found, known))
         yield pa.RecordBatch.from_pylist(rows, schema)
     registry.close()
 
@@ -174,9 +174,11 @@ def _rows(batch: "RecordBatch") -> list[dict[str, Any]]:
     return rows
 
 
-def _row(row: dict[str, Any], found: letters.Letter, *, is_acknowledged: bool) -> dict[str, Any]:
+def _row(row: dict[str, Any], found: letters.Letter, known: Acked | None) -> dict[str, Any]:
+    """``known``: what is acknowledged on the subscription that is meant."""
     where = MessageIdData.FromString(row["__messageId"])
-    chunked = is_acknowledged and where.HasField("first_chunk_message_id")
+    chunked = known is not None and where.HasField("first_chunk_message_id")
+    batch = where.batch_size if where.batch_index >= 0 else 1
     return {
         "fingerprint": found.of.digest,
         "reason": found.of.reason,
@@ -192,7 +194,7 @@ def _row(row: dict[str, Any], found: letters.Letter, *, is_acknowledged: bool) -
         "ledger": row["__ledgerId"],
         "entry": row["__entryId"],
         "index": row["__batchIndex"],
-        "batch": where.batch_size if where.batch_index >= 0 else 1,
+        "batch": batch if known is None else known.left(row["__ledgerId"], row["__entryId"], batch),
         "value": row["value"],
         "__key": row["__key"],
         "__orderingKey": row["__orderingKey"],
