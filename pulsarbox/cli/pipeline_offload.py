@@ -12,7 +12,7 @@ import click
 from pulsarbox.cli import completing
 from pulsarbox.cli.exits import Failed, Interrupted, Misused, Partly, run
 from pulsarbox.cli.output import Found, Output, form_option, show
-from pulsarbox.cli.pipeline_options import options_of
+from pulsarbox.cli.pipeline_options import options_of, reached
 from pulsarbox.cli.target import Target, service_and_admin_options
 from pulsarbox.cli.text import say
 from pulsarbox.cli.times import DURATION, moment
@@ -91,7 +91,7 @@ def _offload(topics: tuple[str, ...], output: Output, box: tuple[Target, Target]
         raise Misused("--roll needs --hold: what nothing holds may go as soon as it is closed")
     if not (topics or pattern or verify or release):
         raise Misused("which topics? Give TOPICs, or --pattern")
-    with _in_words():
+    with _in_words(), reached(*box):
         if verify:
             _verify(directory, topics, pattern, options_of(*box) if compare else None, output)
         elif release:

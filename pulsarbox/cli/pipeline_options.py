@@ -2,7 +2,8 @@
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,10 +72,8 @@ def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], 
             running = RunOptions(master, once, state, name, conf_of(conf), options_of(service, admin), restarts)
 
             def work() -> Any:
-                try:
+                with reached(service, admin):
                     return command(*args, running=running, **kwargs)
-                except NotConnected as error:
-                    raise admin.unreachable(str(error)) from error
 
             return run(work)
 
@@ -84,6 +83,15 @@ def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], 
         return made
 
     return decorate
+
+
+@contextmanager
+def reached(service: Target, admin: Target) -> Iterator[None]:
+    """Whoever gets no connection to the broker hears which one that is, and what to do."""
+    try:
+        yield
+    except NotConnected as error:
+        raise service.unreachable(f"{error} (its Admin API: {admin.url})") from error
 
 
 def conf_of(pairs: tuple[str, ...]) -> dict[str, str]:

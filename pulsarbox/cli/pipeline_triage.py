@@ -6,7 +6,7 @@ import click
 
 from pulsarbox.cli import completing
 from pulsarbox.cli.admin import namespace_named, short
-from pulsarbox.cli.exits import Misused, Partly
+from pulsarbox.cli.exits import Misused, NotThere, Partly
 from pulsarbox.cli.output import Found, Output, form_option, show
 from pulsarbox.cli.pipeline_options import STATE, pipeline_options
 from pulsarbox.cli.pipeline_words import absolute, checked
@@ -56,6 +56,7 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
     \b
     Exit codes:
       2  an option cannot be used
+      3  there are no such topics
       4  the job is at work, or was begun with other options or another --state
       6  the broker cannot be reached
       8  with --replay: some cannot go back, and stay
@@ -78,19 +79,34 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
             raise Misused(f"{option} is for --replay: without it nothing is put back")
     from pulsarbox.spark.pipelines.shipped.letters import Asked
     from pulsarbox.spark.pipelines.shipped.triage import Triage
-    from pulsarbox.spark.pipelines.shipped.working import selected, spark_of
+    from pulsarbox.spark.pipelines.shipped.working import job_named, selected, spark_of
 
     chosen = topics or (f"regex:{namespace_named(given['namespace'])}/.*-DLQ(-partition-[0-9]+)?",)
     asked = Asked(given["expression"], wall_now(), given["job"] or "", given["target"])
     with checked():
+        if given["job"]:
+            job_named(given["job"])
         asked.wanted()
         looking = Triage(running.box, selected(chosen), asked, given["subscription"])
+    _look_for(looking)
     if given["replay"] and not given["dry_run"]:
         _replay(looking, running, output, given)
         return
     with spark_of(running, "dlq-triage", say, fast=True) as spark:
         found = _dry_run(spark, looking) if given["dry_run"] else _groups(spark, looking, absolute(given["parquet"]))
     show(output, lambda: found)
+
+
+def _look_for(looking: "Triage") -> None:
+    """Say before Spark starts what can be known: that a topic, or the subscription, is not there."""
+    from pulsarbox.spark.options import OptionError
+
+    try:
+        if not looking.topics():
+            raise NotThere("there is no topic for dead letters that is meant: `pulsarbox dlq list` has them")
+        looking.acked()
+    except OptionError as error:
+        raise Misused(str(error)) from error
 
 
 def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> Found:
@@ -123,10 +139,9 @@ def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dic
     from pulsarbox.spark.pipelines.shipped.jobs import Job
     from pulsarbox.spark.pipelines.shipped.publishing import Publishing
     from pulsarbox.spark.pipelines.shipped.replay import ended, replay
-    from pulsarbox.spark.pipelines.shipped.working import job_named, namespace_of, spark_of
+    from pulsarbox.spark.pipelines.shipped.working import namespace_of, spark_of
 
-    with checked():
-        name = job_named(given["job"])
+    name = given["job"]
     noted = {**looking.select, "filter": given["expression"], "to": given["target"] or "", "-s": looking.subscription}
     how = Publishing(looking.box, namespace_of(looking.select), rate=given["rate"], told=_tell)
     with Job(running.directory / "dlq-triage" / name, name, noted) as job:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.cli.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_OK, EXIT_USAGE
+from pulsarbox.cli.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREACHABLE, EXIT_USAGE
 from pulsarbox.spark.pipelines.state import Held
 from tests.e2e.conftest import Running
 
@@ -113,3 +113,21 @@ def test_what_runs_and_what_has_run_here_are_listed_and_reset(run: Run, box: Run
     assert (done.returncode, done.stdout) == (EXIT_OK, f"reset {name}/clean\n")
     assert "delete s3a://data/x before it runs again" in done.stderr
     assert not held.place.exists()
+
+
+def test_what_is_not_there_is_said_before_spark_starts(run: Run, box: Running, fresh: Callable[[str], str]) -> None:
+    letters = fresh("letters").rpartition("/")[2]
+    box.admin("PUT", f"persistent/public/default/{letters}")
+    box.admin("PUT", f"persistent/public/default/{letters}/subscription/kept")
+    for words, code, said in (
+        ((letters, "-s", "other"), EXIT_FAILED, "has no subscription other: it has kept; make it with `pulsarbox sub"),
+        ((f"{letters}-2",), EXIT_USAGE, f"there is no topic persistent://public/default/{letters}-2"),
+        (("-n", "public/none"), EXIT_NOT_FOUND, "`pulsarbox dlq list`"),
+    ):
+        answer = run("pipeline", "dlq-triage", *words, "--url", box.url)
+        assert (answer.returncode, said in answer.stderr) == (code, True), answer.stderr
+        assert "starting Spark" not in answer.stderr
+    nobody = called("dlq-triage", "--url", "pulsar://127.0.0.1:1", "--admin-url", "http://127.0.0.1:2")
+    assert nobody.returncode == EXIT_UNREACHABLE
+    assert "pulsar://127.0.0.1:1 (--url) cannot be reached: " in nobody.stderr
+    assert "(its Admin API: http://127.0.0.1:2); see `pulsarbox status`" in nobody.stderr

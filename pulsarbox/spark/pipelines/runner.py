@@ -387,11 +387,16 @@ def _made_ready(
         )
     _tell_of_others(pipeline, options.directory, say)
     with admin_for(options.box) as admin:
-        _make_inputs(pipeline, admin, say)
-        for each in queries:
-            if each.held.is_new:
-                _hold_letters(admin, pipeline.name, each.step, say)
-                _subscribe(admin, pipeline.name, each.step)
+        try:
+            _make_inputs(pipeline, admin, say)
+            for each in queries:
+                if each.held.is_new:
+                    _hold_letters(admin, pipeline.name, each.step, say)
+                    _subscribe(admin, pipeline.name, each.step)
+        except PulsarBoxError as error:
+            for each in queries:
+                each.held.note(state=FAILED, lastError=str(error))
+            raise
         yield admin
 
 

@@ -74,6 +74,13 @@ class Triage:
         with Service(self.reach) as service:
             return topics_of(service, parse({**self.box, **self.select}, READ))
 
+    def acked(self) -> dict[str, Acked]:
+        """What the subscription does not want of each topic; nothing without one. Raises PulsarBoxError where a topic
+        has no such subscription, OptionError, and what the broker tells."""
+        if not self.subscription:
+            return {}
+        return {topic: acked_of(self.reach, topic, self.subscription) for topic in self.topics()}
+
 
 def looked_at(spark: "SparkSession", triage: Triage) -> "DataFrame":
     """The letters that the filter means: what is known of each, and what it goes back as. Raises Unprocessable."""
@@ -84,10 +91,9 @@ def looked_at(spark: "SparkSession", triage: Triage) -> "DataFrame":
 
     triage.asked.wanted()
     columns = {"columns": ",".join((*letters.COLUMNS, "__messageId")), "valueFormat": "bytes"}
-    acked: dict[str, Acked] = {}
     if triage.subscription:
         columns["startingOffsets"], columns["subscription"] = "subscription", triage.subscription
-        acked = {topic: acked_of(triage.reach, topic, triage.subscription) for topic in triage.topics()}
+    acked = triage.acked()
     rows = spark.read.format("pulsarbox").options(**triage.box, **triage.select, **columns).load()
     fields = ", ".join(f"{name} {kind}" for name, kind in (_KNOWN | _KEPT).items())
     work = partial(_looked_at, triage.asked, Registry(triage.reach), acked)

@@ -280,6 +280,19 @@ def test_without_spark_or_java_nothing_is_made(stage: Stage, tmp_path: Path, mon
     assert (stage.asked, list(tmp_path.iterdir())) == ([], [])
 
 
+def test_a_broker_that_is_not_there_is_what_went_wrong_last(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise NotConnected("Connection refused")
+
+    monkeypatch.setattr(stage, "topics", away)
+    with pytest.raises(NotConnected):
+        stage.run(step("q"))
+    (kept,) = known(tmp_path)
+    assert (kept.about["state"], kept.about["lastError"], kept.pid) == ("failed", "Connection refused", None)
+
+
 def test_a_pipeline_is_run_by_one_at_a_time(stage: Stage, tmp_path: Path) -> None:
     held = Held(tmp_path, "p", "q")
     with pytest.raises(PipelineError, match="p/q runs already"):
