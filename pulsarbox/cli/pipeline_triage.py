@@ -152,9 +152,12 @@ def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dic
             with spark_of(running, "dlq-triage", say, fast=True) as spark:
                 done = replay(spark, job, looking, how, absolute(given["parquet"]))
     show(output, lambda: _ways(done.ways))
-    say(f"{messages(done.put_back)} put back; {_said_of_the_rest(done, looking.subscription)}")
+    if done.put_back:
+        say(f"{messages(done.put_back)} put back; {_said_of_the_rest(done, looking.subscription)}")
+    else:
+        say("nothing is put back")
     if done.refused:
-        raise Partly(f"{messages(done.refused)} cannot go back, and stay where they are")
+        raise Partly(f"{messages(done.refused)} cannot go back: left where they are, as the table says why")
 
 
 def _said_of_the_rest(done: "Replayed", subscription: str) -> str:

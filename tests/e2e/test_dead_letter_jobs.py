@@ -94,6 +94,11 @@ def test_what_the_box_moved_is_put_back(client: Any, topic: str, run: Run, box: 
     again = receive(consumer)
     assert json.loads(again.data()) == {"number": 7}
     consumer.acknowledge(again)
+    assert jobs(run, "dlq", "groups", dlq) == [], "what was put back is stored, but no dead letter any more"
+    assert [each["count"] for each in jobs(run, "dlq", "groups", dlq, "--stored")] == [1]
+    assert "leave -s out" in run("dlq", "groups", dlq, "--stored", "-s", "dead-letters").stderr
+    assert run("sub", "create", dlq, "other").returncode == 0
+    assert "name one with -s" in run("dlq", "groups", dlq).stderr
 
 
 def test_a_changed_payload_has_to_fit_the_schema(client: Any, topic: str, run: Run) -> None:

@@ -48,7 +48,7 @@ class DeadLetters(ViewScreen):
     def command_line(self) -> str:
         """The topic's groups."""
         row = self.table.pointed
-        return self.line("dlq", "groups", short(row)) if row is not None else self.line("dlq", "list")
+        return self.line("dlq", "groups", short(row), "--stored") if row is not None else self.line("dlq", "list")
 
 
 class Groups(ListScreen):
@@ -109,4 +109,4 @@ class Groups(ListScreen):
 
     def command_line(self) -> str:
         """The same."""
-        return self.line("dlq", "groups", short(self.topic))
+        return self.line("dlq", "groups", short(self.topic), "--stored")
