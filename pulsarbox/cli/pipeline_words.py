@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pulsarbox.cli.exits import Misused
 from pulsarbox.errors import Conflict, PulsarBoxError
+from pulsarbox.spark.pipelines.declaring import is_url
 
 
 def pairs_of(given: tuple[str, ...]) -> dict[str, str]:
@@ -19,7 +20,7 @@ def pairs_of(given: tuple[str, ...]) -> dict[str, str]:
 
 def absolute(place: str) -> str:
     """A directory of this machine by its whole path, as a JVM may be elsewhere; a URL as it is, empty as it is."""
-    return place if not place or ":/" in place else str(Path(place).expanduser().absolute())
+    return place if not place or is_url(place) else str(Path(place).expanduser().absolute())
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def local(checkpoint: str) -> Path | None:
     return directory if directory.is_dir() else None
 
 
-def settle(checkpoint: str, epoch: int) -> None:
+def make_durable(checkpoint: str, epoch: int) -> None:
     """Have it be durable what an epoch is, before it is published. Raises OSError.
 
     The broker keeps what was published, and what the checkpoint says is gone with a power cut: then Spark would make

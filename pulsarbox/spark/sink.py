@@ -9,11 +9,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pulsarbox.spark.durable import settle
+from pulsarbox.spark.durable import make_durable
 from pulsarbox.spark.epochs import Sink, SinkError
 from pulsarbox.spark.options import WRITE, OptionError, parse
 from pulsarbox.spark.outgoing import shape_of
 from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.settling import settle
 from pulsarbox.spark.sinking import Attempt, Part, Sinking
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         context = _context()
         sink, epoch = self._named(context)
         if self._sinking.options.delivery == "dedup":  # it publishes at once
-            settle(self._checkpoint, epoch)
+            make_durable(self._checkpoint, epoch)
         return Written(self._sinking.write(Attempt(sink, epoch, context.partitionId()), iterator))
 
     def _named(self, context: TaskContext) -> tuple[Sink, int]:
@@ -90,7 +91,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Publish what all tasks of a micro-batch have staged, on the driver's machine."""
         if self._sinking.options.delivery == "exactly-once":
-            settle(self._checkpoint, batchId)
+            make_durable(self._checkpoint, batchId)
         self._sinking.commit(_parts(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -115,6 +116,7 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
         from pulsarbox.spark.deduplicating import check_partitions_stay
 
         check_partitions_stay(checkpoint_of(given), options.dedup_partitions)
+    settle()
     return sinking
 
 

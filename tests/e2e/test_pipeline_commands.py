@@ -89,7 +89,9 @@ def test_what_runs_and_what_has_run_here_are_listed_and_reset(run: Run, box: Run
     url = f"{box.web_url}/pulsarbox/v1/pipelines/{name}"
     urllib.request.urlopen(urllib.request.Request(url, body, method="PUT"), timeout=60).close()
     held = Held(tmp_path, name, "clean")
-    held.note(state="failed", lastError="shop.py:3: no", inputs=["persistent://acme/shop/raw"], output="parquet:/data")
+    held.note(
+        state="failed", lastError="shop.py:3: no", inputs=["persistent://acme/shop/raw"], output="parquet:s3a://data/x"
+    )
     held.checkpoint.mkdir()
     mine = ("--state", str(tmp_path), "--filter", f'pipeline == "{name}"', "-o", "json")
     clean, totals = rows(run("pipeline", "list", *mine))
@@ -109,7 +111,7 @@ def test_what_runs_and_what_has_run_here_are_listed_and_reset(run: Run, box: Run
     assert held.checkpoint.exists()
     done = called("reset", name, "clean", "--state", str(tmp_path), "--yes")
     assert (done.returncode, done.stdout) == (EXIT_OK, f"reset {name}/clean\n")
-    assert "delete /data before it runs again" in done.stderr
+    assert "delete s3a://data/x before it runs again" in done.stderr
     assert not held.place.exists()
 
 

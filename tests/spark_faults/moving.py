@@ -102,8 +102,8 @@ def export(root: Path, keeper: Keeper, strikes: tuple[Strike, ...] = EXPORT) -> 
     case = MovingCase(root, keeper, "export", (), strikes)
     published(case, 0, case.rows)
     case.run()
-    found = [row["value"].decode() for each in (case.folder / "out").glob("*.parquet") for row in
-             pq.read_table(each, ["value"]).to_pylist()]  # fmt: skip
+    files = (case.folder / "out").glob("*.parquet")
+    found = [value.decode() for each in files for value in pq.read_table(each).column("value").to_pylist()]
     return case.ended(count_of(case.rows, found))
 
 

@@ -100,7 +100,7 @@ def offload(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
 def read_table(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
     """Write down what the table has."""
     options: dict[str, Any] = dict(running.box)
-    with working.spark_of(running, "table", print) as spark:
+    with working.spark_of(running, "table", lambda _: None) as spark:
         rows = table(spark, plan["topic"], folder / "history", **options).select("value").collect()
     (folder / "table.json").write_text(json.dumps([row["value"].decode() for row in rows]))
     return 0

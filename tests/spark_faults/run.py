@@ -20,6 +20,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -352,12 +353,26 @@ def cluster(folder: Path, environ: dict[str, str] | None = None) -> Iterator[str
                         start_new_session=True,
                     )
                 )
+        _wait_for_master(processes[0], port)
         yield master
     finally:
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _wait_for_master(process: "subprocess.Popen[bytes]", port: int) -> None:
+    deadline = time.monotonic() + DRIVER_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), DRIVER_SECONDS).close()
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise FaultsError("the master does not start") from None
+            time.sleep(0.1)
+        else:
+            return
 
 
 def of_executors(folder: Path) -> dict[str, str]:

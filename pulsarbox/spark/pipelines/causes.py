@@ -12,7 +12,10 @@ _SPARKS: Final = re.compile(
 )
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w+$")
 _CLASS: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ")
-_OURS: Final = ("SinkError", "DataLost", "OptionError", "SelectionError", "FunctionError", "EntryError")
+_OURS: Final = (
+    *("SinkError", "DataLost", "OptionError", "SelectionError", "EntryError"),
+    *("FunctionError", "PipelineError"),
+)
 """Errors whose text says it all."""
 _LENGTH: Final = 600
 

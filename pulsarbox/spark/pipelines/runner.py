@@ -23,11 +23,13 @@ from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import causes
 from pulsarbox.spark.pipelines.declaring import PATTERN, Function, PipelineError, Step
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
+from pulsarbox.spark.pipelines.log import LOG
+from pulsarbox.spark.pipelines.needed import check as check_spark
 from pulsarbox.spark.pipelines.reporting import Reporter, admin_for
 from pulsarbox.spark.pipelines.running import RunOptions
-from pulsarbox.spark.pipelines.session import check_installed, jvm_has_ended, session
+from pulsarbox.spark.pipelines.session import jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
-from pulsarbox.spark.pipelines.state import LOG, Held, known
+from pulsarbox.spark.pipelines.state import Held, known
 from pulsarbox.spark.pipelines.telling import Telling
 from pulsarbox.spark.pipelines.watching import (
     FAILED,
@@ -60,12 +62,14 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
     """
     pipeline = replace(pipeline, name=options.name or pipeline.name)
     pipeline.check()
-    check_installed()
+    check_spark(options.master)
     with contextlib.ExitStack() as stack:
         held: dict[str, Held] = {}
         for name in sorted(step.query for step in pipeline.steps):
             held[name] = Held(options.directory, pipeline.name, name)
             stack.callback(held[name].release)
+        for step in pipeline.steps:
+            _check_inputs(step, held[step.query], pipeline.name)
         return _Runner(pipeline, options, held, say).run()
 
 
@@ -133,7 +137,11 @@ class _Runner:
         """Run it to its end."""
         options = self._options
         _let_travel(self._pipeline.module)
-        with _made_ready(self._pipeline, options, self._queries, self._telling.say) as admin, self._signals():
+        with (
+            self._noting_failures(),
+            _made_ready(self._pipeline, options, self._queries, self._telling.say) as admin,
+            self._signals(),
+        ):
             self._telling.say(f"{self._pipeline.name}: starting Spark ({options.master})")
             spark = session(
                 options.master, f"pulsarbox {self._pipeline.name}", options.conf, fast=options.once, log=self._log
@@ -152,7 +160,7 @@ class _Runner:
             self._until_over(spark)
             self._end()
         except Exception as error:
-            if not jvm_has_ended():
+            if not jvm_has_ended(error):
                 raise
             if self._stop.is_set():  # whoever told us to end has told the JVM, too
                 self._end()
@@ -164,10 +172,22 @@ class _Runner:
                     self._note(each)
             raise PipelineError(text) from error
 
+    @contextlib.contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        """What it cannot begin with, `pipeline list` has as well."""
+        try:
+            yield
+        except PulsarBoxError as error:
+            for each in self._queries:
+                if each.watched.state == STARTING:
+                    each.watched.state, each.watched.error = FAILED, str(error)
+                    self._note(each)
+            raise
+
     def _reporter(self, admin: "Admin") -> "contextlib.AbstractContextManager[object]":
         if not self._options.report:
             return contextlib.nullcontext()
-        return Reporter(admin, self._pipeline.name, self._options.master, self._rows)
+        return Reporter(admin, self._pipeline.name, self._options.master, self._rows, self._telling.say)
 
     def _rows(self) -> list[dict[str, Any]]:
         now = time.monotonic()
@@ -229,7 +249,7 @@ class _Runner:
         try:
             each.query = started(spark, each.step, str(each.held.checkpoint), given, once=self._options.once)
         except Exception as error:
-            if jvm_has_ended():
+            if jvm_has_ended(error):
                 raise
             text, is_users = causes.line_of(error, each.file)
             # What stands wrong in the file does not get better by being started again.
@@ -327,6 +347,18 @@ def subscription_named(pipeline: str, query: str) -> str:
 
 
 # Before it begins
+
+
+def _check_inputs(step: Step, held: Held, pipeline: str) -> None:
+    """Raises PipelineError where a checkpoint is of a query that read something else: it would go on in its place."""
+    before, now = [] if held.is_new else held.about().get("inputs") or [], inputs_of(step)
+    if not before or set(before) & set(now) or any(each.startswith(PATTERN) for each in (*before, *now)):
+        return
+    raise step.wrong(
+        f"its checkpoint in {held.place} is of a query that read {', '.join(before)}, and this one reads "
+        f"{', '.join(now)}: give this pipeline another --name, or another --state; or, where it is to begin anew, "
+        f"`pulsarbox pipeline reset {pipeline} {step.query}`"
+    )
 
 
 @contextlib.contextmanager

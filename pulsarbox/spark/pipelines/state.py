@@ -16,11 +16,9 @@ from uuid import uuid4
 
 from pulsarbox.spark.durable import put
 from pulsarbox.spark.pipelines.declaring import PipelineError
+from pulsarbox.spark.pipelines.log import LOG, forget
 
 CHECKPOINT: Final = "checkpoint"
-LOG: Final = "spark.log"
-EARLIER_LOG: Final = f"{LOG}.1"
-"""That of the run before."""
 _LOCK: Final = "lock"
 _ABOUT: Final = "about.json"
 _GONE: Final = ".gone"
@@ -166,7 +164,9 @@ def reset(directory: Path, pipeline: str, query: str) -> None:
             shutil.rmtree(each, ignore_errors=True)
     finally:
         held.release()
-    with contextlib.suppress(OSError):  # others of the pipeline are still there
-        for name in (LOG, EARLIER_LOG):
-            (directory / pipeline / name).unlink(missing_ok=True)
-        (directory / pipeline).rmdir()
+    whole = directory / pipeline
+    if any(each.is_dir() for each in whole.iterdir()):  # others of the pipeline: one may run, and write the log
+        return
+    with contextlib.suppress(OSError):
+        forget(whole / LOG)
+        whole.rmdir()

@@ -47,18 +47,18 @@ def checkpoint(place: Path) -> Path:
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
 def test_what_an_epoch_is_is_put_on_the_disk(tmp_path: Path, synced: list[Path], form: str) -> None:
     place = checkpoint(tmp_path / "c")
-    durable.settle(form.format(place), 7)
+    durable.make_durable(form.format(place), 7)
     assert synced == [place / "offsets" / "7", place / "offsets"]
 
 
 def test_with_the_first_epoch_so_is_which_query_it_is(tmp_path: Path, synced: list[Path]) -> None:
     place = checkpoint(tmp_path / "c")
-    durable.settle(str(place), 0)
+    durable.make_durable(str(place), 0)
     assert synced[:3] == [place / "offsets" / "0", place / "offsets", place / "metadata"]
     assert synced[3:] == [place, *place.parents]
 
 
 def test_what_is_not_here_is_not_looked_for(tmp_path: Path, synced: list[Path]) -> None:
     for where in ("", str(tmp_path / "not yet"), "s3a://bucket/checkpoint", str(checkpoint(tmp_path / "c"))):
-        durable.settle(where, 5)
+        durable.make_durable(where, 5)
     assert synced == []

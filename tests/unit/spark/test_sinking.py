@@ -33,6 +33,7 @@ class Told:
 
     def __init__(self) -> None:
         self.checked: list[str] = []
+        self.refused: SinkError | None = None
         self.committed: list[tuple[str, int, list[str]]] = []
         self.forgotten: list[str] = []
         self.aborted: list[str] = []
@@ -49,6 +50,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
 
         def check(self) -> None:
             found.checked.append(self.sink.name)
+            if found.refused is not None:
+                raise found.refused
 
         def commit(self, epoch: int, transactions: list[str]) -> bool:
             found.committed.append((self.sink.name, epoch, transactions))
@@ -61,6 +64,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
             pass
 
     monkeypatch.setattr(sinking, "Epochs", Epochs)
+    monkeypatch.setattr(sinking, "_knowing", set())
     monkeypatch.setattr(staging, "abort", lambda connected, ids: found.aborted.extend(ids))
     return found
 
@@ -180,7 +184,9 @@ def test_what_an_epoch_is_is_durable_before_it_is_published(
 ) -> None:
     """After a power cut Spark would make another one of that number, of which the broker would take nothing."""
     settled: list[tuple[str, int, int]] = []
-    monkeypatch.setattr(adapters, "settle", lambda where, epoch: settled.append((where, epoch, len(told.committed))))
+    monkeypatch.setattr(
+        adapters, "make_durable", lambda where, epoch: settled.append((where, epoch, len(told.committed)))
+    )
     more: dict[str, Any] = {"dedupPartitions": "1", "router": "single"} if delivery == "dedup" else {}
     writer = adapters.StreamWriter(write(delivery=delivery, **more), "/c")
     monkeypatch.setattr(writer, "_named", lambda _: (SINK, 7))
@@ -234,8 +240,16 @@ def test_what_can_be_found_wrong_is_found_on_the_driver(told: Told) -> None:
         write(router_options="partition").check()
     write(router="single", router_options="partition=3", delivery="at-least-once").check()
     assert not told.checked
-    write().check()
-    assert len(told.checked) == 1, "whether the broker knows of epochs is asked before any task runs"
+    told.refused = SinkError("needs the epoch commit of a box")
+    for _ in range(2):
+        with pytest.raises(SinkError):
+            write().check()
+    told.refused = None
+    for _ in range(3):
+        write().check()
+    assert len(told.checked) == 3, "whether the broker knows of epochs is asked before any task runs, until it said so"
+    write(sinkNamespace="a/b").check()
+    assert len(told.checked) == 4
 
 
 def test_what_spark_shows_in_a_task_names_the_epoch() -> None:

@@ -53,7 +53,7 @@ def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, par
     put_aside(job, lambda: _chosen(spark, job, triage), how.size)
     publish(spark, job, [*SENT], how)
     if parquet:
-        _letters(spark, job).drop(*OURS).write.mode("overwrite").parquet(str(Path(parquet, f"job={job.name}")))
+        _letters(spark, job).drop(*OURS).write.mode("overwrite").parquet(f"{parquet.rstrip('/')}/job={job.name}")
     if triage.subscription and progress.rows:
         rows = spark.read.parquet(str(job.rows_at)).orderBy(NUMBER).select("sampleTopic", "messageId")
         progress.acknowledged = acknowledge(triage.reach, triage.subscription, _ids(rows))

@@ -11,9 +11,9 @@ from pulsarbox.names import parse_topic
 from pulsarbox.spark.options import OptionError
 from pulsarbox.spark.pipelines.causes import told
 from pulsarbox.spark.pipelines.declaring import PATTERN, PipelineError
+from pulsarbox.spark.pipelines.log import LOG
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.session import session, stop
-from pulsarbox.spark.pipelines.state import LOG
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker

@@ -15,8 +15,7 @@ import pytest
 from pulsarbox.client.admin import Refused
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.pipelines import Frame, Function, Pipeline, PipelineError
-from pulsarbox.spark.pipelines import runner, sources
-from pulsarbox.spark.pipelines import session as sessions
+from pulsarbox.spark.pipelines import needed, runner, sources
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.state import Held, known
 from pulsarbox.spark.pipelines.watching import FAILED, STOPPED, Watched
@@ -113,12 +112,12 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     made = Stage(tmp_path)
-    monkeypatch.setattr(runner, "check_installed", lambda: None)
     monkeypatch.setattr(runner, "session", lambda *args, **kwargs: object())
     monkeypatch.setattr(runner, "stop_spark", lambda spark: None)
+    monkeypatch.setattr(runner, "check_spark", lambda master: None)
     monkeypatch.setattr(runner, "admin_for", lambda box: contextlib.nullcontext(made))
     monkeypatch.setattr(sources, "started", made.start)
-    monkeypatch.setattr(runner, "jvm_has_ended", lambda: False)
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda error: False)
     monkeypatch.setattr(runner, "_FIRST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(runner, "_LOOK_SECONDS", 0.001)
     return made
@@ -129,7 +128,7 @@ def same(value: Any, ctx: Any) -> Any:
     return value
 
 
-def step(name: str, inputs: str = "raw", output: str = "out", **more: Any) -> Function:
+def step(name: str, inputs: str | list[str] = "raw", output: str = "out", **more: Any) -> Function:
     return Function(process=same, inputs=inputs, output=output, name=name, **more)
 
 
@@ -183,7 +182,7 @@ def test_what_stands_wrong_in_the_file_is_not_tried_again_and_what_is_not_ready_
 def test_a_jvm_that_ends_by_itself_fails_what_runs(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "jvm_has_ended", lambda: True)
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda error: True)
     stage.lives = {"q": [OSError("connection refused")]}
     with pytest.raises(PipelineError, match=r"Spark's JVM has ended by itself: .*spark\.log"):
         stage.run(step("q"))
@@ -200,7 +199,7 @@ def test_a_jvm_that_was_told_to_end_with_its_runner_is_no_failure(
         signal.raise_signal(signal.SIGTERM)
         raise OSError("connection refused")
 
-    monkeypatch.setattr(runner, "jvm_has_ended", lambda: True)
+    monkeypatch.setattr(runner, "jvm_has_ended", lambda error: True)
     stage.lives = {"q": [Played(on_start=end)], "r": [Played(endless=True)]}
     ended = stage.run(step("r"), step("q"), once=False)
     assert {name: each.state for name, each in ended.items()} == {"q": STOPPED, "r": STOPPED}
@@ -269,11 +268,11 @@ def test_a_query_that_is_not_declared_any_more_is_told_of(stage: Stage) -> None:
 
 
 def test_without_spark_or_java_nothing_is_made(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "check_installed", sessions.check_installed)
-    monkeypatch.setattr(sessions, "find_spec", lambda name: None if name == "pyspark" else object())
-    with pytest.raises(PipelineError, match=r"Spark is not installed \(pyspark\): pip install 'pulsarbox\[spark\]'"):
+    monkeypatch.setattr(runner, "check_spark", needed.check)
+    monkeypatch.setattr(needed, "find_spec", lambda name: None if name == "pyspark" else object())
+    with pytest.raises(PipelineError, match=r"there is no pyspark\): pip install 'pulsarbox\[spark\]'"):
         stage.run(step("q"))
-    monkeypatch.setattr(sessions, "find_spec", lambda name: object())
+    monkeypatch.setattr(needed, "find_spec", lambda name: object())
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(PipelineError, match="Java is not installed: Spark needs Java 17"):
@@ -308,6 +307,29 @@ def test_files_of_a_checkpoint_that_is_gone_are_not_written_on(stage: Stage, tmp
     made = Frame(build=lambda df: df, inputs="raw", output=f"parquet:{tmp_path / 'out'}", name="files")
     with pytest.raises(PipelineError, match="output of a checkpoint that is gone"):
         stage.run(made)
+
+
+def test_a_checkpoint_of_another_pipeline_is_not_gone_on_with(stage: Stage, tmp_path: Path) -> None:
+    stage.lives = {"q": [Played(), Played()]}
+    stage.run(step("q", "raw"))
+    (tmp_path / "p" / "q" / "checkpoint").mkdir()
+    (tmp_path / "p" / "q" / "checkpoint" / "metadata").touch()
+    with pytest.raises(PipelineError, match=r"query that read persistent://public/default/raw, .* reset p q`"):
+        stage.run(step("q", "others"))
+    (kept,) = known(tmp_path)
+    assert (kept.pid, kept.about["state"], kept.about["lastError"]) == (None, "stopped", None)
+    stage.run(step("q", ["raw", "others"]))  # one more topic is no other query
+
+
+def test_what_keeps_it_from_beginning_is_noted(stage: Stage, tmp_path: Path) -> None:
+    def away(namespace: str, domain: str) -> list[str]:
+        raise NotConnected("refused")
+
+    stage.topics = away  # type: ignore[method-assign]
+    with pytest.raises(NotConnected):
+        stage.run(step("q"))
+    (kept,) = known(tmp_path)
+    assert (kept.pid, kept.about["state"], kept.about["lastError"]) == (None, "failed", "refused")
 
 
 def test_the_namespace_of_a_sink_stays_what_it_was(stage: Stage, tmp_path: Path) -> None:
