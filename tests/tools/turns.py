@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-TURNS: Final = (("points", "scaffolded"), ("rollup", "demo"), ("dlq-triage", "killed"))
+TURNS: Final = (("points", "scaffolded"), ("rollup", "demo"), ("dlq-triage", "killed"), ("ended",))
 """A day's each."""
 
 
