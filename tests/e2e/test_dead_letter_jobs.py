@@ -1,6 +1,7 @@
 """Dead letters put back by a job: those that official clients write and those that the box moves; over a kill; edited,
 dropped, exported, grouped; and stopped where they come straight back."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -179,6 +180,28 @@ def test_what_comes_straight_back_stops_it(client: Any, topic: str, run: Run) ->
     told = jobs(run, "job", "show", str(number))
     assert told["returned"] >= 3
     assert "dead letters again" in told["error"]
+    assert told["done"] < count
+
+
+def test_what_another_subscription_gives_up_stops_it_too(client: Any, topic: str, run: Run) -> None:
+    """By the official client, which makes the topic for it while the job runs."""
+    count = 1000
+    dlq = dead_letters(client, topic, numbered(count))
+    policy = pulsar.ConsumerDeadLetterPolicy(max_redeliver_count=1)
+    consumer = client.subscribe(
+        topic, "audit", SHARED, negative_ack_redelivery_delay_ms=10, dead_letter_policy=policy, receiver_queue_size=1
+    )
+    number = str(jobs(run, "dlq", "replay", dlq, "--rate", "10", "--max-returned", "3")["id"])
+
+    def tripped() -> bool:
+        with contextlib.suppress(pulsar.Timeout):
+            for _ in range(20):
+                consumer.negative_acknowledge(consumer.receive(timeout_millis=100))
+        return bool(jobs(run, "job", "show", number)["state"] == "tripped")
+
+    until(tripped)
+    told = jobs(run, "job", "show", number)
+    assert (told["state"], told["returnedIn"]) == ("tripped", {f"{short(topic)}-audit-DLQ": told["returned"]})
     assert told["done"] < count
 
 

@@ -15,6 +15,7 @@ TURNS: Final = (
     ("rollup", "demo"),
     ("dlq-triage", "killed"),
     ("backfill", "export and offload"),
+    ("ended",),
 )
 """A day's each."""
 

@@ -1,9 +1,11 @@
 """A session of Spark as pipelines need it: the interpreter, the checkpoints, the shuffles, a JVM that starts fast."""
 
 import contextlib
+import logging
 import os
 import shlex
 import shutil
+import socketserver
 import subprocess
 import sys
 import warnings
@@ -97,10 +99,29 @@ def session(
             builder = builder.config(key, value)
         made = _made(builder, master, log)
     made.sparkContext.setLogLevel("ERROR")
+    _quietly(getattr(made.sparkContext, "_accumulatorServer", None))
     from pulsarbox.spark import register
 
     register(made)
     return made
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return record.msg != "Exception while sending command."  # it is raised as well
+
+
+def _quietly(server: "socketserver.BaseServer | None") -> None:
+    """PySpark logs and prints tracebacks where the JVM ends by itself; whoever runs it says that better."""
+    logging.getLogger().addFilter(_is_not_py4js)
+    if server is None:
+        return
+    told = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], OSError | EOFError):
+            told(request, client_address)
+
+    server.handle_error = handle_error  # type: ignore[method-assign]
 
 
 def _made(builder: "SparkSession.Builder", master: str, log: Path | None) -> "SparkSession":
