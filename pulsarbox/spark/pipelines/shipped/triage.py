@@ -49,7 +49,10 @@ _KEPT: Final = {
 OURS: Final = ("messageId", "ledger", "entry", "index", "batch")
 """The columns that nobody else needs."""
 IN_CHUNKS: Final = "it was sent in chunks, which cannot be acknowledged one by one: leave -s out, or use `dlq replay`"
-IN_PART: Final = "only some messages of its batch were chosen, which is acknowledged whole: choose all, or leave -s out"
+IN_PART: Final = (
+    "only some messages of its batch were chosen, which is acknowledged whole: choose all, leave -s out, or use `dlq "
+    "replay`, which takes them one by one"
+)
 
 
 @dataclass(frozen=True)
