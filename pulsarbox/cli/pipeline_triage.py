@@ -9,7 +9,7 @@ from pulsarbox.cli.admin import namespace_named, short
 from pulsarbox.cli.exits import Misused, NotThere, Partly
 from pulsarbox.cli.output import Found, Output, form_option, show
 from pulsarbox.cli.pipeline_options import STATE, pipeline_options
-from pulsarbox.cli.pipeline_words import absolute, checked
+from pulsarbox.cli.pipeline_words import absolute, checked, topics_there
 from pulsarbox.cli.progress import messages
 from pulsarbox.cli.text import say
 from pulsarbox.cli.times import wall_now
@@ -99,14 +99,10 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
 
 def _look_for(looking: "Triage") -> None:
     """Say before Spark starts what can be known: that a topic, or the subscription, is not there."""
-    from pulsarbox.spark.options import OptionError
-
-    try:
+    with topics_there():
         if not looking.topics():
             raise NotThere("there is no topic for dead letters that is meant: `pulsarbox dlq list` has them")
         looking.acked()
-    except OptionError as error:
-        raise Misused(str(error)) from error
 
 
 def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> Found:

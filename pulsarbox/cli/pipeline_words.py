@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pulsarbox.cli.exits import Misused
+from pulsarbox.cli.exits import Misused, NotThere
 from pulsarbox.errors import Conflict, PulsarBoxError
 from pulsarbox.spark.pipelines.declaring import is_url
 
@@ -31,4 +31,21 @@ def checked() -> Iterator[None]:
     except Conflict:  # it is about what is there
         raise
     except (PulsarBoxError, ValueError) as error:
+        raise Misused(str(error)) from error
+
+
+@contextmanager
+def topics_there() -> Iterator[None]:
+    """A topic that does not exist is said as other commands say it."""
+    from pulsarbox.cli.admin import short
+    from pulsarbox.spark.options import OptionError
+    from pulsarbox.spark.selection import NoTopicError
+
+    try:
+        yield
+    except NoTopicError as error:
+        raise NotThere(
+            f"there is no topic {short(error.topic)}: `pulsarbox topic list` has those that there are"
+        ) from None
+    except OptionError as error:
         raise Misused(str(error)) from error

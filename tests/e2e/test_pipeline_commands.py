@@ -121,12 +121,14 @@ def test_what_is_not_there_is_said_before_spark_starts(run: Run, box: Running, f
     box.admin("PUT", f"persistent/public/default/{letters}/subscription/kept")
     for words, code, said in (
         ((letters, "-s", "other"), EXIT_FAILED, "has no subscription other: it has kept; make it with `pulsarbox sub"),
-        ((f"{letters}-2",), EXIT_USAGE, f"there is no topic persistent://public/default/{letters}-2"),
+        ((f"{letters}-2",), EXIT_NOT_FOUND, f"there is no topic {letters}-2: `pulsarbox topic list`"),
         (("-n", "public/none"), EXIT_NOT_FOUND, "`pulsarbox dlq list`"),
     ):
         answer = run("pipeline", "dlq-triage", *words, "--url", box.url)
         assert (answer.returncode, said in answer.stderr) == (code, True), answer.stderr
         assert "starting Spark" not in answer.stderr
+    export = run("pipeline", "export", f"{letters}-2", "--to", "/nowhere", "--url", box.url)
+    assert (export.returncode, "starting Spark" in export.stderr) == (EXIT_NOT_FOUND, False), export.stderr
     nobody = called("dlq-triage", "--url", "pulsar://127.0.0.1:1", "--admin-url", "http://127.0.0.1:2")
     assert nobody.returncode == EXIT_UNREACHABLE
     assert "pulsar://127.0.0.1:1 (--url) cannot be reached: " in nobody.stderr

@@ -96,8 +96,9 @@ class _Query:
         """What Spark has told of it since the last look."""
         assert self.query is not None
         found: list[Mapping[str, Any]] = []
-        for each in reversed(list(self.query._jsq.recentProgress())):
-            progress = json.loads(each.json())
+        told = self.query._jsq.recentProgress()
+        for at in reversed(range(len(told))):  # each that is taken is asked of the JVM, and a hundred are kept there
+            progress = json.loads(told[at].json())
             mark = (progress["runId"], int(progress["batchId"]), progress["timestamp"])
             if mark == self._seen:
                 break

@@ -11,11 +11,10 @@ from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.pipelines.shipped import letters
 from pulsarbox.spark.pipelines.shipped.acked import Acked, acked_of
 from pulsarbox.spark.pipelines.shipped.letters import Asked
+from pulsarbox.spark.pipelines.shipped.working import topics_of
 from pulsarbox.spark.reaching import reach
 from pulsarbox.spark.registry import Registry
 from pulsarbox.spark.segments import Reach
-from pulsarbox.spark.selection import topics as topics_of
-from pulsarbox.spark.service import Service
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -49,7 +48,10 @@ _KEPT: Final = {
 OURS: Final = ("messageId", "ledger", "entry", "index", "batch")
 """The columns that nobody else needs."""
 IN_CHUNKS: Final = "it was sent in chunks, which cannot be acknowledged one by one: leave -s out, or use `dlq replay`"
-IN_PART: Final = "only some messages of its batch were chosen, which is acknowledged whole: choose all, or leave -s out"
+IN_PART: Final = (
+    "only some messages of its batch were chosen, which is acknowledged whole: choose all, leave -s out, or use `dlq "
+    "replay`, which takes them one by one"
+)
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,8 @@ class Triage:
         return reach(parse({**self.box, **self.select}, READ))
 
     def topics(self) -> list[str]:
-        """The dead letter topics, partitions one by one. Raises what the broker tells."""
-        with Service(self.reach) as service:
-            return topics_of(service, parse({**self.box, **self.select}, READ))
+        """The dead letter topics, partitions one by one. Raises NoTopicError, and what the broker tells."""
+        return topics_of(self.box, self.select)
 
     def acked(self) -> dict[str, Acked]:
         """What the subscription does not want of each topic; nothing without one. Raises PulsarBoxError where a topic

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.options import OptionError
+from pulsarbox.spark.options import READ, OptionError, parse
 from pulsarbox.spark.pipelines.causes import told
 from pulsarbox.spark.pipelines.declaring import PATTERN, PipelineError
 from pulsarbox.spark.pipelines.log import LOG
 from pulsarbox.spark.pipelines.running import RunOptions
 from pulsarbox.spark.pipelines.session import session, stop
+from pulsarbox.spark.reaching import reach
+from pulsarbox.spark.selection import topics
+from pulsarbox.spark.service import Service
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
@@ -83,6 +86,14 @@ def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:
     if any(each.startswith(PATTERN) for each in topics):
         raise PipelineError("one pattern, or topics: not both")
     return {"topics": ",".join(str(parse_topic(each)) for each in topics)}
+
+
+def topics_of(box: Mapping[str, str], select: Mapping[str, str]) -> list[str]:
+    """The topics that ``select`` means, partitions one by one. Raises NoTopicError, OptionError, and what the broker
+    tells."""
+    options = parse({**box, **select}, READ)
+    with Service(reach(options)) as service:
+        return topics(service, options)
 
 
 def namespace_of(select: Mapping[str, str]) -> str:
