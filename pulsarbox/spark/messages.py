@@ -33,6 +33,8 @@ ROWS_MAX: Final = 512
 BYTES_MAX: Final = 1 << 20
 HELD_BYTES: Final = 32 << 20
 """What is held of all topics together before there is enough of one."""
+PARTED_BYTES: Final = 8 << 20
+"""What is read of all topics before each is given what is its own, where they are not mixed."""
 _AT_FIRST: Final = 16
 """Entries that are opened together before it is known how many messages they have."""
 CHUNKS_AT_ONCE: Final = 100_000
@@ -78,10 +80,11 @@ def messages(
             return service.segments(part.topic, start, end)
 
         openings = [_Opening(part, wanted, service) for part in parts]
-        blocks = _Blocks(parts, wanted) if mixed else None
+        blocks = _Blocks(parts, wanted)
+        pieces = access.pieces_of(parts, reach, service.lost, again)
         held, waits = 0, False
-        for piece in access.pieces_of(parts, reach, service.lost, again):
-            for found in _taken(piece, blocks):
+        for piece in pieces if mixed else _parted(pieces):
+            for found in blocks.open(piece) if isinstance(piece, Block) else (piece,):
                 if isinstance(found, Messages):
                     if waits:
                         yield from _all_of(openings)  # what stands before it
@@ -104,14 +107,21 @@ def messages(
         unfinished += [first for opening in openings for first in opening.unfinished]
 
 
-def _taken(piece: access.Piece, blocks: "_Blocks | None") -> Iterator[Messages | tuple[int, list[access.Entry]]]:
-    """What a piece says; of what is to be opened topic by topic its entries, by the number of the segment."""
-    if not isinstance(piece, Block):
-        yield piece
-    elif blocks is None:
-        yield from piece.each().items()
-    else:
-        yield from blocks.open(piece)
+def _parted(pieces: Iterator[access.Piece]) -> Iterator[tuple[int, list[access.Entry]]]:
+    """The same without blocks: many entries of each segment at a time."""
+    held: dict[int, list[access.Entry]] = {}
+    size = 0
+    for piece in pieces:
+        if isinstance(piece, Block):
+            size += len(piece.data)
+            for number, found in piece.each().items():
+                held.setdefault(number, []).extend(found)
+        if size >= PARTED_BYTES or not isinstance(piece, Block):
+            yield from held.items()
+            held, size = {}, 0
+        if not isinstance(piece, Block):
+            yield piece
+    yield from held.items()
 
 
 class _Blocks:
