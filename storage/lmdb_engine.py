@@ -13,7 +13,6 @@ repaired. What is alive of old volumes is packed into others, and the old ones r
 """
 
 import contextlib
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -242,6 +241,8 @@ class LmdbEngine:
 
     def check_room(self) -> None:
         """See Engine: the reserve stands in full, and beside it a volume can be begun and filled for a while."""
+        import shutil
+
         if not self._reserve.hold() or shutil.disk_usage(self._path).free < ROOM_MIN:
             raise StoreFull("the disk is full")
 

@@ -89,7 +89,7 @@ class MetaEnvironment:
         ``beside``: it is only read, while another process serves it.
         """
         if not readonly and not beside and not path.exists():
-            create_environment(path, TABLES)
+            create_environment(path, (*TABLES, *COMPRESSION_TABLES))
         self._env = open_environment(path, MAP_SIZE, sealed=readonly, beside=beside)
         try:
             tables = [self._env.open_db(name, create=False) for name in TABLES]

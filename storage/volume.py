@@ -1,7 +1,6 @@
 """One volume of the journal: an LMDB environment with the log, its index, and the mark up to which that goes."""
 
 import errno
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from pathlib import Path
@@ -59,11 +58,15 @@ def make_environment(path: Path, tables: tuple[bytes, ...]) -> Path:
     Raises lmdb.Error and OSError.
     """
     new = path.with_name(path.name + NEW_SUFFIX)
-    shutil.rmtree(new, ignore_errors=True)
+    if new.exists():
+        import shutil
+
+        shutil.rmtree(new, ignore_errors=True)
     env = lmdb.open(str(new), map_size=1 << 20, max_dbs=_TABLES_MAX)
     try:
-        for name in tables:
-            env.open_db(name)
+        with env.begin(write=True) as txn:  # one sync for all of them
+            for name in tables:
+                env.open_db(name, txn=txn)
     finally:
         env.close()
     return new
@@ -101,6 +104,8 @@ def failure(what: str, error: Exception, path: Path, size: int = 0) -> Persisten
     code = getattr(error, "code", None) or getattr(error, "errno", None)
     full = isinstance(error, lmdb.DiskError) or code in (errno.ENOSPC, errno.EDQUOT)
     if code == errno.EIO:  # what LMDB makes of a write that went half way, as the last one before a full disk does
+        import shutil
+
         full = shutil.disk_usage(path).free < size + _FREE_MIN
     return StoreFull(f"{what}: the disk is full") if full else PersistenceError(f"{what}: {error}")
 

@@ -1,5 +1,6 @@
 """``pulsarbox start``: from the configuration to a running daemon."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -79,9 +80,13 @@ def start(
     if memory:
         say("in memory: nothing is written to disk, and all is gone when this process ends")
 
-    from pulsarbox.server.daemon import run  # the daemon's imports are paid for by nobody else
+    gc.disable()  # until it serves: what is loaded now stays, and need not be looked at again and again
+    try:
+        from pulsarbox.server.daemon import run  # the daemon's imports are paid for by nobody else
 
-    code: int = run(loaded.settings, Teller(loaded.settings, source, report_to), memory=memory, log_file=log_to)
+        code: int = run(loaded.settings, Teller(loaded.settings, source, report_to), memory=memory, log_file=log_to)
+    finally:
+        gc.enable()
     sys.exit(code)
 
 

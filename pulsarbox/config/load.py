@@ -62,7 +62,7 @@ def load(
     origins = {row.name: DEFAULT_ORIGIN for row in settings_table()}
     origins |= {name: given.origin for name, given in values.items()}
     try:
-        settings = Settings(**{name: given.value for name, given in values.items()})  # type: ignore[arg-type]
+        settings = Settings(**{name: given.value for name, given in values.items()})
     except ConfigError as error:  # two settings that do not go together: name the place of the one complained about
         raise ConfigError(origins[error.key], error.key, error.problem) from None
     return Loaded(settings, MappingProxyType(origins), tuple(warnings))
@@ -84,7 +84,7 @@ def problems_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
             return (str(error),), ()
     if not problems:
         try:
-            Settings(**{each.name: each.value for each in given})  # type: ignore[arg-type]
+            Settings(**{each.name: each.value for each in given})
         except ConfigError as error:  # two settings that do not go together
             origins = {each.name: each.origin for each in given}
             problems = [ConfigError(origins.get(error.key, DEFAULT_ORIGIN), error.key, error.problem)]

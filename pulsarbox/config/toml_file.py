@@ -1,7 +1,6 @@
 """Reads pulsarbox.toml: every key stands in the table that the settings table names, and nothing else stands there."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,8 @@ def read(path: Path, text: str) -> list[Given]:
 
 def read_all(path: Path, text: str) -> tuple[list[Given], list[ConfigError]]:
     """The values that the file gives, and what it cannot mean. Raises ``ConfigError`` where it is no TOML."""
+    import tomllib  # a start without a file does without it
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -1,7 +1,7 @@
 """Says when the disk of the data directory is nearly full, before messages are refused: once, and when it is over."""
 
 import asyncio
-import shutil
+import os
 from pathlib import Path
 from typing import Final
 
@@ -53,9 +53,15 @@ class DiskRoom:
 
     def _look(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
-        self._shell.broker.beside("disk room", lambda: shutil.disk_usage(self._folder), self._told)
+        self._shell.broker.beside("disk room", lambda: _room(self._folder), self._told)
 
-    def _told(self, usage: "shutil._ntuple_diskusage | None", error: Exception | None) -> None:
-        found = self._judgement.look(usage.free, usage.total) if usage is not None else None
+    def _told(self, room: tuple[int, int] | None, error: Exception | None) -> None:
+        found = self._judgement.look(*room) if room is not None else None
         if found is not None and self._timer is not None:
             self._shell.broker.core.events.tell(found[0], "", found[1], self._shell.now())
+
+
+def _room(folder: Path) -> tuple[int, int]:
+    """Bytes of the disk that are free, and all. As shutil.disk_usage: importing that takes 3 ms of a start."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize

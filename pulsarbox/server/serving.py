@@ -7,7 +7,6 @@ a process that is the box's own; ``pulsarbox.embed`` must not.
 import asyncio
 import logging
 import os
-import secrets
 import socket
 import time
 from importlib import import_module
@@ -112,7 +111,7 @@ class Serving:
         Raises ConfigError, PersistenceError or OSError where it cannot; then nothing is left open.
         """
         settings = self._settings
-        operator = secrets.token_hex(32) if settings.authenticationEnabled else ""
+        operator = os.urandom(32).hex() if settings.authenticationEnabled else ""
         authentication = authentication_of(settings, operator)
         # Another process may have a data directory: that is said first. One that is not there is made once the ports
         # are ours, so that a start which fails leaves none behind.

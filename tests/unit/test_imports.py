@@ -69,6 +69,7 @@ LATER = {
     *(f"pulsarbox.server.{name}" for name in ("http", "live", "metrics", "recorder")),
     *(f"pulsarbox.storage.{name}" for name in ("migration", "packing", "pressing", "repacking", "standing")),
     *("importlib.metadata", "pulsarbox.protocol.schema.decoding"),
+    *("bz2", "lzma", "random", "secrets", "shutil", "tempfile", "tomllib"),
 }
 """What a daemon can do without until it serves: loaded by threads that use it, or with the rooms of HTTP, beside the
 loop. No turn of the loop loads any of it."""

@@ -1,5 +1,6 @@
 """``pulsarbox start`` and its neighbours: what reaches the daemon, what reaches stderr, and the exit codes."""
 
+import gc
 import json
 import os
 import sys
@@ -33,10 +34,12 @@ class Daemon(ModuleType):
         super().__init__("pulsarbox.server.daemon")
         self.started: list[Settings] = []
         self.in_memory = False
+        self.collects = True
         self.code = 0
 
     def run(self, settings: Settings, report: Report, *, memory: bool, log_file: Path | None) -> int:
         self.started.append(settings)
+        self.collects = gc.isenabled()
         self.in_memory = memory
         if self.code:
             report.failed("it does not work")
@@ -163,3 +166,11 @@ def test_who_started_it_in_the_background_is_told(daemon: Daemon, code: int, key
     with os.fdopen(told) as lines:
         (line,) = lines.readlines()
     assert key in json.loads(line)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_nothing_is_collected_before_it_serves(daemon: Daemon, code: int) -> None:
+    daemon.code = code
+    pulsarbox("start")
+    assert not daemon.collects
+    assert gc.isenabled()

@@ -59,7 +59,7 @@ def test_what_cannot_be_is_refused_with_the_reason(text: str, problem: str) -> N
 )
 def test_settings_that_do_not_go_together(settings: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
-        Settings(**settings)  # type: ignore[arg-type]
+        Settings(**settings)
 
 
 @pytest.mark.parametrize("host", ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "::1"])

@@ -81,7 +81,7 @@ def test_text_that_is_no_number_is_refused(text: str) -> None:
 )
 def test_settings_that_do_not_go_together_are_refused(values: dict[str, int], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Settings(**values)  # type: ignore[arg-type]
+        Settings(**values)
     assert caught.value.key == key
 
 

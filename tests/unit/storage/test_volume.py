@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import lmdb
+
 from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.meta import MetaEnvironment
 from pulsarbox.storage.record import Meta, pack_meta
 from pulsarbox.storage.volume import NOTHING_TO_INDEX_BYTES, FlushAt, Volume, create_environment
 from tests.unit.storage.batches import batch_of
@@ -36,3 +39,14 @@ def test_a_log_without_entries_is_not_read_again(tmp_path: Path) -> None:
     again = Volume(tmp_path / "00000001", 1 << 28, NEVER)
     assert again.indexed == covered
     again.close()
+
+
+def test_an_environment_is_made_with_all_its_tables_at_once(tmp_path: Path) -> None:
+    """Each transaction is a sync, and a start waits for it."""
+    create_environment(tmp_path / "new", (b"one", b"two", b"three"))
+    with lmdb.open(str(tmp_path / "new"), max_dbs=3, create=False, readonly=True) as environment:
+        environment.open_db(b"three", create=False)  # raises where there is none
+        assert environment.info()["last_txnid"] == 1
+    meta = MetaEnvironment(tmp_path / "meta")
+    assert meta.environment.info()["last_txnid"] == 1
+    meta.close()

@@ -103,7 +103,7 @@ def test_partitions_are_chosen_by_the_router_that_is_named(own: bool) -> None:
         assert found[:4] == found[4:]
         assert len(set(found)) == 4
 
-    with_box(scenario, Settings() if own else Settings(**how))  # type: ignore[arg-type]
+    with_box(scenario, Settings() if own else Settings(**how))
 
 
 def test_what_waits_decides_where_it_is_asked_for() -> None:
