@@ -168,6 +168,7 @@ def conclude(cast: Cast, runner: Runner, client: Any) -> Outcome:
     talk.print(f"the pipeline has {runner.dead_letters()} dead letters so far; kill -9, and again without its mistake")
     runner.end(signal.SIGKILL)
     runner.start(mended=True)
+    talk.print("Spark looks why they failed, and puts them back; starting, it takes its time")
     runner.replay()
     for reason in sorted({each["reason"] for each in runner.groups}):
         talk.print(f"why: {reason}")

@@ -24,7 +24,7 @@ from examples.demo.readings import Reading, read
 from examples.demo.telemetry import CHECKED, ROLLUP, TELEMETRY, UNCHECKED
 
 FILE: Final = Path(__file__).with_name("telemetry.py")
-PATIENCE_SECONDS: Final = 120.0
+PATIENCE_SECONDS: Final = 300.0
 """Spark takes its time to start, the more so where others are at work."""
 QUERIES: Final = ("checked", "rollup")
 JOB: Final = "mended"
@@ -184,7 +184,11 @@ class Runner:
 
     def _asked(self, *words: str) -> list[dict[str, Any]]:
         command = self._command(*words, "-o", "json")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            told = f"{' '.join(words)} has not ended within {PATIENCE_SECONDS:g} s: is this machine busy?"
+            raise SystemExit(f"{told} ARGS=--no-spark plays without Spark") from None
         if done.returncode:
             raise SystemExit(f"{' '.join(words)} ended with {done.returncode}:\n{done.stderr}")
         found: list[dict[str, Any]] = json.loads(done.stdout)
