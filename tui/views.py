@@ -120,7 +120,8 @@ DEAD_LETTERS: Final = View(
     (
         Column("topic", "DEAD LETTER TOPIC", 22, "topic", 0, grow=True, meaning="where they are"),
         Column("origin", "CAME FROM", 14, "topic", 2, grow=True, meaning="the topic that they were published to"),
-        Column("messages", "MESSAGES", 9, "count", 0, meaning="how many"),
+        Column("left", "LEFT", 9, "count", 0, meaning="not acknowledged yet; without a subscription all of them"),
+        Column("messages", "STORED", 8, "count", 4, meaning="messages stored, with what is acknowledged"),
         Column("size", "SIZE", 9, "size", 3, meaning="bytes stored"),
         Column("rate", "IN/s", 6, "rate", 2, meaning="how many come a second"),
         Column("first", "FIRST", 11, "moment", 4, meaning="when the oldest was published"),

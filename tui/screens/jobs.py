@@ -37,7 +37,7 @@ class Jobs(ListScreen):
             if value not in (None, "", {}, []):
                 shown = figures.instant(value) if name in ("started", "ended") else written(value)
                 text.append(f"{title:<16} {shown}\n")
-        for name, title in (("targets", "went to"), ("reasons", "could not")):
+        for name, title in (("targets", "went to"), ("returnedIn", "came back in"), ("reasons", "could not")):
             for what, count in (row.get(name) or {}).items():
                 text.append(f"{title:<16} {count:,}  {what}\n")
         if row.get("error"):

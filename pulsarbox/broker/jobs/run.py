@@ -106,7 +106,7 @@ class Run:
         self._passed = 0
         self._fitting = Fitting(jobs.schemas, job.spec.edit)
         watched = job.moves and job.spec.kind == REPLAY
-        self._returns = Returns(self._core, job, self._seen) if watched else None
+        self._returns = Returns(self._core, jobs.topics, job, self._seen) if watched else None
 
     # Its life
 
@@ -176,12 +176,11 @@ class Run:
     def _returned(self, found: int, now: Now) -> None:
         """It was looked what has come back."""
         self._reading = False
+        if found:
+            self._jobs.keep(self.job)
         if self._over:
             return
         assert self._returns is not None
-        if found:
-            self.job.progress.counts.returned += found
-            self._jobs.keep(self.job)
         tripped = self._returns.tripped()
         if tripped:
             self._jobs.tripped(self, tripped, now)
@@ -385,6 +384,8 @@ class Run:
         for step in steps:
             step.subscription.job_moves += 1
             self._core.commits.move(step.subscription.cursor, self, step)
+        if self._returns is not None:
+            self._returns.notice(before.counts.targets, now)
         self._keep()
 
     def _keep(self) -> None:

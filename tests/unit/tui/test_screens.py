@@ -168,7 +168,7 @@ async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() ->
         line = f"pulsarbox dlq replay orders-0-billing-DLQ --filter '{only}' --rate 100 --dry-run"
         assert line in " ".join(driver.text().replace("│", " ").split())
         driver.screen.query_one("#field-dry_run", Input).value = "no"
-        await driver.press("enter", "enter", "enter", "enter", "enter")
+        await driver.press("ctrl+s")
         await driver.until(box.changes)
         asked = {
             "kind": "dlq-replay",
@@ -191,7 +191,7 @@ async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() ->
         driver.screen.query_one("#properties", TextArea).text = '{"source": "shop", "fixed": "yes"}'
         await driver.press("ctrl+s")
         await driver.at("Asked", answered=False)
-        await driver.press("enter", "enter", "enter", "enter", "enter")
+        await driver.press("ctrl+s")
         await driver.until(lambda: len(box.changes()) == 2)
         body = box.changes()[-1][2]
         assert body["filter"] == 'id == "12:249"' and body["dryRun"] is False
@@ -200,6 +200,32 @@ async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() ->
             "setProperties": {"fixed": "yes"},
             "removeProperties": ["EXCEPTION"],
         }
+
+
+@driven
+async def test_what_is_left_is_that_of_the_subscription_which_keeps_the_dead_letters() -> None:
+    """Groups, messages and jobs are about what it has not acknowledged; with several, the dialog asks which one."""
+    box = FakeBox()
+    box.rows["deadletters"][:] = [dead_letters(0, subscriptions=1, keptBy="triage", lost=False)]
+    async with dashboard(box, WIDE, place="deadletters") as driver:
+        await driver.press("enter")
+        await driver.at("Groups")
+        assert any(target.endswith("/groups?subscription=triage") for _, target, _ in box.asked)
+        assert driver.screen.command_line() == "pulsarbox dlq groups orders-0-billing-DLQ -s triage"
+        await driver.press("R")
+        await driver.at("Asked", answered=False)
+        driver.screen.query_one("#field-subscription", Input).value = "other"
+        await driver.until(lambda: "dlq replay orders-0-billing-DLQ -s other" in driver.text())
+        await driver.press("ctrl+s")
+        await driver.until(box.changes)
+        assert box.changes()[0][2]["subscription"] == "other"
+        await driver.at("Groups")
+        await driver.press("enter")
+        await driver.at("Browser")
+        assert any("/browse/" in target and "subscription=triage" in target for _, target, _ in box.asked)
+        driver.screen.act("dlq drop")
+        await driver.at("Asked", answered=False)
+        assert driver.screen.values["subscription"] == "triage"
 
 
 @driven
