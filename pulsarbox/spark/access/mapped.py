@@ -9,7 +9,7 @@ slot: the box clears it with its next checkpoint.
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from struct import error as error_of_struct
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 SWEEP_ROWS: Final = 8192
 SWEEP_BYTES: Final = 8 << 20
 """The same where topics take turns."""
+SPARSE_ROWS: Final = 2048
+"""So many records that nobody wants are stepped over before it is asked whether it is worth it."""
 BLOCK_BYTES: Final = 512 << 10
 """Of batches that are taken apart together, if not one of them has more."""
 OPEN_MAX: Final = 8
@@ -289,11 +291,8 @@ class _Volume:
     def sweep(self, wants: Mapping[int, Want], unpacker: RestUnpacker) -> Iterator[Piece]:
         """What of ``wants`` is here, as Store.sweep gives it. Raises as ``take`` does."""
         left = dict(wants)
-        for piece in self._blocks({number: want for number, want in wants.items() if want.whole}):
-            yield piece
-            if not isinstance(piece, Block):
-                left[piece[0]] = left[piece[0]]._replace(first=piece[2])
-        for walk in (self._walk, self._by_index):
+        is_worth = yield from self._blocks(left)
+        for walk in (self._walk, self._by_index) if is_worth else (self._by_index,):
             left = {number: want for number, want in left.items() if want.first <= want.last}
             for number, taking in walk(left):
                 end = taking.next
@@ -313,25 +312,27 @@ class _Volume:
             found = [self._position(txn, ledger, wants[number].first) for ledger, number in numbers.items()]
         return numbers, min((position for position in found if position >= 0), default=-1)
 
-    def _blocks(self, wants: Mapping[int, Want]) -> Iterator[Piece]:
-        """Batch after batch as they stand here, while much of what is there is wanted. What it gives is certain, that
-        there is nothing more is not."""
-        numbers, position = self._firsts(wants)
+    def _blocks(self, wants: dict[int, Want]) -> Generator[Piece, None, bool]:
+        """Batch after batch as they stand here, while much of what is there is wanted; whether it was so to the end.
+        What it gives is certain, and ``wants`` are then what is left; that there is nothing more is not."""
+        numbers, position = self._firsts({number: want for number, want in wants.items() if want.whole})
         walk = Walk({wants[number].ledger: Wanted(number, *wants[number][1:3]) for number in numbers.values()})
         taken = 0
+        is_worth = True
         try:
-            while position >= 0 and not walk.is_over:
+            while position >= 0 and is_worth and not walk.is_over:
                 data, ends, position = self._joined(position)
                 block = walk.take(data, ends)
                 if block.entries:
                     yield block
                 taken += len(block.entries)
-                if walk.others > SWEEP_ROWS and taken * (_WORTH - 1) < walk.others:
-                    break
+                is_worth = walk.others <= SPARSE_ROWS or taken * (_WORTH - 1) >= walk.others
         except (PersistenceError, lmdb.Error, OSError, error_of_struct):
             pass  # who goes on from there comes upon it too
         for number, end in walk.ends.items():
+            wants[number] = wants[number]._replace(first=end)
             yield number, [], end
+        return is_worth
 
     def _joined(self, position: int) -> tuple[bytes, list[int], int]:
         """Batches from ``position`` on, one behind the other, and where each of them ends; then where to go on, -1

@@ -137,6 +137,7 @@ def test_some_stretches_of_some_ledgers(
     """Whether batches are walked through or found by the index, and where the one gives way to the other."""
     monkeypatch.setattr(mapped, "_WORTH", worth)
     monkeypatch.setattr(mapped, "SWEEP_ROWS", rows)
+    monkeypatch.setattr(mapped, "SPARSE_ROWS", rows)
     monkeypatch.setattr(mapped, "BLOCK_BYTES", 100 * rows)
     chance = random.Random(worth)
     with writing(tmp_path / "data", body_of=body) as writer, opened(tmp_path / "data", writer.instance) as store:
