@@ -213,17 +213,21 @@ def beside(job: Job) -> dict[str, float]:
     body = random.Random(1).randbytes(job["size"])
     count = job["messages"] // (2 * TURNS)
     rates: dict[bool, list[float]] = {True: [], False: []}
+    works: dict[bool, list[float]] = {True: [], False: []}
     for turn, inside in enumerate(turns()):
         txn = link.one() if inside else None
         link.prepare(link.messages(count, body, txn)[1])
-        begin = time.perf_counter()
+        before, begin = busy(job["pid"]) if "pid" in job else 0.0, time.perf_counter()
         publish([link], job["pending"], count)
         if turn > 1:  # the first two warm up
             rates[inside].append(count / (time.perf_counter() - begin))
+            works[inside].append((busy(job["pid"]) - before) / count * 1e6 if "pid" in job else 0.0)
         link.socket.settimeout(SILENCE_SECONDS)
         if txn is not None:
             checked(link.ask([link.commit(1_000_004, txn)])[0].endTxnResponse)
     figures = {"rate": median(rates[True]), "without": median(rates[False])}
+    if "pid" in job:
+        figures |= {"broker_us": median(works[True]), "without_us": median(works[False])}
     return figures | {"ratio": figures["rate"] / figures["without"]}
 
 

@@ -174,7 +174,8 @@ ROWS: Final = (
           (10, "ten messages", 32, "", 60_000), (100, "a hundred messages", 32, "", 200_000))),
     Row("txn-inside", "publish single inside of one transaction",
         (RATE, Figure("without", "msg/s outside", more_is_better=True),
-         Figure("ratio", "of outside", more_is_better=True)),
+         Figure("ratio", "of outside", more_is_better=True), BROKER,
+         Figure("without_us", "us broker outside")),
         {"row": "transactions", "messages": 240_000}, raw=RAW_TRANSACTIONS),
     # A box of the driver's own, with a plugin and without by turns, whatever broker is measured.
     *(Row(f"plugin-{way}", f"with a plugin: {title}",

@@ -8,11 +8,13 @@ every cursor that has them before it takes them for acknowledged. So only what i
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pulsarbox.storage.catalog import Catalog, Row, aborted_key, open_key
 from pulsarbox.storage.ledger import NO_LIMIT
 from pulsarbox.storage.record import AckedRange, Entry, Position
+
+new_range: Final = tuple.__new__
 
 
 class TxnId(NamedTuple):
@@ -57,6 +59,14 @@ class OpenEntries:
     def record(self, txn: TxnId, entry: Entry) -> None:
         """An entry was appended."""
         (ledger_id, entry_id, _, messages, total_messages, total_bytes, *_, body) = entry
+        runs = self._runs.get(txn)
+        if runs:
+            ledger, first, last, messages_before, _, bytes_before, _ = runs[-1]
+            if ledger == ledger_id and last == entry_id - 1:  # nearly always
+                run = ledger, first, entry_id, messages_before, total_messages, bytes_before, total_bytes
+                runs[-1] = new_range(AckedRange, run)
+                self._changed.add(txn)
+                return
         self.extend(txn, (ledger_id, entry_id), (messages, total_messages), (len(body), total_bytes))
 
     def extend(self, txn: TxnId, at: tuple[int, int], messages: tuple[int, int], size: tuple[int, int]) -> None:

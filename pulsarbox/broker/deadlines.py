@@ -4,6 +4,7 @@ A deadline says that a topic is to be looked at then, no more: what is to be don
 come too early without harm, and is never missing.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 AT_ONCE = 20
 """Topics that are looked at in one turn; the next ones have to wait for it to end."""
 
+PAGE = 200
+"""Keys of deadlines that are read at once."""
+
 PREFIX = "deadline/"
 
 
@@ -30,33 +34,58 @@ class TopicDeadlines:
         self.fall_due: Callable[[str, Now], None] = _nobody
         self._timer: Timer | None = None
         self._at = 0
+        self._ahead: list[str] = []
+        """The keys that come next, in order; some of the rows may be gone since. To look for the first of all rows
+        again and again would be to pass by all that were deleted since the last checkpoint, each time."""
+        self._behind: str | None = ""
+        """The last key that would stand among those: behind it all others are, yet to be read; None: there are none."""
 
     def start(self) -> None:
         """Arm the timer for the first deadline there is."""
-        self._start_with(self._catalog.first(PREFIX))
+        self._start_with(self._first())
 
     def _start_with(self, first: str | None) -> None:
         if first is not None:
-            self.set(_wall_of(first))
+            self._arm(_wall_of(first))
 
-    def set(self, wall: int) -> None:
-        """There is a deadline at ``wall`` (ms since 1970)."""
+    def add(self, wall: int, topic_id: int) -> None:
+        """There is a deadline at ``wall`` (ms since 1970) now: its row is written."""
+        key = deadline_key(wall, topic_id)
+        if self._behind is None or key <= self._behind:
+            at = bisect_left(self._ahead, key)
+            if self._ahead[at : at + 1] != [key]:
+                self._ahead.insert(at, key)
+            if len(self._ahead) > 2 * PAGE:
+                self._behind = self._ahead[PAGE - 1]
+                del self._ahead[PAGE:]
+        self._arm(wall)
+
+    def _arm(self, wall: int) -> None:
         if self._timer is None or wall < self._at:
             if self._timer is not None:
                 self._timer.cancel()
             self._at = wall
             self._timer = self._timers.at_wall(wall, self._ring)
 
+    def _first(self) -> str | None:
+        """The key of the first deadline."""
+        while True:
+            while self._ahead and self._ahead[0] not in self._catalog:
+                del self._ahead[0]
+            if self._ahead or self._behind is None:
+                return self._ahead[0] if self._ahead else None
+            self._ahead, self._behind = self._catalog.page(PREFIX, self._behind, PAGE)
+
     def _ring(self, now: Now) -> None:
         self._timer = None
-        first = self._catalog.first(PREFIX)
+        first = self._first()
         for _ in range(AT_ONCE):
             if first is None or _wall_of(first) > now.wall:
                 break
             row = self._catalog.get(first)
             assert row is not None
             self.fall_due(row["topic"], now)
-            due, first = first, self._catalog.first(PREFIX)
+            due, first = first, self._first()
             assert first != due, f"the deadline {due} stays"
         self._start_with(first)
 
@@ -111,7 +140,7 @@ class TopicDeadline:
         commits.put_row(key, row)
         self.at = wall
         if wall:
-            self._core.deadlines.set(wall)
+            self._core.deadlines.add(wall, self._stored.topic_id)
 
     def forget(self) -> None:
         """The topic is deleted."""

@@ -19,8 +19,10 @@ OWN_CHECKSUM = EntryFlag.OWN_CHECKSUM
 new_entry: Final = tuple.__new__
 
 
-def make_entry(ledger: ManagedLedger, info: LedgerInfo, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
-    """The next entry of a ledger, with all that later readers need to know of its metadata.
+def make_entry(
+    ledger: ManagedLedger, info: LedgerInfo, parsed: ParsedEntry, payload: bytes, now: Now, more: int = 0
+) -> Entry:
+    """The next entry of a ledger, with all that later readers need to know of its metadata; ``more`` flags beside that.
 
     Raises MetadataError for a batch without messages, or of more than can be in it.
     """
@@ -55,7 +57,7 @@ def make_entry(ledger: ManagedLedger, info: LedgerInfo, parsed: ParsedEntry, pay
         (
             info.ledger_id,
             info.entries,
-            flags,
+            flags | more,
             num_messages,
             ledger.total_messages + num_messages,
             ledger.total_bytes + len(payload),

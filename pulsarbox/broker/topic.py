@@ -255,7 +255,7 @@ class PersistentTopic(Topic):
         txn = self._transaction(producer, send) if send.txnid_least_bits or send.txnid_most_bits else None
         if not self._takes(producer, send, parsed.metadata, len(payload), now):
             return
-        entry = self._entry(parsed, payload, now)
+        entry = self._entry(parsed, payload, now, 0 if txn is None else TRANSACTION)
         deduplication, ids = self.deduplication, (send.sequence_id, send.highest_sequence_id)
         if deduplication is not None and not deduplication.takes(producer, ids, entry[2], parsed, payload, now):
             return
@@ -271,10 +271,10 @@ class PersistentTopic(Topic):
 
     def _transaction(self, producer: Producer, send: CommandSend) -> TxnId:
         """That of a message, which may be sent in it. Raises NotAllowed."""
-        return self.core.transactions.of_send(TxnId(send.txnid_most_bits, send.txnid_least_bits), producer).id
+        return self.core.transactions.of_send(send.txnid_most_bits, send.txnid_least_bits, producer).id
 
-    def _entry(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
-        return make_entry(self.ledger, self.ledgers.for_append(now), parsed, payload, now)
+    def _entry(self, parsed: ParsedEntry, payload: bytes, now: Now, more: int = 0) -> Entry:
+        return make_entry(self.ledger, self.ledgers.for_append(now), parsed, payload, now, more)
 
     def _append(self, entry: Entry, payload: bytes, now: Now, txn: TxnId | None = None) -> None:
         ledger = self.ledger
@@ -284,8 +284,7 @@ class PersistentTopic(Topic):
         if txn is None:
             header = pack_entry(entry)
         else:
-            entry = entry._replace(flags=entry.flags | TRANSACTION)
-            header = pack_entry(entry, *txn)
+            header = pack_entry(entry, txn[0], txn[1])
             self.stored.open.record(txn, entry)
             self.core.commits.open_changed(self.stored.open)
         ledger_id, entry_id = entry[0], entry[1]

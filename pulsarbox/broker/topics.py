@@ -292,7 +292,7 @@ class Topics:
         if inactive.delete and not is_system(str(name)):
             deadline = row["deadline"] = now.wall + inactive.after
             commits.put_row(deadline_key(deadline, topic_id), {"topic": str(name)})
-            self._core.deadlines.set(deadline)
+            self._core.deadlines.add(deadline, topic_id)
         commits.put_row(topic_key(str(name)), row)
         commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
         self.lists.changed(str(name), now, exists=True)

@@ -9,7 +9,7 @@ from pulsarbox.cli.stats_text import duration, since
 from pulsarbox.cli.text import clean, megabytes
 from pulsarbox.names import TopicName, parse_topic
 
-COLUMNS: Final = ("limit", "of", "allowed", "used", "set_by", "waiting", "held")
+COLUMNS: Final = ("limit", "of", "allowed", "used", "setBy", "waiting", "held")
 
 Stats = dict[str, Any]
 Held = dict[str, dict[str, Any]]
@@ -73,7 +73,6 @@ def _row(topic: TopicName, subscription: str, report: dict[str, Any]) -> Row:
         "allowed": _amount(report, "Limit", what) + (" a second" if report["periodSeconds"] == 1 else
                                                      f" in {report['periodSeconds']} s"),
         "used": _amount(report, "Used", what, by="Limit"),
-        "set_by": report["setBy"],
         "held": duration(report["heldMillisLastMinute"] / 1000) if report["heldMillisLastMinute"] else "",
         **report,
     }  # fmt: skip
@@ -105,7 +104,7 @@ def _quotas(topic: TopicName, stats: Stats, policies: Held) -> Iterator[Row]:
             "subscription": stats.get("oldestBacklogMessageSubscriptionName") if policy == _AGE else None,
             "allowed": words(allowed),
             "used": words(max(used, 0)),
-            "set_by": found["level"],
+            "setBy": found["level"],
             "waiting": stats.get("waitingPublishers", 0) if over else 0,
             "held": "now" if over else "",
             "limitValue": allowed,
@@ -131,7 +130,7 @@ def explanation(topic: TopicName, stats: Stats, policies: Held, subscription: st
     others = [row for row in rows if row["limit"] in ("publish", "dispatch") and row["scope"] not in
               ("topic", "subscription")]  # fmt: skip
     for row in others:
-        said = f"{row['limit']} of {row['of']}: {row['allowed']}, set for the {row['set_by']}"
+        said = f"{row['limit']} of {row['of']}: {row['allowed']}, set for the {row['setBy']}"
         lines += ["", said, f"  now        {_in_use(row)}"]
     return lines[1:] if lines and not lines[0] else lines
 

@@ -161,7 +161,7 @@ def show_quota(topic_name: str, subscription: str | None, output: Output, admin:
     """Show the limits that hold for TOPIC, or for one SUBSCRIPTION of it: rates and backlog quotas. Of a box only.
 
     Fields: limit (publish, dispatch, subscribe, backlog size, backlog age), of (what shares it), topic, subscription,
-    allowed, used, set_by (topic, namespace, broker or a resource group), waiting (producers or subscriptions), held
+    allowed, used, setBy (topic, namespace, broker or a resource group), waiting (producers or subscriptions), held
     (how long of the last minute it held something back; of a quota: now). Limits of partitions are their own.
 
     \b

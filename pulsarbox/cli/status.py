@@ -55,7 +55,7 @@ def status(
     \b
     Examples:
       pulsarbox status
-      pulsarbox status --data-dir mybox -o json | jq -r .broker_url
+      pulsarbox status --data-dir mybox -o json | jq -r .brokerUrl
       pulsarbox status --watch 1
       pulsarbox status --memory
     """
@@ -92,20 +92,20 @@ def look(directory: Path, memory: bool = False) -> dict[str, Any]:
         "pid": pid,
         "since": None if running is None else running.started,
         "version": None if running is None else running.version,
-        "broker_url": None if running is None else running.broker_url,
-        "web_url": None if running is None else running.web_url,
+        "brokerUrl": None if running is None else running.broker_url,
+        "webUrl": None if running is None else running.web_url,
         "port": None if running is None else running.port,
-        "web_port": None if running is None else running.web_port,
-        "broker_url_tls": None if running is None else running.broker_url_tls,
-        "web_url_tls": None if running is None else running.web_url_tls,
-        "tls_port": None if running is None else running.tls_port,
-        "web_tls_port": None if running is None else running.web_tls_port,
-        "memory_bytes": resident_bytes(pid) if pid is not None and found is not None and found.confirmed else None,
+        "webPort": None if running is None else running.web_port,
+        "brokerUrlTls": None if running is None else running.broker_url_tls,
+        "webUrlTls": None if running is None else running.web_url_tls,
+        "tlsPort": None if running is None else running.tls_port,
+        "webTlsPort": None if running is None else running.web_tls_port,
+        "memoryBytes": resident_bytes(pid) if pid is not None and found is not None and found.confirmed else None,
         "embedded": None if running is None else running.embedded,
         "clock": None if running is None else running.clock,
         "faults": None if running is None else running.faults,
         "data": None if memory else str(directory.absolute()),
-        "data_bytes": bytes_on_disk(directory) if directory.is_dir() and not memory else None,
+        "dataBytes": bytes_on_disk(directory) if directory.is_dir() and not memory else None,
         "health": None if running is None else _health_of(running),
     }
 
@@ -162,7 +162,7 @@ def _show(document: dict[str, Any], output: str, watch: float | None) -> None:
 
 
 def _both(document: dict[str, Any], name: str) -> str:
-    return ", ".join(url for url in (document[name], document[f"{name}_tls"]) if url)
+    return ", ".join(url for url in (document[name], document[f"{name}Tls"]) if url)
 
 
 def _rows(document: dict[str, Any]) -> dict[str, str]:
@@ -171,11 +171,11 @@ def _rows(document: dict[str, Any]) -> dict[str, str]:
         rows["process"] = str(document["pid"]) + (", a program that has the box in it" if document["embedded"] else "")
     if document["since"] is not None:
         rows["since"] = datetime.fromtimestamp(document["since"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        rows |= {"version": document["version"], "pulsar": _both(document, "broker_url")}
-        rows["http"] = _both(document, "web_url")
-    if document["memory_bytes"] is not None:
-        rows["memory"] = megabytes(document["memory_bytes"])
-    size = document["data_bytes"]
+        rows |= {"version": document["version"], "pulsar": _both(document, "brokerUrl")}
+        rows["http"] = _both(document, "webUrl")
+    if document["memoryBytes"] is not None:
+        rows["memory"] = megabytes(document["memoryBytes"])
+    size = document["dataBytes"]
     if document["data"] is None:
         rows["data"] = "in memory: nothing is written to disk"
     else:

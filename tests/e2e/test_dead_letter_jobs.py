@@ -95,6 +95,27 @@ def test_what_the_box_moved_is_put_back(client: Any, topic: str, run: Run, box: 
     again = receive(consumer)
     assert json.loads(again.data()) == {"number": 7}
     consumer.acknowledge(again)
+    assert jobs(run, "dlq", "groups", dlq) == [], "what was put back is stored, but no dead letter any more"
+    assert [each["count"] for each in jobs(run, "dlq", "groups", dlq, "--stored")] == [1]
+    assert "leave -s out" in run("dlq", "groups", dlq, "--stored", "-s", "dead-letters").stderr
+    assert run("sub", "create", dlq, "other").returncode == 0
+    assert "name one with -s" in run("dlq", "groups", dlq).stderr
+
+
+def test_of_a_batch_only_what_is_not_put_back_is_shown(client: Any, topic: str, run: Run, box: Running) -> None:
+    client.subscribe(topic, "s", SHARED, initial_position=EARLIEST).close()
+    dlq = f"{topic}-s-DLQ"
+    client.subscribe(dlq, "kept", SHARED, initial_position=EARLIEST).close()
+    producer = client.create_producer(dlq, batching_enabled=True, batching_max_publish_delay_ms=60_000)
+    for body in (b"one", b"two", b"three"):
+        producer.send_async(body, lambda *_: None, properties={"REAL_TOPIC": topic})
+    producer.flush()
+    producer.close()
+    assert jobs(run, "dlq", "replay", dlq, "--filter", 'payload == "two"', "--wait")["done"] == 1
+    shown = run("dlq", "show", dlq, "--url", box.url, "-o", "lines")
+    assert shown.stdout.splitlines() == ["one", "three"], shown.stderr
+    stored = run("dlq", "show", dlq, "--url", box.url, "-o", "lines", "--stored")
+    assert stored.stdout.splitlines() == ["one", "two", "three"]
 
 
 def test_a_changed_payload_has_to_fit_the_schema(client: Any, topic: str, run: Run) -> None:

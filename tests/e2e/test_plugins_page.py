@@ -60,7 +60,7 @@ class Newcomer:
         assert file.name
         text = file.text
         if "pulsar://localhost:6650" in text:
-            url = json.loads(self.type("pulsarbox status -o json"))["broker_url"]
+            url = json.loads(self.type("pulsarbox status -o json"))["brokerUrl"]
             text = text.replace("pulsar://localhost:6650", url)
         path = self.directory / file.name
         path.parent.mkdir(exist_ok=True)

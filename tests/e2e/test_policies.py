@@ -235,7 +235,7 @@ def test_quotas_are_shown_and_explained(run: Run, client: Any) -> None:
     assert (rows["dispatch"]["scope"], rows["dispatch"]["messagesLimit"], rows["dispatch"]["waiting"]) == (
         "subscription", 1, 1,
     )  # fmt: skip
-    assert (rows["backlog size"]["set_by"], rows["backlog size"]["then"]) == ("topic", "producer_exception")
+    assert (rows["backlog size"]["setBy"], rows["backlog size"]["then"]) == ("topic", "producer_exception")
     table = said(run("quota", "show", topic, "s"))
     assert "1 message in 3600 s" in table
     lines = said(run("quota", "explain", topic, "s")).splitlines()

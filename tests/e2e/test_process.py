@@ -77,10 +77,10 @@ def test_a_life_in_the_background(place: Place) -> None:
     code, document = place.status()
     assert (code, document["state"], document["health"]) == (0, "running", "ok")
     assert str(document["pid"]) == rows["process"]
-    assert (document["broker_url"], document["web_url"]) == (rows["pulsar"], rows["http"])
+    assert (document["brokerUrl"], document["webUrl"]) == (rows["pulsar"], rows["http"])
     assert document["data"] == rows["data"] == str(place.path / "data")
-    assert document["memory_bytes"] > 0 and document["data_bytes"] > 0
-    assert accepts(document["port"]) and accepts(document["web_port"])
+    assert document["memoryBytes"] > 0 and document["dataBytes"] > 0
+    assert accepts(document["port"]) and accepts(document["webPort"])
     assert "ready after" in Path(rows["log"]).read_text()
     done = place.call("stop")
     assert (done.returncode, done.stdout) == (0, "")
@@ -193,7 +193,7 @@ def test_boxes_in_memory_are_found_and_stopped(place: Place) -> None:
     rows = place.start("--memory")
     document = json.loads(place.call("status", "--memory", "-o", "json").stdout)
     assert (document["state"], document["pid"], document["health"]) == ("running", int(rows["process"]), "ok")
-    assert (document["broker_url"], document["data"], document["data_bytes"]) == (rows["pulsar"], None, None)
+    assert (document["brokerUrl"], document["data"], document["dataBytes"]) == (rows["pulsar"], None, None)
     assert "status --memory` tells of it" in place.call("status").stderr
     assert place.call("produce", "t", "x").returncode == 0
     assert place.call("topic", "list", "-o", "name").stdout == "persistent://public/default/t\n"
@@ -330,13 +330,13 @@ def test_a_box_that_does_not_end_in_time_is_exit_code_7(place: Place) -> None:
 def test_the_doctor_beside_a_box_that_runs(place: Place) -> None:
     place.start()
     document = place.status()[1]
-    ports = "--port", str(document["port"]), "--web-port", str(document["web_port"])
+    ports = "--port", str(document["port"]), "--web-port", str(document["webPort"])
     done = place.call("doctor", "-o", "json", *ports)
     checks = json.loads(done.stdout)["checks"]
     assert done.returncode == 0, done.stdout
     assert [each["text"] for each in checks if each["name"] == "port"] == [
         f"{document[name]} ({setting}) is served by the box that runs"
-        for name, setting in (("port", "brokerServicePort"), ("web_port", "webServicePort"))
+        for name, setting in (("port", "brokerServicePort"), ("webPort", "webServicePort"))
     ]
     assert any("p99" in each["text"] for each in checks)
     done = place.call("doctor", "-o", "json", *ports, "--data-dir", "other")

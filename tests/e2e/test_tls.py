@@ -188,8 +188,8 @@ def tls_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
 def test_commands_find_a_box_with_tls_only_and_know_its_certificate(tls_only: Secure) -> None:
     at = ("--data-dir", str(tls_only.own.certificate.parents[1] / "data"))
     document = json.loads(told("status", *at, "-o", "json").stdout)
-    assert (document["health"], document["port"], document["web_port"]) == ("ok", OFF, OFF)
-    assert document["broker_url"] == document["web_url"] == ""
+    assert (document["health"], document["port"], document["webPort"]) == ("ok", OFF, OFF)
+    assert document["brokerUrl"] == document["webUrl"] == ""
     assert f"pulsar   {tls_only.box.service_url}\nhttp     {tls_only.box.admin_url}\n" in told("status", *at).stdout
     told("produce", "t", "one", *at)
     told("produce", "t", "-i", "lines", "-", *at, stdin=(b"x" * 100_000 + b"\n") * 30)

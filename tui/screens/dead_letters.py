@@ -117,6 +117,6 @@ class Groups(ListScreen):
 
 
 def groups_of(row: Row) -> list[str]:
-    """The command that shows the groups of a topic, of what its only subscription has not acknowledged."""
+    """The command that shows the groups of a topic, of what its only subscription has not acknowledged, or of all."""
     kept_by = real(row, "keptBy")
-    return ["dlq", "groups", short(row), *(["-s", kept_by] if kept_by else [])]
+    return ["dlq", "groups", short(row), *(["-s", kept_by] if kept_by else ["--stored"])]

@@ -32,7 +32,8 @@ from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
 
 _TRIED: Final = (RECONSUMETIMES, "DELAY_TIME", "RETRY_TOPIC", DEAD_LETTER_REASON, DEAD_LETTER_REDELIVERIES)
-GIVEN_UP: Final = frozenset({*_TRIED, REPLAY_JOB, REPLAY_COUNT})
+_IN_PIPELINES: Final = ("FAILURE_REASON", "PIPELINE_ATTEMPTS", "PIPELINE_QUERY")
+GIVEN_UP: Final = frozenset({*_TRIED, *_IN_PIPELINES, REPLAY_JOB, REPLAY_COUNT})
 """Properties that speak of what was tried, which begins anew."""
 ORIGIN: Final = frozenset(
     {REAL_TOPIC, REAL_SUBSCRIPTION, ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID_OLD, ORIGIN_PUBLISH_TIME}

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+new_id: Final = tuple.__new__
+
 COORDINATOR: Final = 0
 """The number of the one coordinator there is: the more significant half of every transaction's id."""
 OPEN_MS: Final = (10, 20, 50, 100, 500, 1000, 5000, 15_000, 30_000, 60_000, 300_000, 1_500_000, 3_000_000)
@@ -196,8 +198,14 @@ class Coordinator:
         txn.subscriptions = subscriptions | txn.subscriptions
         self._write(txn)
 
-    def of_send(self, txn_id: TxnId, producer: "Producer") -> Transaction:
+    def of_send(self, most: int, least: int, producer: "Producer") -> Transaction:
         """The transaction of a message. Raises NotAllowed: clients give up a message for that, and nothing else."""
+        txn_id = new_id(TxnId, (most, least))
+        known = self.open.get(txn_id)
+        if known is not None and producer in known.producers and known.ending is None:
+            principal = producer.cnx.principal
+            if principal is None or owner_of(principal) == known.owner:
+                return known
         try:
             txn = self.find(txn_id, producer.cnx)
         except PulsarBoxError as error:

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.transactions.coordinator import Coordinator
+from pulsarbox.broker.transactions.transaction import Transaction
 from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, TxnAction
+from pulsarbox.storage.transactions import TxnId
 from tests.unit.broker.compaction.compacting import compact
 from tests.unit.broker.playbook import TOPIC, Box, Client
 from tests.unit.broker.roles import TOPIC as ORDERS
@@ -567,3 +570,21 @@ def test_only_a_send_that_names_one_is_of_a_transaction() -> None:
     assert client.take("send_error").error == NOT_ALLOWED, "another's coordinator has begun it, if anybody has"
     txn.bits = begun
     txn.commit()
+
+
+def test_a_transaction_is_looked_up_once_for_a_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[TxnId] = []
+    find = Coordinator.find
+
+    def counted(self: Coordinator, txn_id: TxnId, who: Any) -> Transaction:
+        asked.append(txn_id)
+        return find(self, txn_id, who)
+
+    monkeypatch.setattr(Coordinator, "find", counted)
+    client = publisher(Box())
+    txn = Txn(client)
+    sent = [txn.send(number, producer_id) for number in range(5) for producer_id in (1, 2)]
+    assert len(asked) == 2
+    assert len(topic_of(client.box).stored.open.runs(asked[0])) == 1
+    txn.commit()
+    assert sorted(reader(client.box).received()) == sorted(sent[::2])

@@ -83,7 +83,7 @@ def test_rows_of_a_topic_are_its_own_limits_and_those_of_each_subscription() -> 
 def test_a_quota_is_a_row_and_holds_while_the_backlog_is_larger() -> None:
     policies = {"backlog-quota:destination_storage": policy(("topic", QUOTA))}
     (row,) = rows_of(TOPIC, stats(backlogQuotaLimitSize=1 << 20), policies, None)
-    assert (row["limit"], row["allowed"], row["used"], row["set_by"], row["waiting"], row["held"]) == (
+    assert (row["limit"], row["allowed"], row["used"], row["setBy"], row["waiting"], row["held"]) == (
         "backlog size", "1.0 MiB", "3.0 MiB", "topic", 2, "now",
     )  # fmt: skip
     (row,) = rows_of(TOPIC, stats(backlogQuotaLimitSize=4 << 20), policies, None)

@@ -46,7 +46,7 @@ def test_a_process_that_does_not_hold_the_lock_is_not_touched(
     assert "is not seen from here" in result.stderr
     result = pulsarbox("status", "--data-dir", str(held), "-o", "json")
     document = json.loads(result.stdout)
-    assert (result.exit_code, document["state"], document["memory_bytes"]) == (0, "starting", None)
+    assert (result.exit_code, document["state"], document["memoryBytes"]) == (0, "starting", None)
 
 
 def test_the_process_of_another_user(held: Path, monkeypatch: pytest.MonkeyPatch) -> None:
