@@ -124,13 +124,13 @@ class Load:
     def _put_back(self) -> None:
         """As an operator does: looks first, puts back what comes straight back again, then puts the rest elsewhere."""
         web, letters, elsewhere = self._web(), _full("emails-spam-check-DLQ"), _full("emails-again")
-        self._client.create_producer(elsewhere).close()
+        self._client.subscribe(elsewhere, "triage").close()
         path = "/pulsarbox/v1/top/deadletters?limit=9&filter=messages%3E40"
         self._wait_for(lambda: any(row["topic"] == letters for row in _asked(web, "GET", path)["rows"]))
         for more in (
             {"dryRun": True},
             {"rate": 10, "filter": 'contains(reason, "Timeout")'},
-            {"rate": 1, "filter": "replays == 0", "target": elsewhere},
+            {"rate": 0.25, "filter": "replays == 0", "target": elsewhere},
         ):
             if self.ending.is_set():
                 return

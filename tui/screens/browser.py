@@ -160,6 +160,7 @@ class Browser(ViewScreen):
     def _list(self, wish: Wish, count: int) -> None:
         table = self.table
         table.empty = f"No message passes the filter: {self.filter}" if self.filter else self.view.empty
+        self._tell_filter(f"{len(self.messages):,} read so far" if self._wish is None else "asking")
         if wish.is_new:
             table.pointed = None
         table.show(self.messages, 0, len(self.messages))

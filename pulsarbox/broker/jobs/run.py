@@ -29,7 +29,7 @@ from pulsarbox.errors import (
     ServiceNotReady,
     TopicNotFound,
 )
-from pulsarbox.names import parse_topic
+from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.storage.format import MOVED
 from pulsarbox.storage.record import BatchAcked, Entry, Position, pack_batch_acked, pack_moved
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 READ_ENTRIES: Final = 200
 READ_BYTES: Final = 1 << 20
 """What is read and worked on in one go; an entry is read whole, however large it is."""
-TURN_ENTRIES: Final = 100
+TURN_ENTRIES: Final = 50
 TURN_BYTES: Final = 1 << 20
 """What one turn publishes at most: it is everybody's."""
 STEP_SECONDS: Final = 0.1
@@ -104,6 +104,8 @@ class Run:
         self._kept = 0
         """Entries that it had seen when that was written down last."""
         self._passed = 0
+        self._known: dict[TopicName, PersistentTopic] = {}
+        """Where messages went in this turn."""
         self._fitting = Fitting(jobs.schemas, job.spec.edit)
         watched = job.moves and job.spec.kind == REPLAY
         self._returns = Returns(self._core, jobs.topics, job, self._seen) if watched else None
@@ -297,6 +299,7 @@ class Run:
         size, looked = 0, 0
         stopped: Stopped | NotNow | None = None
         done_before = before.counts.done
+        self._known.clear()
         while self._queue and looked < self.turn_entries and size < TURN_BYTES:
             if job.progress.counts.done - done_before >= most:
                 break
@@ -366,7 +369,9 @@ class Run:
         try:
             for target, _ in letters:
                 self._core.authorization.require_on_topic(spec.principal, target, (PRODUCE,))
-            self._core.office.put_back(letters, topic.name, self._fitting.check, now, dry=spec.dry_run)
+            self._core.office.put_back(
+                letters, topic.name, self._fitting.check, now, dry=spec.dry_run, known=self._known
+            )
         except PulsarBoxError as error:
             later = isinstance(error, ServiceNotReady | PersistenceError) and not isinstance(error, QuotaReached)
             if later and self.job.moves:

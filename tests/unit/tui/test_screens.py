@@ -349,6 +349,39 @@ async def test_events_are_added_and_jobs_are_paused_from_here() -> None:
 
 
 @driven
+async def test_what_has_no_room_in_the_table_stands_below_it() -> None:
+    box = FakeBox()
+    why = "8 dead letters again of 10 messages that were put back"
+    box.answers["GET", "/pulsarbox/v1/jobs"] = [job(3, state="tripped", error=why)]
+    text = "the backlog of a subscription with a long name has reached what its quota allows"
+    box.events.append(event(31, text=text, severity="warning"))
+    async with dashboard(box, SMALL, place="jobs") as driver:
+        await driver.until(lambda: driver.told("told") == f" {why}")
+        await driver.press("9")
+        await driver.at("Events")
+        await driver.until(lambda: driver.told("told") == f" {text}")
+        await driver.press("question_mark")
+        await driver.at("Reading", answered=False)
+        await driver.press("end")
+        assert "SEVERITY" in str(driver.screen._text)
+
+
+@driven
+async def test_a_filter_is_seen_before_the_box_has_answered() -> None:
+    async with dashboard(place="topics") as driver:
+        driver.box.gone = "it does not answer"
+        await driver.filter("orders-0")
+        await driver.until(lambda: "filter /orders-0  asking" in driver.told("filtered"))
+        driver.box.gone = ""
+        await driver.press("r")
+        await driver.until(lambda: "of 40" in driver.told("filtered"))
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.filter("size > 1")
+        await driver.until(lambda: " read so far" in driver.told("filtered"))
+
+
+@driven
 async def test_back_in_time_and_forth() -> None:
     async with dashboard(place="subscriptions") as driver:
         await driver.press("left")
